@@ -1,0 +1,49 @@
+# The front door: `make demo` and `make test` do all the set-up by themselves.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help setup demo test test-slow coverage lint format wheel clean
+
+help:
+	@echo "make demo       train on the embedded sample, print the table, write demo-output/report.html"
+	@echo "make test       run the tests (minutes)"
+	@echo "make test-slow  run the slow tests"
+	@echo "make coverage   run the tests and show which lines they miss"
+	@echo "make lint       ruff and mypy"
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $(STAMP)
+
+demo: $(STAMP)
+	$(BIN)/nlpcapsule demo --out demo-output
+
+test: $(STAMP)
+	$(BIN)/python -m pytest
+
+test-slow: $(STAMP)
+	$(BIN)/python -m pytest -m slow
+
+coverage: $(STAMP)
+	$(BIN)/python -m pytest --cov --cov-report=term-missing --cov-fail-under=90
+
+lint: $(STAMP)
+	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests
+	$(BIN)/mypy
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix src tests
+	$(BIN)/ruff format src tests
+
+wheel: $(STAMP)
+	$(BIN)/python -m build --wheel --no-isolation
+
+clean:
+	rm -rf $(VENV) demo-output dist build .pytest_cache .mypy_cache .ruff_cache

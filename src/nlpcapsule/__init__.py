@@ -1,0 +1,27 @@
+"""nlpcapsule: capsule networks that tag text with thousands of labels and pick the best answer.
+
+The main path, folder by folder:
+
+    text → dataset → capsules → models → training → ranking → evaluation
+
+`CapsuleClassifier` and `AnswerRanker` walk it for you; `load` opens a trained model folder.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+__all__ = ["AnswerRanker", "CapsuleClassifier", "__version__", "load"]
+
+if TYPE_CHECKING:
+    from nlpcapsule.estimators import AnswerRanker, CapsuleClassifier, load
+
+
+def __getattr__(name: str) -> Any:
+    """Imports the estimators, and with them torch, when they are first asked for."""
+    if name in ("AnswerRanker", "CapsuleClassifier", "load"):
+        from nlpcapsule import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module 'nlpcapsule' has no attribute {name!r}")

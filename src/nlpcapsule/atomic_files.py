@@ -1,0 +1,51 @@
+"""Files appear whole or not at all: written beside their place under another name, then renamed."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from nlpcapsule.errors import NlpCapsuleError
+
+
+@contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its place when the block ends well, and goes when not."""
+    if path.is_dir():
+        raise NlpCapsuleError(f"{path} is a folder: expected the name of a file to write")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NlpCapsuleError(f"{path.parent} cannot be made: {error.strerror or error}") from None
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        yield temporary
+        _flush(temporary)
+        temporary.replace(path)
+    except OSError as error:
+        raise NlpCapsuleError(f"{path} cannot be written: {error.strerror or error}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_text(path: Path) -> Iterator[IO[str]]:
+    """An open UTF-8 text file that appears at `path` when the block ends well."""
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+        yield file
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a whole text file atomically."""
+    with atomic_text(path) as file:
+        file.write(text)
+
+
+def _flush(path: Path) -> None:
+    """Makes sure the bytes are on the disk before the name points at them."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

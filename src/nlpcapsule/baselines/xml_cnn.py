@@ -1,0 +1,66 @@
+"""`xml-cnn`: Liu et al. (SIGIR 2017), "Deep Learning for Extreme Multi-label Text Classification".
+
+    c = ReLU(w · x_{t:t+k-1} + b)                      convolution over time
+    P(c) = [max c over the 1st part, …, p-th part]     dynamic max pooling: p maxima per filter
+    logit = W_o dropout(ReLU(W_h P + b_h)) + b_o       bottleneck
+
+The p parts divide a document's own length, so padding changes nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nlpcapsule.config import XMLCNNSettings
+from nlpcapsule.models.convolution_encoder import ConvolutionEncoder
+from nlpcapsule.models.scored import Scored
+from nlpcapsule.models.word_embedding import WordEmbedding
+
+
+class XMLCNN(nn.Module):
+    """Convolution over time, dynamic max pooling, bottleneck, output layer.
+
+    Args:
+        settings: The network's settings.
+        vocabulary_size: Number of tokens.
+        label_count: n.
+        padding_id: The token that fills rows up.
+        vectors: Word vectors to start from.
+    """
+
+    def __init__(
+        self,
+        settings: XMLCNNSettings,
+        vocabulary_size: int,
+        label_count: int,
+        padding_id: int = 0,
+        vectors: np.ndarray | None = None,
+    ) -> None:
+        super().__init__()
+        self.pools = settings.pools
+        self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
+        self.word_dropout = nn.Dropout(settings.token_dropout)
+        self.encoder = ConvolutionEncoder(self.embedding.size, settings.windows, settings.filters, dropout=0.0)
+        self.bottleneck = nn.Linear(self.encoder.state_size * settings.pools, settings.bottleneck)
+        self.dropout = nn.Dropout(settings.dropout)
+        self.output = nn.Linear(settings.bottleneck, label_count)
+        nn.init.constant_(self.output.bias, -4.0)  # most labels are absent from most documents
+
+    def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
+        """Scores all labels: (B, l) → (B, n). `outputs` and `valid` must be None: nothing is routed."""
+        words, mask = self.embedding(tokens)
+        states = self.encoder(self.word_dropout(words), mask)  # (B, l, H), zero at padding
+        hidden = torch.relu(self.bottleneck(dynamic_max_pool(states, mask, self.pools).flatten(1)))
+        return Scored(self.output(self.dropout(hidden)).float())
+
+
+def dynamic_max_pool(states: Tensor, mask: Tensor, pools: int) -> Tensor:
+    """(B, l, H) non-negative states → (B, p, H): the maximum over each of p equal parts of the document."""
+    lengths = mask.sum(dim=1, keepdim=True)  # (B, 1)
+    position = torch.arange(states.shape[1], device=states.device)  # (l,)
+    part = (position * pools // lengths).clamp(max=pools - 1)  # (B, l); padding's zeros join the last part
+    index = part.unsqueeze(-1).expand_as(states)
+    start = states.new_zeros(states.shape[0], pools, states.shape[2])
+    return start.scatter_reduce(1, index, states, reduce="amax")

@@ -1,0 +1,1 @@
+"""From feature maps to label capsules: primary capsules, compression, votes, then `routing`."""

@@ -1,0 +1,31 @@
+"""Capsule compression: thousands of primary capsules become a few condensed ones."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+# The root mean square length of a primary capsule at the start: about half of the ReLU's features are
+# absent (length 0), the others are squashed to somewhat under 1.
+PRIMARY_LENGTH = 0.5
+
+
+class CapsuleCompression(nn.Module):
+    """The paper's u_i = Σ_j b_ij p_j with a learned (m, P) matrix b.
+
+    The matrix starts at N(0, σ²) with σ² = 1 / (P · PRIMARY_LENGTH²), so that E‖u_i‖² = σ² Σ_j ‖p_j‖² ≈ 1:
+    with much shorter condensed capsules the votes are short as well, and every routing stands still.
+
+    Args:
+        primary: P, the number of primary capsules.
+        condensed: m, the number of condensed capsules.
+    """
+
+    def __init__(self, primary: int, condensed: int) -> None:
+        super().__init__()
+        deviation = 1.0 / (PRIMARY_LENGTH * primary**0.5)
+        self.weight = nn.Parameter(torch.empty(condensed, primary).normal_(std=deviation))  # (m, P)
+
+    def forward(self, primary_capsules: Tensor) -> Tensor:
+        """Condenses primary capsules (B, P, d) to (B, m, d)."""
+        return torch.einsum("mp,bpd->bmd", self.weight, primary_capsules)

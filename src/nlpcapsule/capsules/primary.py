@@ -1,0 +1,38 @@
+"""Primary capsules: every scalar of the feature maps becomes a small vector."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from nlpcapsule.capsules.squash import squash
+
+
+class PrimaryCapsules(nn.Module):
+    """The paper's p_i = g(m_i w_1 ⊕ … ⊕ m_i w_d): a 1×1 group convolution, then squash.
+
+    Each filter has its own w in R^d and its own bias. One w for all filters would make every capsule a
+    multiple of the same vector.
+
+    Args:
+        filters: F, the number of feature maps.
+        size: d, the length of a capsule's vector.
+        kappa: κ of the squash.
+    """
+
+    def __init__(self, filters: int, size: int = 16, kappa: float = 1.0) -> None:
+        super().__init__()
+        self.kappa = kappa
+        self.weight = nn.Parameter(torch.empty(filters, size).uniform_(-1.0, 1.0))
+        # Zero, so that a feature that is absent starts as a capsule of length zero: "not useful".
+        self.bias = nn.Parameter(torch.zeros(filters, size))
+
+    def forward(self, feature_maps: Tensor) -> Tensor:
+        """Lifts feature maps (B, F, L) to primary capsules (B, F·L, d), a filter's capsules side by side."""
+        # A group convolution of width 1 is a product per entry; written so, d comes out last without a copy.
+        lifted = torch.addcmul(
+            self.bias[:, None, :],  #              (F, 1, d)
+            feature_maps.unsqueeze(-1),  #         (B, F, L, 1)
+            self.weight[:, None, :],  #            (F, 1, d)
+        )  # (B, F, L, d)
+        return squash(lifted, self.kappa).flatten(1, 2)  # (B, F·L, d)

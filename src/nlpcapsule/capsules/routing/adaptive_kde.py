@@ -1,0 +1,134 @@
+"""Adaptive KDE routing (the paper's Algorithm 1): each document iterates until its own agreement settles."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from nlpcapsule.capsules.routing.kde_mean_shift import Evidence, Iteration, mean_shift
+from nlpcapsule.capsules.routing.kernel import VoteKernel
+from nlpcapsule.capsules.routing.routed import (
+    Departures,
+    Routed,
+    activation,
+    all_valid,
+    check_iterations,
+    full_precision,
+    log_of_sum,
+)
+from nlpcapsule.capsules.softmax import SoftmaxKind, couple, uniform_coupling
+from nlpcapsule.capsules.votes import Votes
+from nlpcapsule.errors import ConfigError, did_you_mean
+
+StopRule = Literal["instance", "batch"]
+
+
+@full_precision
+def adaptive_kde(
+    votes: Votes,
+    *,
+    max_iterations: int = 10,
+    eps: float = 0.05,
+    softmax: SoftmaxKind = "leaky",
+    kappa: float = 1.0,
+    alpha: float = 1.0,
+    valid: Tensor | None = None,
+    literal: bool = False,
+    stop: StopRule = "instance",
+    clamp_kernel: bool = True,
+) -> Routed:
+    """Iterates `mean_shift`; a document leaves with its v once |NAS - last NAS| < ε.
+
+    NAS = log Σ_ij w_ij k_ij of the document alone, with Σ_i w_ij = 1; it is the agreement score. Documents
+    that have left are no longer computed, and nothing of a document depends on the others.
+
+    Args:
+        votes: û_{j|i}.
+        max_iterations: T_max.
+        eps: ε.
+        softmax: "leaky", or "standard" for couplings without a leak.
+        kappa: κ of the squash.
+        alpha: α, the step along the kernel.
+        valid: (B, n), False where an output is only padding; None where none is.
+        literal: Algorithm 1 exactly as printed; see `as_printed`.
+        stop: "instance" as above; "batch", as the released code does, stops all documents when the log of
+            the batch's mean settles.
+        clamp_kernel: False for the released code's kernel 1 - x, negative beyond 1. The log is then taken of
+            zero where the sum is below it.
+    """
+    check_iterations("max_iterations", max_iterations)
+    if stop not in get_args(StopRule):
+        raise ConfigError(f"unknown stop rule {stop!r}; {did_you_mean(stop, get_args(StopRule))}")
+    valid = every = all_valid(votes) if valid is None else valid  # (B, n)
+    kernel = VoteKernel.of(votes, kappa=None if literal else kappa, clamped=clamp_kernel)
+    iterate = partial(as_printed if literal else mean_shift, softmax=softmax, kappa=kappa, alpha=alpha)
+    departures = Departures(votes.shape[0], votes.device)
+    last = torch.full(valid.shape[:1], torch.inf, dtype=votes.dtype, device=votes.device)  # (active,)
+    evidence: Evidence | None = None
+    for iteration in range(1, max_iterations + 1):
+        now = iterate(kernel, evidence, valid, is_last=iteration == max_iterations)
+        scores = log_of_sum(now.agreement)  # (active,)
+        departures.score(scores)
+        watched = scores if stop == "instance" else log_of_sum(now.agreement.mean()).expand_as(scores)
+        if now.evidence is None:
+            departures.finish(now.capsules, now.coupling.detach())
+            break
+        leaving = (watched - last).abs() < eps  # (active,)
+        staying = departures.leave(leaving, now.capsules, now.coupling.detach())
+        if staying.numel() == 0:
+            break
+        evidence, last = now.evidence, watched
+        if staying.numel() < leaving.numel():
+            kernel, evidence = kernel.select(staying), evidence.select(staying)
+            valid, last = valid[staying], last[staying]
+    capsules = departures.result(0) * every.unsqueeze(-1)  # (B, n, d)
+    return Routed(
+        capsules, activation(capsules), departures.iterations, departures.agreement, departures.result(1)
+    )
+
+
+def as_printed(
+    kernel: VoteKernel,
+    before: Evidence | None,
+    valid: Tensor,
+    softmax: SoftmaxKind,
+    kappa: float,
+    alpha: float,
+    is_last: bool,
+) -> Iteration:
+    """One turn of Algorithm 1 as its lines stand: nothing is squashed, and the softmax is taken of c itself.
+
+    c_ij = 1/n at first;  c = softmax_j c;  v_j = Σ_i c_ij 1[x_ij < 1] û_{j|i} / Σ_i 1[x_ij < 1];
+    c += α k(x) with x_ij = ‖û_{j|i} - v_j‖²;  the objective is Σ_ij c_ij k_ij, of the c just updated.
+
+    Args:
+        kernel: k on the votes as they are.
+        before: What the iteration before found, its logits being c; None in the first.
+        valid: (B, n), False where an output is only padding.
+        softmax: The kind of softmax, "leaky" in Algorithm 1.
+        kappa: Not used.
+        alpha: α, the step along the kernel.
+        is_last: Whether k is only scored: then it needs no gradient.
+    """
+    votes = kernel.votes
+    if before is None:
+        outputs = valid.sum(dim=1, keepdim=True).clamp_min(1)  # (B, 1)
+        coupling = uniform_coupling(valid, votes.shape[1], softmax, votes.dtype, logit=1.0 / outputs)
+        capsules = votes.total() * coupling[:, 0].unsqueeze(-1) / votes.shape[1]  # (B, n, d)
+    else:
+        coupling = couple(before.logits, softmax, valid)  # (B, m, n)
+        if before.support is None:
+            capsules = votes.weighted_sum(coupling) / votes.shape[1]  # (B, n, d)
+        else:
+            near = before.support.sum(dim=1).unsqueeze(-1)  # (B, n, 1)
+            capsules = votes.weighted_sum(coupling * before.support) / near  # (B, n, d)
+    with torch.set_grad_enabled(torch.is_grad_enabled() and not is_last):
+        value = kernel(capsules)  # (B, m, n)
+        updated = torch.add(coupling, value, alpha=alpha)  # (B, m, n)
+    with torch.no_grad():
+        agreement = ((updated * value).sum(dim=1) * valid).sum(dim=1)  # (B,)
+    evidence = None if is_last else Evidence(updated, kernel.support(value))
+    return Iteration(capsules, coupling, agreement, evidence)

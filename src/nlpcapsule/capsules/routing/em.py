@@ -1,0 +1,99 @@
+"""EM routing (Hinton et al. 2018): each output capsule is a Gaussian over the votes it gets."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from nlpcapsule.capsules.routing.kernel import NEGLIGIBLE, mass_of, weighted_mean
+from nlpcapsule.capsules.routing.routed import (
+    Routed,
+    all_valid,
+    below_one,
+    check_iterations,
+    full_precision,
+    routed_alike,
+)
+from nlpcapsule.capsules.softmax import SoftmaxKind, couple, uniform_coupling
+from nlpcapsule.capsules.votes import Votes
+
+
+@full_precision
+def em(
+    votes: Votes,
+    *,
+    iterations: int = 3,
+    softmax: SoftmaxKind = "standard",
+    kappa: float = 1.0,
+    beta_u: float | Tensor = 0.0,
+    beta_a: float | Tensor = 0.0,
+    inverse_temperature: float = 0.01,
+    variance_floor: float = 1e-4,
+    valid: Tensor | None = None,
+) -> Routed:
+    """Alternates Gaussians from shares (M-step) and shares R_ij from Gaussians (E-step).
+
+    M-step: μ_jh and σ²_jh, the R-weighted mean and variance of û_{jh|i};
+    cost_jh = (β_u + log σ_jh) Σ_i R_ij;  a_j = sigmoid(λ_t (β_a - Σ_h cost_jh)).
+    E-step: R_ij = a_j N(û_{j|i}; μ_j, σ²_j) / Σ_j a_j N(û_{j|i}; μ_j, σ²_j).
+
+    The inverse temperature rises with the iterations t = 1, 2, …: λ_t = λ (1 - 0.95^t). The output capsule
+    is v_j = μ_j, without a squash. The agreement score is the mean log density of a vote,
+    Σ_ij R_ij log N_ij / Σ_ij R_ij.
+
+    Args:
+        votes: û_{j|i}.
+        iterations: T.
+        softmax: "standard" as above; "leaky" adds an output of density 1 that belongs to nobody.
+        kappa: Not used, EM squashes nothing; here so that all routings can be called alike.
+        beta_u: β_u, the cost of describing a vote, a number or a tensor that broadcasts to (B, n).
+        beta_a: β_a, what an output may cost and still be active, likewise.
+        inverse_temperature: λ.
+        variance_floor: The smallest σ²; below it rounding decides.
+        valid: (B, n), False where an output is only padding; None where none is.
+    """
+    check_iterations("iterations", iterations)
+    valid = all_valid(votes) if valid is None else valid
+    shares = uniform_coupling(valid, votes.shape[1], softmax, votes.dtype)  # (B, m, n), R
+    agreement = []
+    for iteration in range(1, iterations + 1):
+        mean, variance, mass = _gaussians(votes, shares, variance_floor)  # (B, n, d), (B, n, d), (B, n)
+        cost = (votes.shape[-1] * beta_u + 0.5 * variance.log().sum(dim=-1)) * mass  # (B, n)
+        warmth = inverse_temperature * (1.0 - 0.95**iteration)
+        logit = warmth * (beta_a - cost)  # (B, n), a's
+        last = iteration == iterations
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not last):  # the last is only scored
+            log_density = _log_density(votes, mean, variance)  # (B, m, n)
+        agreement.append(_mean_log_density(shares, log_density))
+        if not last:
+            shares = couple(F.logsigmoid(logit).unsqueeze(1) + log_density, softmax, valid)  # (B, m, n)
+    routed = routed_alike(mean, torch.stack(agreement, dim=1), shares, valid)
+    routed.activations = below_one(torch.sigmoid(logit)) * valid
+    return routed
+
+
+def _gaussians(votes: Votes, shares: Tensor, variance_floor: float) -> tuple[Tensor, Tensor, Tensor]:
+    """The M-step: mean μ (B, n, d), variance σ² (B, n, d) and mass Σ_i R_ij (B, n) of each output."""
+    mass = mass_of(shares)  # (B, n)
+    mean = weighted_mean(votes, shares)  # (B, n, d)
+    second = votes.second_moment(shares) / mass.unsqueeze(-1)  # (B, n, d)
+    return mean, (second - mean.square()).clamp_min(variance_floor), mass
+
+
+def _log_density(votes: Votes, mean: Tensor, variance: Tensor) -> Tensor:
+    """log N(û_{j|i}; μ_j, σ²_j) (B, m, n), the squared distance from inner products."""
+    precision = 1.0 / variance  # (B, n, d)
+    constant = (mean.square() * precision + variance.log()).sum(dim=-1) + votes.shape[-1] * math.log(
+        2 * math.pi
+    )
+    distance = votes.squared_norm(precision) - 2.0 * votes.inner(mean * precision)  # (B, m, n)
+    return -0.5 * (distance + constant.unsqueeze(1))
+
+
+@torch.no_grad()
+def _mean_log_density(shares: Tensor, log_density: Tensor) -> Tensor:
+    mass = shares.sum(dim=(1, 2)).clamp_min(NEGLIGIBLE)  # (B,)
+    return (shares * log_density).sum(dim=(1, 2)) / mass

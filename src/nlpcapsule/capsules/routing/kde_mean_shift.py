@@ -1,0 +1,130 @@
+"""Fast KDE routing by mean shift (Zhang et al. 2018, FRMS): every document gets T iterations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from nlpcapsule.capsules.routing.kernel import VoteKernel, kernel_agreement, weighted_mean
+from nlpcapsule.capsules.routing.routed import (
+    Routed,
+    all_valid,
+    check_iterations,
+    full_precision,
+    log_of_sum,
+    routed_alike,
+)
+from nlpcapsule.capsules.softmax import SoftmaxKind, couple, uniform_coupling
+from nlpcapsule.capsules.squash import squash
+from nlpcapsule.capsules.votes import Votes
+
+
+@full_precision
+def kde_mean_shift(
+    votes: Votes,
+    *,
+    iterations: int = 3,
+    softmax: SoftmaxKind = "leaky",
+    kappa: float = 1.0,
+    alpha: float = 1.0,
+    valid: Tensor | None = None,
+) -> Routed:
+    """Climbs the paper's Σ_ij c_ij k(d(v_j, û_{j|i})) for T iterations, each a `mean_shift_pass`.
+
+    The agreement score is NAS = log Σ_ij w_ij k_ij, with Σ_i w_ij = 1.
+
+    Args:
+        votes: û_{j|i}.
+        iterations: T.
+        softmax: "leaky", or "standard" for couplings without a leak.
+        kappa: κ of the squash.
+        alpha: α, the step along the kernel.
+        valid: (B, n), False where an output is only padding; None where none is.
+    """
+    check_iterations("iterations", iterations)
+    valid = all_valid(votes) if valid is None else valid
+    kernel = VoteKernel.of(votes, kappa)
+    agreement: list[Tensor] = []
+    evidence: Evidence | None = None
+    for iteration in range(1, iterations + 1):
+        now = mean_shift(kernel, evidence, valid, softmax, kappa, alpha, is_last=iteration == iterations)
+        evidence = now.evidence
+        agreement.append(now.agreement)
+    return routed_alike(now.capsules, log_of_sum(torch.stack(agreement, dim=1)), now.coupling, valid)
+
+
+@dataclass
+class Evidence:
+    """What an iteration hands to the next one.
+
+    Attributes:
+        logits: b (B, m, n), what the next softmax is taken of.
+        support: 1[x_ij < 1] (B, m, n) around this iteration's v; None if it is 1 everywhere.
+    """
+
+    logits: Tensor
+    support: Tensor | None
+
+    def select(self, documents: Tensor) -> Evidence:
+        """The evidence of these documents only."""
+        return Evidence(self.logits[documents], None if self.support is None else self.support[documents])
+
+
+@dataclass
+class Iteration:
+    """The outcome of one iteration.
+
+    Attributes:
+        capsules: v (B, n, d).
+        coupling: c (B, m, n), which gave v.
+        agreement: The objective's value Σ_ij w_ij k_ij (B,), before the log. Detached.
+        evidence: For the next iteration; None in the last one.
+    """
+
+    capsules: Tensor
+    coupling: Tensor
+    agreement: Tensor
+    evidence: Evidence | None
+
+
+def mean_shift(
+    kernel: VoteKernel,
+    before: Evidence | None,
+    valid: Tensor,
+    softmax: SoftmaxKind,
+    kappa: float,
+    alpha: float,
+    is_last: bool,
+) -> Iteration:
+    """c = softmax_j b;  w_ij = c_ij 1[x_ij < 1];  v_j = squash(Σ_i w_ij û_{j|i} / Σ_i w_ij);  b += α k(x).
+
+    Here x_ij = ‖squash(û_{j|i}) - v_j‖² and k(x) = max(0, 1 - x). The indicator is the kernel's derivative in
+    the iteration before; the first iteration, where b = 0, has none.
+
+    Args:
+        kernel: k, with its votes û_{j|i}.
+        before: What the iteration before found; None in the first.
+        valid: (B, n), False where an output is only padding.
+        softmax: The kind of softmax.
+        kappa: κ of the squash.
+        alpha: α, the step along the kernel.
+        is_last: Whether k is only scored: then it needs no gradient.
+    """
+    votes = kernel.votes
+    if before is None:
+        coupling = weights = uniform_coupling(valid, votes.shape[1], softmax, votes.dtype)  # (B, m, n)
+        capsules = squash(votes.total() / votes.shape[1], kappa)  # (B, n, d)
+    else:
+        coupling = couple(before.logits, softmax, valid)  # (B, m, n)
+        weights = coupling if before.support is None else coupling * before.support  # (B, m, n)
+        capsules = squash(weighted_mean(votes, weights), kappa)  # (B, n, d)
+    with torch.set_grad_enabled(torch.is_grad_enabled() and not is_last):
+        value = kernel(capsules)  # (B, m, n)
+    agreement = kernel_agreement(weights, value)  # (B,)
+    if is_last:
+        return Iteration(capsules, coupling, agreement, None)
+    step = value if alpha == 1.0 else alpha * value  # (B, m, n)
+    logits = step if before is None else before.logits + step  # (B, m, n)
+    return Iteration(capsules, coupling, agreement, Evidence(logits, kernel.support(value)))

@@ -1,0 +1,169 @@
+"""The routing of the label-query model: each label spreads itself over the condensed capsules.
+
+Other routings divide an input capsule among the outputs; here the softmax runs over the inputs, so labels do
+not compete and a subset of them is routed exactly as all of them are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from nlpcapsule.capsules.routing.routed import Departures, check_iterations, log_of_sum
+from nlpcapsule.capsules.votes import at_least_float32
+from nlpcapsule.errors import ConfigError, did_you_mean
+
+LabelAgreement = Literal["dot", "kde", "adaptive-kde"]
+
+# capsules (B, m, d), label capsules (B, n, d), coupling (B, n, m), valid -> agreement (B, n, m), scores (B,)
+AgreementFunction = Callable[[Tensor, Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
+
+# A kernel lies in [0, 1]: what a full agreement adds to a logit, times the learned gate.
+KERNEL_GAIN = 10.0
+
+
+@dataclass
+class LabelsRouted:
+    """The outcome of a routing of B documents from m condensed capsules to n labels.
+
+    Attributes:
+        label_capsules: v_j (B, n, d).
+        iterations: (B,) int64, the number of iterations each document used.
+        agreement: (B, T), each document's agreement score by iteration, NaN after it has left. Detached. The
+            last of all possible iterations moves nothing and is scored only with `keep_coupling`.
+        coupling: (B, n, m), the couplings that gave v_j, detached; None unless `keep_coupling`.
+    """
+
+    label_capsules: Tensor
+    iterations: Tensor
+    agreement: Tensor
+    coupling: Tensor | None
+
+
+def route_labels(
+    capsules: Tensor,
+    first_coupling: Tensor,
+    *,
+    agreement: LabelAgreement = "adaptive-kde",
+    gate: float | Tensor = 0.1,
+    iterations: int = 3,
+    max_iterations: int = 10,
+    eps: float = 0.05,
+    project: nn.Module | None = None,
+    valid: Tensor | None = None,
+    keep_coupling: bool = False,
+) -> LabelsRouted:
+    """coupling = softmax_i logit;  v_j = Σ_i coupling_ji u_i;  logit_ji += gate · (agreement of u_i and v_j).
+
+    The agreement of u_i and v_j is 10 k_ij with k_ij = max(0, 1 - ‖u_i - v_j‖² / d) for "kde" and
+    "adaptive-kde", and ⟨project(v_j), u_i⟩ / √d for "dot". With "adaptive-kde" a document leaves, with its
+    v, once |NAS - last NAS| < ε; documents that have left are no longer computed.
+
+    A document's agreement score is NAS = log of the mean over labels of Σ_i coupling_ji k_ij; for "dot", the
+    mean over labels of ⟨project(v_j), v_j⟩ / √d, without a log, as it can be negative.
+
+    Args:
+        capsules: Condensed capsules u (B, m, d), after a LayerNorm.
+        first_coupling: The first logits ⟨q_j, K u_i⟩ + slot_ji (B, n, m).
+        agreement: "dot", "kde" or "adaptive-kde".
+        gate: How much agreement counts, a number or a learned scalar.
+        iterations: T of "dot" and "kde".
+        max_iterations: T_max of "adaptive-kde".
+        eps: ε of "adaptive-kde".
+        project: What gives LN(R v) for "dot".
+        valid: (B, n), False where a label is only padding and has no part in NAS; None where none is.
+        keep_coupling: Whether to return the last couplings and to score the last iteration.
+    """
+    is_adaptive = agreement == "adaptive-kde"
+    limit = max_iterations if is_adaptive else iterations
+    check_iterations("max_iterations" if is_adaptive else "iterations", limit)
+    agree = _agreement_function(agreement, project)
+    gain = torch.as_tensor(gate, device=capsules.device) * (1.0 if agreement == "dot" else KERNEL_GAIN)
+
+    logits = first_coupling
+    departures = Departures(capsules.shape[0], capsules.device)
+    last = torch.full(capsules.shape[:1], torch.inf, device=capsules.device)  # (active,)
+    for iteration in range(1, limit + 1):
+        is_last = iteration == limit
+        coupling = torch.softmax(logits, dim=-1)  # (B, n, m)
+        label_capsules = coupling.to(capsules.dtype) @ capsules  # (B, n, d)
+        results = (label_capsules, coupling.detach()) if keep_coupling else (label_capsules,)
+        if is_last:
+            if keep_coupling:
+                with torch.no_grad():
+                    _, last = agree(capsules, label_capsules, coupling, valid)
+            departures.score(last if keep_coupling else torch.full_like(last, torch.nan))
+            departures.finish(*results)
+            break
+        agreed, scores = agree(capsules, label_capsules, coupling, valid)  # (B, n, m), (B,)
+        departures.score(scores)
+        logits = torch.addcmul(logits, agreed, gain)  # (B, n, m)
+        if is_adaptive:
+            leaving = (scores - last).abs() < eps  # (active,)
+            staying = departures.leave(leaving, *results)
+            if staying.numel() == 0:
+                break
+            last = scores
+            if staying.numel() < leaving.numel():
+                capsules, logits, last = capsules[staying], logits[staying], last[staying]
+                valid = None if valid is None else valid[staying]
+    return LabelsRouted(
+        departures.result(0),
+        departures.iterations,
+        departures.agreement,
+        departures.result(1) if keep_coupling else None,
+    )
+
+
+def _agreement_function(agreement: str, project: nn.Module | None) -> AgreementFunction:
+    if agreement not in get_args(LabelAgreement):
+        raise ConfigError(
+            f"unknown agreement {agreement!r}; {did_you_mean(agreement, get_args(LabelAgreement))}"
+        )
+    if agreement != "dot":
+        return _kernel
+    if project is None:
+        raise ConfigError("the agreement 'dot' needs `project`, the module that gives LN(R v)")
+    return partial(_dot, project)
+
+
+def _kernel(
+    capsules: Tensor, label_capsules: Tensor, coupling: Tensor, valid: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """k_ij = max(0, 1 - ‖u_i - v_j‖² / d) (B, n, m), and NAS (B,).
+
+    1 - ‖u - v‖²/d = (1 - ‖u‖²/d) + 2⟨v, u⟩/d - ‖v‖²/d: the small difference of larger numbers, so without
+    autocast.
+    """
+    with torch.autocast(capsules.device.type, enabled=False):
+        inputs, labels = at_least_float32(capsules), at_least_float32(label_capsules)
+        at_zero = 1.0 - inputs.square().mean(dim=-1).unsqueeze(1)  # (B, 1, m)
+        value = torch.baddbmm(at_zero, labels, inputs.transpose(1, 2), alpha=2.0 / inputs.shape[-1])
+        value = value.add_(-labels.square().mean(dim=-1, keepdim=True)).relu_()  # (B, n, m)
+        with torch.no_grad():
+            agreed = (coupling * value).sum(dim=-1)  # (B, n)
+            return value, log_of_sum(_mean_over_labels(agreed, valid))
+
+
+def _dot(
+    project: nn.Module, capsules: Tensor, label_capsules: Tensor, coupling: Tensor, valid: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """⟨project(v_j), u_i⟩ / √d (B, n, m), and its mean (B,) over couplings and labels."""
+    projected = project(label_capsules) / capsules.shape[-1] ** 0.5  # (B, n, d)
+    with torch.no_grad():
+        agreed = (projected.float() * label_capsules.float()).sum(
+            dim=-1
+        )  # (B, n), as v is the coupled u's sum
+        scores = _mean_over_labels(agreed, valid)
+    return projected @ capsules.transpose(1, 2), scores
+
+
+def _mean_over_labels(agreed: Tensor, valid: Tensor | None) -> Tensor:
+    if valid is None:
+        return agreed.mean(dim=-1)
+    return (agreed * valid).sum(dim=-1) / valid.sum(dim=-1).clamp_min(1)

@@ -1,0 +1,155 @@
+"""What every routing returns, and the few things all of them do alike."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Concatenate, ParamSpec
+
+import torch
+from torch import Tensor
+
+from nlpcapsule.capsules.votes import Votes
+from nlpcapsule.errors import ConfigError
+
+Options = ParamSpec("Options")
+
+
+@dataclass
+class Routed:
+    """The outcome of a routing of B documents from m to n capsules of size d.
+
+    Attributes:
+        capsules: v_j (B, n, d); zero for padding.
+        activations: a_j (B, n) in [0, 1), the length of v_j (EM: its own); zero for padding.
+        iterations: (B,) int64, the number of iterations each document used.
+        agreement: (B, T), each document's agreement score after each iteration as the routing's own docstring
+            defines it; NaN after the document has left. Detached.
+        coupling: c_ij (B, m, n), the couplings that gave v_j. Detached.
+    """
+
+    capsules: Tensor
+    activations: Tensor
+    iterations: Tensor
+    agreement: Tensor
+    coupling: Tensor
+
+
+def full_precision(
+    routing: Callable[Concatenate[Votes, Options], Routed],
+) -> Callable[Concatenate[Votes, Options], Routed]:
+    """Switches autocast off inside a routing.
+
+    Agreement is a small difference of larger numbers, and a stop compares two logarithms of it with 0.05:
+    both drown in the rounding of bfloat16.
+    """
+
+    @functools.wraps(routing)
+    def route(votes: Votes, *args: Options.args, **options: Options.kwargs) -> Routed:
+        with torch.autocast(votes.device.type, enabled=False):
+            return routing(votes, *args, **options)
+
+    return route
+
+
+def check_iterations(name: str, number: int) -> None:
+    """Raises unless there is at least one iteration."""
+    if number < 1:
+        raise ConfigError(f"`{name}` must be a positive integer. Got {number} instead.")
+
+
+def all_valid(votes: Votes) -> Tensor:
+    """The mask (B, n) of outputs none of which is padding."""
+    documents, _, outputs, _ = votes.shape
+    return torch.ones(documents, outputs, dtype=torch.bool, device=votes.device)
+
+
+def activation(capsules: Tensor) -> Tensor:
+    """a_j = ‖v_j‖ (B, n), kept below 1 where rounding (or a v_j that is not squashed) would reach it."""
+    return below_one(torch.linalg.vector_norm(capsules, dim=-1))
+
+
+def below_one(activations: Tensor) -> Tensor:
+    """Clamps to the largest number below 1, so that log(1 - a) is finite."""
+    return activations.clamp(max=1.0 - torch.finfo(activations.dtype).eps)
+
+
+def log_of_sum(agreement: Tensor) -> Tensor:
+    """log(agreement + tiny): finite where nothing agrees, or where an unclamped kernel sums below zero."""
+    return torch.log(agreement.clamp_min(0.0) + torch.finfo(agreement.dtype).tiny)
+
+
+def routed_alike(capsules: Tensor, agreement: Tensor, coupling: Tensor, valid: Tensor) -> Routed:
+    """The outcome of a routing that gives all documents the same number of iterations.
+
+    Args:
+        capsules: v (B, n, d).
+        agreement: (B, T), the number of iterations is T.
+        coupling: c (B, m, n).
+        valid: (B, n), False where an output is only padding.
+    """
+    documents, iterations = agreement.shape
+    capsules = capsules * valid.unsqueeze(-1)
+    used = torch.full((documents,), iterations, dtype=torch.int64, device=capsules.device)
+    return Routed(capsules, activation(capsules), used, agreement, coupling.detach())
+
+
+class Departures:
+    """Which documents still iterate, and what the others have left with.
+
+    Attributes:
+        active: (A,) indices in the batch of the documents that still iterate.
+        iterations: (B,) int64, the iterations of each document so far.
+    """
+
+    def __init__(self, documents: int, device: torch.device) -> None:
+        self.active = torch.arange(documents, device=device)
+        self.iterations = torch.zeros(documents, dtype=torch.int64, device=device)
+        self._scores: list[Tensor] = []  # one (B,) per iteration
+        self._left: list[Tensor] = []
+        self._results: list[tuple[Tensor, ...]] = []
+
+    def score(self, scores: Tensor) -> None:
+        """Counts an iteration of the active documents and keeps their scores (A,)."""
+        self.iterations[self.active] += 1
+        column = scores.new_full(self.iterations.shape, torch.nan)
+        column[self.active] = scores.detach()
+        self._scores.append(column)
+
+    def leave(self, leaving: Tensor, *results: Tensor) -> Tensor:
+        """Lets documents go, each with its row of the results.
+
+        Args:
+            leaving: (A,) booleans.
+            results: Tensors whose first axis are the active documents.
+
+        Returns:
+            The positions, among those active so far, of the documents that stay.
+        """
+        staying = (~leaving).nonzero().squeeze(1)
+        if staying.numel() == 0:
+            self.finish(*results)
+        elif staying.numel() < leaving.numel():
+            going = leaving.nonzero().squeeze(1)
+            self._left.append(self.active[going])
+            self._results.append(tuple(result[going] for result in results))
+            self.active = self.active[staying]
+        return staying
+
+    def finish(self, *results: Tensor) -> None:
+        """Lets all documents go that are still active."""
+        self._left.append(self.active)
+        self._results.append(results)
+
+    @property
+    def agreement(self) -> Tensor:
+        """(B, T) scores by iteration, NaN after a document has left."""
+        return torch.stack(self._scores, dim=1)
+
+    def result(self, position: int) -> Tensor:
+        """The result at this position of `leave`'s, for all documents in the batch's order."""
+        parts = [results[position] for results in self._results]
+        if len(parts) == 1:
+            return parts[0]
+        return torch.cat(parts)[torch.cat(self._left).argsort()]

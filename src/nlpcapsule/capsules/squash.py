@@ -1,0 +1,28 @@
+"""The squashing non-linearity: a capsule keeps its direction and gets a length in [0, 1)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def squash(x: Tensor, kappa: float = 1.0, dim: int = -1) -> Tensor:
+    """The paper's g(x) = ‖x‖² / (κ + ‖x‖²) · x / ‖x‖.
+
+    Written as ‖x‖ / (κ + ‖x‖²) · x, which divides by nothing that can be zero: value and gradient at x = 0
+    are 0, as in the limit.
+
+    Args:
+        x: Vectors along `dim`.
+        kappa: κ; 1 in the paper, 0.5 in the released code. A vector of length √κ comes out half a unit long.
+        dim: The axis along which the vectors lie.
+
+    Returns:
+        A tensor of x's shape.
+
+    Example:
+        >>> squash(torch.tensor([3.0, 4.0])).norm()
+        tensor(0.9615)
+    """
+    length = torch.linalg.vector_norm(x, dim=dim, keepdim=True)
+    return x * (length / (kappa + length.square()))

@@ -1,0 +1,175 @@
+"""Votes û_{j|i}: what input capsule i expects output capsule j to be.
+
+The routings see votes through the few sums and products below. `PerClassVotes` computes these without the
+votes themselves, whose (B, m, n, d) numbers would take gigabytes for thousands of outputs.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+class Votes(Protocol):
+    """Votes of m input capsules for n output capsules of size d, for each of B documents."""
+
+    shape: tuple[int, int, int, int]  # B, m, n, d
+    dtype: torch.dtype
+    device: torch.device
+
+    def total(self) -> Tensor:
+        """Σ_i û_{j|i} (B, n, d): all that a first iteration with its uniform coupling needs."""
+        ...
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """Σ_i w_ij û_{j|i} (B, n, d) for weights (B, m, n)."""
+        ...
+
+    def inner(self, capsules: Tensor) -> Tensor:
+        """⟨û_{j|i}, v_j⟩ (B, m, n) for output capsules (B, n, d)."""
+        ...
+
+    def squared_norm(self, scale: Tensor | None = None) -> Tensor:
+        """Σ_h s_jh û²_{jh|i} (B, m, n) for a scale (B, n, d); ‖û_{j|i}‖² without one."""
+        ...
+
+    def second_moment(self, weights: Tensor) -> Tensor:
+        """Σ_i w_ij û²_{jh|i} (B, n, d) for weights (B, m, n)."""
+        ...
+
+    def select(self, documents: Tensor) -> Votes:
+        """The votes of these documents only, given by their indices."""
+        ...
+
+
+class PerClassVotes:
+    """û_{j|i} = W_j u_i with one matrix per output; (B, m, n, d) is never formed.
+
+    Σ_i w_ij W_j u_i = W_j (Σ_i w_ij u_i), ⟨v_j, W_j u_i⟩ = ⟨W_jᵀ v_j, u_i⟩ and ‖W_j u_i‖² = u_iᵀ (W_jᵀ W_j) u_i.
+
+    Args:
+        capsules: Condensed capsules u (B, m, d).
+        transforms: W (n, d, d), the same for all documents, or (B, n, d, d), a label set per document.
+    """
+
+    def __init__(self, capsules: Tensor, transforms: Tensor) -> None:
+        self.capsules = at_least_float32(capsules)  # (B, m, d)
+        self.transforms = at_least_float32(transforms)  # (n, d, d) or (B, n, d, d)
+        # The indices of W_j's documents and outputs in einsum's notation; each einsum below is one bmm.
+        self._each = "bn" if transforms.dim() == 4 else "n"
+        documents, inputs, size = capsules.shape
+        self.shape = (documents, inputs, transforms.shape[-3], size)
+        self.dtype, self.device = self.capsules.dtype, self.capsules.device
+        self._squared_norm: Tensor | None = None
+
+    def total(self) -> Tensor:
+        """Σ_i û_{j|i} = W_j (Σ_i u_i)  (B, n, d)."""
+        return torch.einsum(f"{self._each}hk,bk->bnh", self.transforms, self.capsules.sum(dim=1))
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """Σ_i w_ij û_{j|i} = W_j (Σ_i w_ij u_i)  (B, n, d)."""
+        pooled = weights.transpose(1, 2) @ self.capsules  # (B, n, d)
+        return torch.einsum(f"{self._each}hk,bnk->bnh", self.transforms, pooled)
+
+    def inner(self, capsules: Tensor) -> Tensor:
+        """⟨û_{j|i}, v_j⟩ = ⟨u_i, W_jᵀ v_j⟩  (B, m, n)."""
+        turned = torch.einsum(f"{self._each}hk,bnh->bnk", self.transforms, capsules)  # (B, n, d)
+        return self.capsules @ turned.transpose(1, 2)
+
+    def squared_norm(self, scale: Tensor | None = None) -> Tensor:
+        """Σ_h s_jh û²_{jh|i} = u_iᵀ (W_jᵀ diag(s_j) W_j) u_i  (B, m, n), from d(d+1)/2 numbers a pair."""
+        if scale is not None:
+            scaled = self.transforms * scale.unsqueeze(-1)  # (B, n, d, d)
+            return self._quadratic_form(scaled.transpose(-1, -2) @ self.transforms)
+        if self._squared_norm is None:
+            # Rounding can leave the form of a very short vote just below zero.
+            gram = self.transforms.transpose(-1, -2) @ self.transforms  # (n, d, d) or (B, n, d, d)
+            self._squared_norm = self._quadratic_form(gram).clamp_min(0.0)
+        return self._squared_norm
+
+    def second_moment(self, weights: Tensor) -> Tensor:
+        """Σ_i w_ij û²_{jh|i} = (W_j (Σ_i w_ij u_i u_iᵀ) W_jᵀ)_hh  (B, n, d)."""
+        outer = torch.einsum("bmk,bml->bmkl", self.capsules, self.capsules).flatten(2)  # (B, m, d²)
+        moment = (weights.transpose(1, 2) @ outer).unflatten(-1, self.transforms.shape[-2:])  # (B, n, d, d)
+        return (self.transforms @ moment * self.transforms).sum(dim=-1)
+
+    def select(self, documents: Tensor) -> PerClassVotes:
+        """The votes of these documents only."""
+        transforms = self.transforms[documents] if self.transforms.dim() == 4 else self.transforms
+        return PerClassVotes(self.capsules[documents], transforms)
+
+    def _quadratic_form(self, symmetric: Tensor) -> Tensor:
+        """u_iᵀ S_j u_i (B, m, n) for symmetric S (n, d, d) or (B, n, d, d), by their upper triangles."""
+        size = self.shape[-1]
+        row, column = torch.triu_indices(size, size, device=self.device)  # d(d+1)/2 each
+        twice_off_diagonal = 2.0 - (row == column).to(self.dtype)
+        products = self.capsules[..., row] * self.capsules[..., column]  # (B, m, d(d+1)/2)
+        packed = symmetric[..., row, column] * twice_off_diagonal  # (n or B n, d(d+1)/2)
+        return products @ packed.transpose(-1, -2)
+
+
+class FormedVotes:
+    """Votes that exist as a tensor û (B, m, n, d).
+
+    Args:
+        votes: û (B, m, n, d).
+    """
+
+    def __init__(self, votes: Tensor) -> None:
+        self.votes = at_least_float32(votes)
+        documents, inputs, outputs, size = votes.shape
+        self.shape = (documents, inputs, outputs, size)
+        self.dtype, self.device = self.votes.dtype, self.votes.device
+        self._squared_norm: Tensor | None = None
+
+    def total(self) -> Tensor:
+        """Σ_i û_{j|i}  (B, n, d)."""
+        return self.votes.sum(dim=1)
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """Σ_i w_ij û_{j|i}  (B, n, d)."""
+        return torch.einsum("bmn,bmnh->bnh", weights, self.votes)
+
+    def inner(self, capsules: Tensor) -> Tensor:
+        """⟨û_{j|i}, v_j⟩  (B, m, n)."""
+        return torch.einsum("bmnh,bnh->bmn", self.votes, capsules)
+
+    def squared_norm(self, scale: Tensor | None = None) -> Tensor:
+        """Σ_h s_jh û²_{jh|i}  (B, m, n)."""
+        if scale is not None:
+            return torch.einsum("bmnh,bnh->bmn", self.votes.square(), scale)
+        if self._squared_norm is None:
+            self._squared_norm = self.votes.square().sum(dim=-1)
+        return self._squared_norm
+
+    def second_moment(self, weights: Tensor) -> Tensor:
+        """Σ_i w_ij û²_{jh|i}  (B, n, d)."""
+        return torch.einsum("bmn,bmnh->bnh", weights, self.votes.square())
+
+    def select(self, documents: Tensor) -> FormedVotes:
+        """The votes of these documents only."""
+        return FormedVotes(self.votes[documents])
+
+
+class PairwiseVotes(FormedVotes):
+    """û_{j|i} = W_ij u_i with one matrix per pair, as in the released code.
+
+    Args:
+        capsules: Condensed capsules u (B, m, d).
+        transforms: W (m, n, d, d).
+    """
+
+    def __init__(self, capsules: Tensor, transforms: Tensor) -> None:
+        outputs, size = transforms.shape[1:3]
+        # One bmm over i; its layout (m, B, n, d) is one the sums above read in place.
+        by_input = torch.bmm(
+            capsules.transpose(0, 1), transforms.flatten(1, 2).transpose(1, 2)
+        )  # (m, B, n·d)
+        super().__init__(by_input.unflatten(-1, (outputs, size)).transpose(0, 1))
+
+
+def at_least_float32(tensor: Tensor) -> Tensor:
+    """Half precision, in which inputs arrive under autocast, made float32; distances need its digits."""
+    return tensor if tensor.dtype == torch.float64 else tensor.float()

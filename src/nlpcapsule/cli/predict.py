@@ -1,0 +1,119 @@
+"""`nlpcapsule predict`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nlpcapsule.atomic_files import atomic_text
+from nlpcapsule.cli.options import (
+    Format,
+    IdKey,
+    SkipBadRows,
+    Split,
+    TextKey,
+    TitleKey,
+    existing_parent,
+)
+from nlpcapsule.text.document_files import read_documents
+from nlpcapsule.text.question_files import read_questions
+from nlpcapsule.text.reading import ReadOptions, ReadReport
+
+if TYPE_CHECKING:
+    from nlpcapsule.ranking.models import AnswerModel, LabelModel
+
+_CHUNK = 2_000  # rows held at a time: any number of rows can be ranked in bounded memory
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder.")],
+    input: Annotated[
+        str, typer.Argument(metavar="INPUT", help="Texts or questions: a file, a folder, or - for stdin.")
+    ],
+    top_k: Annotated[int, typer.Option("--top-k", min=1, help="Labels per document.")] = 5,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE.jsonl", help="File to write; standard output if left out.")
+    ] = None,
+    format: Format = "auto",
+    text_key: TextKey = "text",
+    id_key: IdKey = "id",
+    title_key: TitleKey = "title",
+    split: Split = None,
+    skip_bad_rows: SkipBadRows = False,
+) -> None:
+    """Rank labels of texts, or candidate answers of questions: one line of JSON per input row, in order."""
+    if output is not None:
+        existing_parent(output)
+    reading = ReadOptions(
+        format=format,
+        text_key=text_key,
+        id_key=id_key,
+        title_key=title_key,
+        split=split,
+        skip_bad_rows=skip_bad_rows,
+        need_labels=False,
+    )
+    from nlpcapsule.model_folder import load_model
+    from nlpcapsule.ranking.models import LabelModel
+
+    loaded = load_model(model)
+    report = ReadReport()
+    rows = (
+        _ranked_documents(loaded, input, reading, report, top_k)
+        if isinstance(loaded, LabelModel)
+        else _ranked_questions(loaded, input, reading, report)
+    )
+    if output is not None:
+        with atomic_text(output) as file:
+            _write(rows, file)
+    else:
+        # Held back until the last row is ranked: a bad row half-way must not leave half an answer behind.
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
+            _write(rows, file)
+            file.seek(0)
+            shutil.copyfileobj(file, sys.stdout)
+    if report.bad_rows:
+        typer.echo(report.summary(), err=True)
+
+
+def _ranked_documents(
+    model: LabelModel, source: str, reading: ReadOptions, report: ReadReport, top_k: int
+) -> Iterator[dict[str, Any]]:
+    for chunk in _chunks(read_documents(source, reading, report)):
+        ranked = model.rank([document.text for document in chunk], top_k)
+        for document, labels in zip(chunk, ranked, strict=True):
+            yield {
+                "id": document.id,
+                "labels": [{"label": row.label, "score": round(row.score, 6)} for row in labels],
+            }
+
+
+def _ranked_questions(
+    model: AnswerModel, source: str, reading: ReadOptions, report: ReadReport
+) -> Iterator[dict[str, Any]]:
+    for chunk in _chunks(read_questions(source, reading, report)):
+        for question, answers in zip(chunk, model.rank(chunk), strict=True):
+            yield {
+                "id": question.id,
+                "question": question.text,
+                "ranking": [{"answer": row.answer, "score": round(row.score, 6)} for row in answers],
+            }
+
+
+def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    remaining = iter(rows)
+    while chunk := list(islice(remaining, _CHUNK)):
+        yield chunk
+
+
+def _write(rows: Iterable[dict[str, Any]], file: IO[str]) -> None:
+    for row in rows:
+        file.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -1,0 +1,354 @@
+"""Every setting there is, with its default and its meaning; files and `--set` are checked against it.
+
+A configuration has four sections: `text`, `model`, `training`, `inference`. What a network's own settings
+are depends on its name, and some defaults of `training` and `inference` depend on the network too.
+No torch here: a wrong option is reported before anything heavy is imported.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from nlpcapsule.errors import ConfigError, did_you_mean
+
+Task = Literal["labels", "answers"]
+CapsuleRouting = Literal["dynamic", "em", "kde", "kde-em", "adaptive-kde"]
+LabelRouting = Literal["dot", "kde", "adaptive-kde"]
+
+
+class Settings(BaseModel):
+    """A section of the configuration: unknown keys are refused, values are never changed silently."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class TextSettings(Settings):
+    """How text becomes tokens."""
+
+    max_tokens: int = Field(500, ge=1, description="tokens of a document that are read; the rest is cut off")
+    vocabulary_size: int = Field(60_000, ge=3, description="most words the trained tokenizer knows")
+    min_count: int = Field(2, ge=1, description="a word must occur this often in the training part")
+    tokenizer: str | None = Field(None, description="a tokenizer.json to use in place of training one")
+    vectors: str | None = Field(None, description="GloVe or word2vec text file the embedding starts from")
+
+
+class LabelQuerySettings(Settings):
+    """`label-query`: every label asks the document's capsules with a learned query."""
+
+    name: Literal["label-query"] = "label-query"
+    embedding_size: int = Field(100, ge=1, description="word vector size (a vector file's size wins)")
+    windows: tuple[int, ...] = Field((3, 5, 9), min_length=1, description="convolution widths, in tokens")
+    filters: int = Field(256, ge=1, description="filters per width")
+    capsule_size: int = Field(256, ge=2, description="numbers in a capsule")
+    condensed: int = Field(128, ge=0, description="condensed capsules; 0 routes every token, uncompressed")
+    routing: LabelRouting = Field("adaptive-kde", description="how label capsules and capsules agree")
+    iterations: int = Field(3, ge=1, description="routing iterations (the most, when adaptive)")
+    epsilon: float = Field(0.05, gt=0, description="adaptive: a document stops when its NAS moves less")
+    token_dropout: float = Field(0.25, ge=0, lt=1, description="dropout on word vectors and encoder states")
+    capsule_dropout: float = Field(0.5, ge=0, lt=1, description="dropout on label capsules")
+
+
+class PaperSettings(Settings):
+    """`paper`: the chain of Zhao et al. 2019 as printed."""
+
+    name: Literal["paper"] = "paper"
+    embedding_size: int = Field(100, ge=8, description="word vector size (a vector file's size wins)")
+    windows: tuple[int, ...] = Field((2, 4, 8), min_length=1, description="filter widths along the embedding")
+    filters: int = Field(32, ge=1, description="filters per width")
+    capsule_size: int = Field(16, ge=2, description="numbers in a capsule")
+    condensed: int = Field(128, ge=0, description="condensed capsules; 0 routes all primary capsules")
+    routing: CapsuleRouting = Field("adaptive-kde", description="routing algorithm")
+    iterations: int = Field(3, ge=1, description="routing iterations, where they are fixed")
+    max_iterations: int = Field(10, ge=1, description="adaptive: never more than this")
+    epsilon: float = Field(0.05, gt=0, description="adaptive: a document stops when its NAS moves less")
+    alpha: float = Field(1.0, gt=0, description="step size of the coupling update")
+    softmax: Literal["leaky", "standard"] = Field("leaky", description="softmax over outputs")
+    literal: bool = Field(False, description="adaptive: Algorithm 1 to the letter")
+    kappa: float = Field(1.0, gt=0, description="squash: ‖x‖²/(κ+‖x‖²)")
+
+
+class OfficialSettings(Settings):
+    """`official`: what the released code does, for comparison."""
+
+    name: Literal["official"] = "official"
+    embedding_size: int = Field(100, ge=8, description="word vector size (a vector file's size wins)")
+    windows: tuple[int, ...] = Field((2, 4, 8), min_length=1, description="filter widths along the embedding")
+    filters: int = Field(32, ge=1, description="filters per width")
+    capsule_size: int = Field(16, ge=2, description="numbers in a capsule")
+    condensed: int = Field(128, ge=1, description="condensed capsules")
+    routing: CapsuleRouting = Field("adaptive-kde", description="routing algorithm")
+    iterations: int = Field(3, ge=1, description="routing iterations, where they are fixed")
+    max_iterations: int = Field(50, ge=1, description="adaptive: a cap the released code does not have")
+    epsilon: float = Field(0.05, gt=0, description="adaptive: stops when the batch's mean NAS moves less")
+    alpha: float = Field(1.0, gt=0, description="step size of the coupling update")
+    softmax: Literal["leaky", "standard"] = Field("standard", description="softmax over outputs")
+    kappa: float = Field(0.5, gt=0, description="squash: ‖x‖²/(κ+‖x‖²)")
+
+
+class KimCNNSettings(Settings):
+    """`kim-cnn`: convolution over time, one maximum per filter (Kim 2014)."""
+
+    name: Literal["kim-cnn"] = "kim-cnn"
+    embedding_size: int = Field(100, ge=1, description="word vector size (a vector file's size wins)")
+    windows: tuple[int, ...] = Field((3, 4, 5), min_length=1, description="convolution widths, in tokens")
+    filters: int = Field(128, ge=1, description="filters per width")
+    dropout: float = Field(0.5, ge=0, lt=1, description="dropout before the output layer")
+
+
+class XMLCNNSettings(Settings):
+    """`xml-cnn`: dynamic max pooling and a bottleneck (Liu et al. 2017)."""
+
+    name: Literal["xml-cnn"] = "xml-cnn"
+    embedding_size: int = Field(100, ge=1, description="word vector size (a vector file's size wins)")
+    windows: tuple[int, ...] = Field((2, 4, 8), min_length=1, description="convolution widths, in tokens")
+    filters: int = Field(128, ge=1, description="filters per width")
+    pools: int = Field(8, ge=1, description="equal parts of the document, each giving one maximum per filter")
+    bottleneck: int = Field(512, ge=1, description="hidden layer before the output layer")
+    token_dropout: float = Field(0.25, ge=0, lt=1, description="dropout on word vectors")
+    dropout: float = Field(0.5, ge=0, lt=1, description="dropout on the bottleneck")
+
+
+class TrainingSettings(Settings):
+    """The training loop."""
+
+    epochs: int = Field(20, ge=1, description="passes over the training part")
+    batch_size: int = Field(32, ge=1, description="documents (or question-answer pairs) per step and process")
+    accumulate: int = Field(1, ge=1, description="batches whose gradients make one step")
+    learning_rate: float = Field(1e-3, gt=0, description="the peak of the one-cycle schedule")
+    warmup: float = Field(0.15, ge=0, lt=1, description="part of the steps in which the rate rises")
+    weight_decay: float = Field(0.01, ge=0, description="AdamW's decay of weight matrices")
+    clip: float = Field(1.0, gt=0, description="largest norm of a step's gradient")
+    loss: Literal["bce", "margin", "spread", "pointwise", "pairwise"] = Field(
+        "bce", description="labels: bce, margin, spread; answers: pointwise, pairwise"
+    )
+    negatives: Literal["all", "uniform", "batch", "hard"] = Field(
+        "all", description="partial routing: the outputs a document is routed to beside its own labels"
+    )
+    negative_count: int = Field(200, ge=1, description="negatives per document (uniform, hard)")
+    negative_weight: float = Field(1.0, gt=0, description="λ, the negatives' weight in the loss")
+    shuffle: bool = Field(True, description="a new order of documents in every epoch")
+    average: float = Field(0.0, ge=0, lt=1, description="decay of the moving average of weights; 0 is off")
+    precision: Literal["float32", "bf16"] = Field("float32", description="arithmetic of the forward pass")
+    patience: int = Field(0, ge=0, description="stop after so many epochs without a better dev score; 0: never")
+    select_by: str | None = Field(None, description="dev metric of the best epoch (nDCG@5, or MAP for answers)")
+    dev_fraction: float = Field(0.0, ge=0, lt=1, description="held out of train when no dev part is given")
+    checkpoint_steps: int = Field(0, ge=0, description="steps between checkpoints inside an epoch; 0: none")
+    tensorboard: bool = Field(False, description="also write TensorBoard curves (extra `tensorboard`)")
+    seed: int = Field(1, ge=0, description="seed of weights, order, dropout and negatives")
+
+
+class InferenceSettings(Settings):
+    """From scores to ranked labels."""
+
+    batch: int = Field(64, ge=1, description="documents per forward pass")
+    candidates: int = Field(0, ge=0, description="labels a Kim-CNN nominates for routing; 0 routes to all")
+
+
+ModelSettings = LabelQuerySettings | PaperSettings | OfficialSettings | KimCNNSettings | XMLCNNSettings
+
+MODELS: dict[str, type[Settings]] = {
+    "label-query": LabelQuerySettings,
+    "paper": PaperSettings,
+    "official": OfficialSettings,
+    "kim-cnn": KimCNNSettings,
+    "xml-cnn": XMLCNNSettings,
+}
+
+ANSWER_MODELS = ("label-query", "paper")
+
+# Where a network wants other defaults than the sections above give.
+_DEFAULTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
+    ("labels", "paper"): {
+        "training": {"negatives": "uniform", "weight_decay": 0.0},
+        "inference": {"candidates": 200},
+    },
+    ("labels", "official"): {
+        "training": {"negatives": "batch", "weight_decay": 0.0, "shuffle": False},
+        "inference": {"candidates": 200},
+    },
+    ("answers", "label-query"): {
+        "text": {"max_tokens": 64},
+        "model": {"condensed": 32, "filters": 128, "capsule_size": 128},
+        "training": {"loss": "pointwise", "epochs": 10},
+    },
+    ("answers", "paper"): {
+        "text": {"max_tokens": 64},
+        "model": {"windows": (3, 4, 5), "condensed": 256},
+        "training": {"loss": "pointwise", "epochs": 10},
+    },
+}
+
+
+class Config(Settings):
+    """A whole configuration, as it is saved in a model folder."""
+
+    task: Task = "labels"
+    text: TextSettings = TextSettings()
+    model: ModelSettings = Field(LabelQuerySettings(), discriminator="name")
+    training: TrainingSettings = TrainingSettings()
+    inference: InferenceSettings = InferenceSettings()
+
+    SECTIONS: ClassVar[tuple[str, ...]] = ("text", "model", "training", "inference")
+
+    @classmethod
+    def build(
+        cls,
+        task: str = "labels",
+        model: str | None = None,
+        file: str | Path | None = None,
+        assignments: Iterable[str] = (),
+        overrides: Mapping[str, Any] | None = None,
+    ) -> Config:
+        """Puts a configuration together: the network's defaults, then a TOML file, then single settings.
+
+        Args:
+            task: "labels" or "answers".
+            model: The network's name; None takes the file's `[model] name`, or `label-query`.
+            file: A TOML file with any of the four sections.
+            assignments: Texts such as "training.epochs=5" or, where only one section has it, "epochs=5".
+            overrides: The same as a mapping whose values are Python values.
+
+        Example:
+            >>> Config.build(model="paper", assignments=["routing=em"]).model.routing
+            'em'
+        """
+        if task not in ("labels", "answers"):
+            raise ConfigError(f"unknown task {task!r}: expected 'labels' or 'answers'")
+        sections = _read_toml(Path(file)) if file else {}
+        name = model or sections.get("model", {}).get("name", "label-query")
+        if name not in MODELS:
+            raise ConfigError(f"unknown model {name!r}: {did_you_mean(str(name), MODELS)}")
+        if task == "answers" and name not in ANSWER_MODELS:
+            raise ConfigError(f"the model {name!r} does not rank answers: use {' or '.join(ANSWER_MODELS)}")
+        known = _known_keys(name)
+        pairs = {**dict(_parse_assignment(text) for text in assignments), **(overrides or {})}
+        problems = _unknown_keys(sections, known, f"{file}: ")
+        settings: dict[str, dict[str, Any]] = {section: {} for section in cls.SECTIONS}
+        settings["model"]["name"] = name
+        for section, values in _DEFAULTS.get((task, name), {}).items():
+            settings[section].update(values)
+        for section, values in sections.items():
+            if section in settings and isinstance(values, dict):
+                settings[section].update({k: v for k, v in values.items() if k != "name"})
+        for key, value in pairs.items():
+            section, field, problem = _resolve(key, known)
+            if problem:
+                problems.append(problem)
+            else:
+                settings[section][field] = value
+        if problems:
+            raise ConfigError("\n".join(problems))
+        return _checked(cls._validate(task, settings))
+
+    @classmethod
+    def _validate(cls, task: str, settings: dict[str, dict[str, Any]]) -> Config:
+        try:
+            return cls.model_validate({"task": task, **settings})
+        except ValidationError as error:
+            raise ConfigError("\n".join(_worded(error))) from None
+
+    @classmethod
+    def from_json(cls, text: str) -> Config:
+        """Reads what `model_dump_json` wrote."""
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            raise ConfigError("\n".join(_worded(error))) from None
+
+
+def _checked(config: Config) -> Config:
+    """Refuses settings that are each possible and impossible together."""
+    losses = ("bce", "margin", "spread") if config.task == "labels" else ("pointwise", "pairwise")
+    if config.training.loss not in losses:
+        raise ConfigError(
+            f"training.loss={config.training.loss!r} does not go with task {config.task!r}: "
+            f"expected one of: {', '.join(losses)}"
+        )
+    routed = config.model.name in ("label-query", "paper", "official")
+    if not routed and config.training.negatives != "all":
+        raise ConfigError(
+            f"training.negatives={config.training.negatives!r} needs a network that routes; "
+            f"{config.model.name!r} scores all labels at once: leave it at 'all'"
+        )
+    if not routed and config.inference.candidates:
+        raise ConfigError(f"inference.candidates needs a network that routes, not {config.model.name!r}")
+    return config
+
+
+def _known_keys(model: str) -> dict[str, list[str]]:
+    classes: dict[str, type[Settings]] = {
+        "text": TextSettings,
+        "model": MODELS[model],
+        "training": TrainingSettings,
+        "inference": InferenceSettings,
+    }
+    return {section: list(settings.model_fields) for section, settings in classes.items()}
+
+
+def _unknown_keys(sections: Mapping[str, Any], known: dict[str, list[str]], where: str) -> list[str]:
+    problems = []
+    for section, values in sections.items():
+        if section not in known:
+            problems.append(f"{where}unknown section [{section}]: {did_you_mean(section, known)}")
+        elif not isinstance(values, dict):
+            problems.append(f"{where}[{section}] must be a section of key = value lines")
+        else:
+            for key in values:
+                if key not in known[section]:
+                    problems.append(
+                        f"{where}unknown setting {section}.{key}: {did_you_mean(key, known[section])}"
+                    )
+    return problems
+
+
+def _resolve(key: str, known: dict[str, list[str]]) -> tuple[str, str, str | None]:
+    """Finds the section of a setting; the third value words the problem if there is none."""
+    if "." in key:
+        section, field = key.split(".", 1)
+        if section in known and field in known[section]:
+            return section, field, None
+    else:
+        homes = [section for section, fields in known.items() if key in fields]
+        if len(homes) == 1:
+            return homes[0], key, None
+        if homes:
+            return "", "", f"{key!r} could be {' or '.join(f'{home}.{key}' for home in homes)}: say which"
+    full = [f"{section}.{field}" for section, fields in known.items() for field in fields]
+    short = key.split(".")[-1]
+    names = [name.split(".")[1] for name in full]
+    suggestion = did_you_mean(short, names)
+    return "", "", f"unknown setting {key!r}: {suggestion}"
+
+
+def _parse_assignment(text: str) -> tuple[str, Any]:
+    """Splits "key=value"; a value is read as TOML (numbers, true/false, lists), else taken as a word."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError(f"--set {text!r}: expected key=value, for example training.epochs=5")
+    try:
+        return key.strip(), tomllib.loads(f"value = {value.strip()}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key.strip(), value.strip()
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such configuration file") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path}: not a readable TOML file: {error}") from None
+
+
+def _worded(error: ValidationError) -> list[str]:
+    lines = []
+    for problem in error.errors():
+        place = ".".join(str(part) for part in problem["loc"] if part not in MODELS)
+        lines.append(f"{place}={problem['input']!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}")
+    return lines

@@ -1,0 +1,1 @@
+"""Second step: documents and questions as arrays, in batches."""

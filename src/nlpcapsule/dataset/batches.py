@@ -1,0 +1,35 @@
+"""The order in which documents are trained on: a function of seed and epoch, so a resumed run finds it again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+_POOL = 32  # batches sorted by length together: little padding, still well mixed
+
+
+def batch_rows(
+    lengths: np.ndarray, batch_size: int, seed: int, epoch: int, shuffle: bool = True
+) -> list[np.ndarray]:
+    """Splits rows into batches of documents of similar length.
+
+    Args:
+        lengths: (N,) tokens per document.
+        batch_size: Rows per batch; the last batch may be smaller.
+        seed: The run's seed.
+        epoch: The epoch, from 0.
+        shuffle: False keeps the data's own order in every epoch.
+
+    Returns:
+        Row indices, one array per batch.
+    """
+    rows = np.arange(len(lengths))
+    if not shuffle:
+        return [rows[start : start + batch_size] for start in range(0, len(rows), batch_size)]
+    generator = np.random.default_rng([seed, epoch])
+    generator.shuffle(rows)
+    batches = []
+    for start in range(0, len(rows), batch_size * _POOL):
+        pool = rows[start : start + batch_size * _POOL]
+        pool = pool[np.argsort(lengths[pool], kind="stable")]
+        batches += [pool[begin : begin + batch_size] for begin in range(0, len(pool), batch_size)]
+    return [batches[index] for index in generator.permutation(len(batches))]

@@ -1,0 +1,80 @@
+"""Partial routing: which outputs D⁺ ∪ D⁻ a document is routed to in training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The outputs of a batch and what they should be.
+
+    Attributes:
+        ids: None for all labels, (n',) for a set shared by the batch, (B, n') for a set per document.
+        targets: (B, n') float32: 1 for a document's own labels.
+        valid: (B, n') bool, False where a document's set is filled up; None if all of it is valid.
+    """
+
+    ids: np.ndarray | None
+    targets: np.ndarray
+    valid: np.ndarray | None = None
+
+
+def all_outputs(labels: Sequence[np.ndarray], label_count: int) -> Outputs:
+    """Every label is an output of every document."""
+    return Outputs(None, _targets_over(labels, label_count))
+
+
+def batch_outputs(labels: Sequence[np.ndarray], label_count: int) -> Outputs:
+    """The labels of all documents of the batch: what is not a document's own is its negative."""
+    union = np.unique(np.concatenate(labels)).astype(np.int64)
+    if len(union) == 0:  # a batch in which no document has a label still needs outputs to push down
+        union = np.zeros(1, dtype=np.int64)
+    position = np.full(label_count, -1, dtype=np.int64)
+    position[union] = np.arange(len(union))
+    return Outputs(union, _targets_over([position[row] for row in labels], len(union)))
+
+
+def uniform_outputs(
+    labels: Sequence[np.ndarray], label_count: int, negatives: int, generator: np.random.Generator
+) -> Outputs:
+    """A document's own labels and `negatives` others drawn without preference."""
+    proposals = [
+        generator.choice(label_count, size=min(label_count, negatives + len(row)), replace=False)
+        for row in labels
+    ]
+    return _own_and_proposed(labels, proposals, negatives)
+
+
+def hard_outputs(labels: Sequence[np.ndarray], nominated: Sequence[np.ndarray], negatives: int) -> Outputs:
+    """A document's own labels and the `negatives` best-scored others that a nominator proposes."""
+    return _own_and_proposed(labels, nominated, negatives)
+
+
+def _own_and_proposed(
+    labels: Sequence[np.ndarray], proposals: Sequence[np.ndarray], negatives: int
+) -> Outputs:
+    """Own labels first, then proposed ones that are not the document's own, filled up to one width."""
+    rows = [
+        np.concatenate([own, proposed[~np.isin(proposed, own)][:negatives]]).astype(np.int64)
+        for own, proposed in zip(labels, proposals, strict=True)
+    ]
+    width = max(1, max(len(row) for row in rows))
+    ids = np.zeros((len(rows), width), dtype=np.int64)
+    targets = np.zeros((len(rows), width), dtype=np.float32)
+    valid = np.zeros((len(rows), width), dtype=bool)
+    for index, (own, row) in enumerate(zip(labels, rows, strict=True)):
+        ids[index, : len(row)] = row
+        targets[index, : len(own)] = 1.0
+        valid[index, : len(row)] = True
+    return Outputs(ids, targets, None if valid.all() else valid)
+
+
+def _targets_over(labels: Sequence[np.ndarray], width: int) -> np.ndarray:
+    targets = np.zeros((len(labels), width), dtype=np.float32)
+    for row, own in zip(targets, labels, strict=True):
+        row[own] = 1.0
+    return targets

@@ -1,0 +1,63 @@
+"""Rows of different lengths in two flat arrays: compact in memory, quick to save."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+
+class Ragged:
+    """Integer rows of different lengths.
+
+    Attributes:
+        values: (total,) int32, all rows one after another.
+        offsets: (rows + 1,) int64, where each row begins.
+    """
+
+    def __init__(self, values: np.ndarray, offsets: np.ndarray) -> None:
+        self.values, self.offsets = values, offsets
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Sequence[int] | np.ndarray]) -> Ragged:
+        """Packs rows; an iterator is consumed row by row, so no more than the packed arrays is held."""
+        chunks: list[np.ndarray] = []
+        lengths: list[int] = []
+        for row in rows:
+            chunks.append(np.asarray(row, dtype=np.int32))
+            lengths.append(len(row))
+        values = np.concatenate(chunks) if chunks else np.zeros(0, dtype=np.int32)
+        return cls(values, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        if not 0 <= row < len(self):
+            raise IndexError(row)
+        return self.values[self.offsets[row] : self.offsets[row + 1]]
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (self[row] for row in range(len(self)))
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """(rows,) int64."""
+        return np.diff(self.offsets)
+
+    def take(self, rows: np.ndarray | Sequence[int]) -> Ragged:
+        """The chosen rows, in the given order."""
+        return Ragged.from_rows(self[int(row)] for row in rows)
+
+    def cut(self, length: int) -> Ragged:
+        """Every row's first `length` values."""
+        return Ragged.from_rows(row[:length] for row in self)
+
+    def padded(self, rows: np.ndarray | Sequence[int], fill: int, width: int | None = None) -> np.ndarray:
+        """(len(rows), width) int64, filled up at the end; width defaults to the longest chosen row."""
+        chosen = [self[int(row)] for row in rows]
+        width = width or max((len(row) for row in chosen), default=1)
+        block = np.full((len(chosen), max(width, 1)), fill, dtype=np.int64)
+        for target, row in zip(block, chosen, strict=True):
+            target[: min(len(row), width)] = row[:width]
+        return block

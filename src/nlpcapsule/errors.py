@@ -1,0 +1,72 @@
+"""What went wrong, worded for the person who can mend it.
+
+Every error a user can cause is a `NlpCapsuleError`: the command line prints its message alone and exits
+with code 2. A message says what is wrong, where, what was expected and what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+
+class NlpCapsuleError(Exception):
+    """Anything the user can mend; printed without a traceback."""
+
+
+class NlpCapsuleWarning(UserWarning):
+    """Something the user should know of that does not stop the work."""
+
+
+class DataError(NlpCapsuleError):
+    """A file that cannot be read as what it should be.
+
+    Args:
+        problem: What is wrong and what was expected.
+        path: The file (or "<stdin>").
+        line: The line, counted from 1, if one is to blame.
+        hint: What to do about it.
+
+    Example:
+        >>> print(DataError("the key 'text' is missing", "a.jsonl", 3, "name the key with --text-key"))
+        a.jsonl, line 3: the key 'text' is missing; name the key with --text-key
+    """
+
+    def __init__(
+        self, problem: str, path: str | Path | None = None, line: int | None = None, hint: str | None = None
+    ) -> None:
+        self.problem, self.path, self.line, self.hint = problem, path, line, hint
+        where = "" if path is None else f"{path}: " if line is None else f"{path}, line {line}: "
+        super().__init__(f"{where}{problem}" + (f"; {hint}" if hint else ""))
+
+
+class BadRowError(DataError):
+    """One row of a file is unusable; `--skip-bad-rows` counts such rows and goes on."""
+
+
+class ConfigError(NlpCapsuleError):
+    """An option or a configuration key that does not exist or has an impossible value."""
+
+
+class ModelFolderError(NlpCapsuleError):
+    """A model folder that is missing, incomplete, damaged or written by a newer version."""
+
+
+class MissingExtraError(NlpCapsuleError):
+    """An optional dependency is needed and not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"this needs the package {package!r}; install it with: pip install 'nlpcapsule[{extra}]'")
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A suggestion to append to an error about an unknown name, or the names there are.
+
+    Example:
+        >>> did_you_mean("routng", ["routing", "iterations"])
+        "did you mean 'routing'?"
+    """
+    names = sorted(known)
+    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    return f"did you mean {close[0]!r}?" if close else f"expected one of: {', '.join(names)}"

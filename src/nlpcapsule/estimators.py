@@ -1,0 +1,277 @@
+"""The Python front door, with scikit-learn's manners: fit, predict, score, get_params, clone, save, load."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from nlpcapsule.config import Config
+from nlpcapsule.errors import ModelFolderError, NlpCapsuleError
+from nlpcapsule.evaluation.answer_metrics import answer_metrics
+from nlpcapsule.evaluation.label_metrics import label_metrics
+from nlpcapsule.model_folder import load_model, save_model
+from nlpcapsule.ranking.models import AnswerModel, LabelModel, RankedAnswer, RankedLabel
+from nlpcapsule.text.documents import Candidate, Document, Question
+from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
+from nlpcapsule.training.fit_labels import fit_labels, prepare_labels
+from nlpcapsule.training.label_task import RANKED
+from nlpcapsule.training.progress import TrainingProgress
+from nlpcapsule.training.run_folder import RunFolder
+
+
+class CapsuleClassifier(BaseEstimator):
+    """Tags texts with labels.
+
+    Args:
+        model: "label-query", "paper", "official", "kim-cnn" or "xml-cnn".
+        epochs: Passes over the training texts; None takes the model's default.
+        seed: Same seed, same machine, same result.
+        settings: Any other setting by name, for example {"training.batch_size": 64, "routing": "kde"}.
+        verbose: Show progress on standard error.
+
+    Example:
+        >>> texts = ["rain and wind", "snow and ice", "a goal in the last minute", "the match was lost"] * 8
+        >>> labels = [["weather"], ["weather", "winter"], ["sport"], ["sport"]] * 8
+        >>> classifier = CapsuleClassifier(epochs=12, settings={"condensed": 8, "filters": 16})
+        >>> classifier.fit(texts, labels).predict(["wind and snow"], top_k=1)
+        [['weather']]
+    """
+
+    def __init__(
+        self,
+        model: str = "label-query",
+        *,
+        epochs: int | None = None,
+        seed: int = 1,
+        settings: dict[str, Any] | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.model = model
+        self.epochs = epochs
+        self.seed = seed
+        self.settings = settings
+        self.verbose = verbose
+
+    def fit(
+        self,
+        texts: Sequence[str],
+        labels: Sequence[Sequence[str]],
+        dev_texts: Sequence[str] | None = None,
+        dev_labels: Sequence[Sequence[str]] | None = None,
+    ) -> Self:
+        """Trains on texts and their label lists; a dev part, if given, selects the best epoch."""
+        train = _documents(texts, labels)
+        dev = None if dev_texts is None else _documents(dev_texts, dev_labels or ())
+        config = _config("labels", self)
+        with tempfile.TemporaryDirectory() as folder, TrainingProgress(not self.verbose) as progress:
+            data = prepare_labels(train, dev, config)
+            self.model_ = fit_labels(data, config, RunFolder(Path(folder)), progress)
+        return self
+
+    def predict(self, texts: Sequence[str], top_k: int = 5) -> list[list[str]]:
+        """The names of the best labels of each text, best first."""
+        return [[row.label for row in ranked] for ranked in self.rank(texts, top_k)]
+
+    def rank(self, texts: Sequence[str], top_k: int = 5) -> list[list[RankedLabel]]:
+        """The best labels of each text with their probabilities, best first."""
+        return self._fitted().rank(_texts(texts), top_k)
+
+    def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
+        """(texts, labels) probabilities, columns in the order of `classes_`."""
+        model = self._fitted()
+        rankings = model.rank_tokens(model.encode(_texts(texts)), len(model.labels))
+        probabilities = np.zeros((len(rankings.labels), len(model.labels)), dtype=np.float32)
+        np.put_along_axis(probabilities, rankings.labels, rankings.scores, axis=1)
+        return probabilities
+
+    def score(self, texts: Sequence[str], labels: Sequence[Sequence[str]]) -> float:
+        """Precision at 1: how often the best label is right."""
+        return self.evaluate(texts, labels)["P@1"]
+
+    def evaluate(self, texts: Sequence[str], labels: Sequence[Sequence[str]]) -> dict[str, float]:
+        """All figures of `nlpcapsule evaluate`."""
+        model = self._fitted()
+        documents = _documents(texts, labels)
+        rankings = model.rank_tokens(model.encode([document.text for document in documents]), RANKED)
+        return label_metrics(
+            rankings.labels,
+            rankings.scores,
+            model.labels.encode([document.labels for document in documents]),
+            model.labels.counts,
+            model.facts["training_documents"],
+            model.facts["threshold"],
+        )
+
+    @property
+    def classes_(self) -> list[str]:
+        """Label names by id."""
+        return self._fitted().labels.names
+
+    def save(self, folder: str | Path) -> None:
+        """Writes a model folder that the command line and `load` read."""
+        save_model(self._fitted(), Path(folder))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Opens a model folder of labels."""
+        model = load_model(folder)
+        if not isinstance(model, LabelModel):
+            raise ModelFolderError(f"{folder} ranks answers: open it with AnswerRanker.load")
+        estimator = cls(**_parameters(model.config))
+        estimator.model_ = model
+        return estimator
+
+    def _fitted(self) -> LabelModel:
+        if not hasattr(self, "model_"):
+            raise NotFittedError("this CapsuleClassifier is not fitted yet: call fit, or open one with load")
+        return self.model_
+
+
+class AnswerRanker(BaseEstimator):
+    """Ranks candidate answers of questions.
+
+    Args:
+        model: "label-query" or "paper".
+        epochs: Passes over the training questions; None takes the model's default.
+        seed: Same seed, same machine, same result.
+        settings: Any other setting by name, for example {"loss": "pairwise"}.
+        verbose: Show progress on standard error.
+    """
+
+    def __init__(
+        self,
+        model: str = "label-query",
+        *,
+        epochs: int | None = None,
+        seed: int = 1,
+        settings: dict[str, Any] | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.model = model
+        self.epochs = epochs
+        self.seed = seed
+        self.settings = settings
+        self.verbose = verbose
+
+    def fit(
+        self, questions: Sequence[str], candidates: Sequence[Sequence[str]], labels: Sequence[Sequence[int]]
+    ) -> Self:
+        """Trains on questions, each with candidate answers and their labels (1 right, 0 wrong)."""
+        config = _config("answers", self)
+        with tempfile.TemporaryDirectory() as folder, TrainingProgress(not self.verbose) as progress:
+            data = prepare_answers(_questions(questions, candidates, labels), None, config)
+            self.model_ = fit_answers(data, config, RunFolder(Path(folder)), progress)
+        return self
+
+    def predict(self, questions: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Each question's candidates, best first."""
+        return [[row.answer for row in ranked] for ranked in self.rank(questions, candidates)]
+
+    def rank(self, questions: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[list[RankedAnswer]]:
+        """Each question's candidates with their probabilities, best first."""
+        return self._fitted().rank(_questions(questions, candidates, None))
+
+    def score(
+        self, questions: Sequence[str], candidates: Sequence[Sequence[str]], labels: Sequence[Sequence[int]]
+    ) -> float:
+        """Mean average precision."""
+        scores = self._fitted().score(_questions(questions, candidates, labels))
+        return answer_metrics(scores, [np.asarray(row) for row in labels])["MAP"]
+
+    def save(self, folder: str | Path) -> None:
+        """Writes a model folder that the command line and `load` read."""
+        save_model(self._fitted(), Path(folder))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Opens a model folder of answers."""
+        model = load_model(folder)
+        if not isinstance(model, AnswerModel):
+            raise ModelFolderError(f"{folder} ranks labels: open it with CapsuleClassifier.load")
+        estimator = cls(**_parameters(model.config))
+        estimator.model_ = model
+        return estimator
+
+    def _fitted(self) -> AnswerModel:
+        if not hasattr(self, "model_"):
+            raise NotFittedError("this AnswerRanker is not fitted yet: call fit, or open one with load")
+        return self.model_
+
+
+def load(folder: str | Path) -> CapsuleClassifier | AnswerRanker:
+    """Opens a model folder, whatever it ranks."""
+    model = load_model(folder)
+    estimator: CapsuleClassifier | AnswerRanker
+    estimator = (
+        CapsuleClassifier(**_parameters(model.config))
+        if isinstance(model, LabelModel)
+        else AnswerRanker(**_parameters(model.config))
+    )
+    estimator.model_ = model
+    return estimator
+
+
+def _config(task: str, estimator: CapsuleClassifier | AnswerRanker) -> Config:
+    overrides = dict(estimator.settings or {})
+    overrides["training.seed"] = estimator.seed
+    if estimator.epochs is not None:
+        overrides["training.epochs"] = estimator.epochs
+    return Config.build(task, estimator.model, overrides=overrides)
+
+
+def _parameters(config: Config) -> dict[str, Any]:
+    """Constructor arguments that lead to the same configuration."""
+    settings = {
+        f"{section}.{name}": value
+        for section in Config.SECTIONS
+        for name, value in getattr(config, section).model_dump().items()
+        if name not in ("name", "seed", "epochs")
+    }
+    return {
+        "model": config.model.name,
+        "epochs": config.training.epochs,
+        "seed": config.training.seed,
+        "settings": settings,
+    }
+
+
+def _texts(texts: Sequence[str]) -> list[str]:
+    if isinstance(texts, str):
+        raise NlpCapsuleError("texts must be a list of texts. Got a single text instead: put it in a list")
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise NlpCapsuleError(f"texts[{index}] must be a str. Got {type(text).__name__} instead")
+    return list(texts)
+
+
+def _documents(texts: Sequence[str], labels: Sequence[Sequence[str]]) -> list[Document]:
+    rows = _texts(texts)
+    if len(rows) != len(labels):
+        raise NlpCapsuleError(f"texts and labels must be of one length. Got {len(rows)} and {len(labels)}")
+    for index, row in enumerate(labels):
+        if isinstance(row, str) or not all(isinstance(name, str) for name in row):
+            raise NlpCapsuleError(f"labels[{index}] must be a list of label names. Got {row!r} instead")
+    return [Document(text, tuple(dict.fromkeys(row))) for text, row in zip(rows, labels, strict=True)]
+
+
+def _questions(
+    questions: Sequence[str],
+    candidates: Sequence[Sequence[str]],
+    labels: Sequence[Sequence[int]] | None,
+) -> list[Question]:
+    texts = _texts(questions)
+    if len(texts) != len(candidates) or (labels is not None and len(labels) != len(texts)):
+        raise NlpCapsuleError("questions, candidates and labels must be of one length")
+    rows: list[Question] = []
+    for index, (text, answers) in enumerate(zip(texts, candidates, strict=True)):
+        marks = [None] * len(answers) if labels is None else list(labels[index])
+        if len(marks) != len(answers):
+            raise NlpCapsuleError(f"labels[{index}] must have one label per candidate ({len(answers)})")
+        rows.append(Question(text, tuple(map(Candidate, _texts(answers), marks))))
+    return rows

@@ -1,0 +1,70 @@
+"""Figures for ranked answers: MAP and MRR, with ties decided against the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nlpcapsule.errors import DataError, NlpCapsuleError
+from nlpcapsule.evaluation.bootstrap import bootstrap_interval
+from nlpcapsule.evaluation.ranked import measure_each
+
+
+def answer_metrics(scores: Sequence[np.ndarray], labels: Sequence[np.ndarray]) -> dict[str, float]:
+    """MAP and MRR over the questions that have at least one right answer.
+
+    A wrong answer ranks above a right one of equal score. Data files often list the right answers first, and
+    the input's order would then reward a model that says nothing.
+
+    Args:
+        scores: Per question, (candidates,) the model's scores.
+        labels: Per question, (candidates,) 1 for a right answer, 0 for a wrong one.
+
+    Returns:
+        "MAP" and "MRR" as fractions, the ends of their 95% bootstrap intervals ("MAP 95% low" and so on),
+        "questions" (those scored) and "questions without a right answer" (those left out).
+
+    Example:
+        >>> answer_metrics([np.array([0.9, 0.9, 0.1])], [np.array([1, 0, 0])])["MRR"]
+        0.5
+    """
+    average_precision, reciprocal_rank = per_question_metrics(scores, labels).values()
+    figures: dict[str, float] = {}
+    for name, values in (("MAP", average_precision), ("MRR", reciprocal_rank)):
+        figures[name] = float(values.mean())
+        figures[f"{name} 95% low"], figures[f"{name} 95% high"] = bootstrap_interval(values)
+    figures["questions"] = len(average_precision)
+    figures["questions without a right answer"] = len(labels) - len(average_precision)
+    return figures
+
+
+def per_question_metrics(scores: Sequence[np.ndarray], labels: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """AP and RR of each question with a right answer, in their order, for a paired comparison."""
+    if len(scores) != len(labels):
+        raise NlpCapsuleError(f"`scores` has {len(scores)} questions, but `labels` has {len(labels)}.")
+    relevant, ranked = [], []
+    for question, (given, right) in enumerate(zip(scores, labels, strict=True)):
+        order, right = _ranking_with_ties_against_us(np.asarray(given), np.asarray(right), question)
+        if right.any():
+            relevant.append(np.flatnonzero(right).tolist())
+            ranked.append(order.tolist())
+    if not relevant:
+        raise DataError("no question has a right answer, so there is nothing to score")
+    return measure_each(["AP", "RR"], relevant, ranked)
+
+
+def _ranking_with_ties_against_us(
+    scores: np.ndarray, labels: np.ndarray, question: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The candidates' places in the input, best first, and their labels; both (candidates,)."""
+    if scores.ndim != 1 or scores.shape != labels.shape:
+        raise NlpCapsuleError(
+            f"Question {question} must have one score and one label per candidate. "
+            f"Got shapes {scores.shape} and {labels.shape} instead."
+        )
+    if not np.isin(labels, (0, 1)).all():
+        raise NlpCapsuleError(f"`labels` must be 0 or 1. Question {question} has others.")
+    if np.isnan(scores).any():
+        raise NlpCapsuleError(f"`scores` must not contain NaN. Question {question} does.")
+    return np.lexsort((labels, -scores)), labels

@@ -1,0 +1,88 @@
+"""How far a mean could have been otherwise: resampling of documents or questions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nlpcapsule.errors import DataError, NlpCapsuleError
+from nlpcapsule.evaluation.ranked import check_positive_integer
+
+DRAWS_AT_ONCE = 2_000_000  # bounds the memory to about 32 MB, whatever the number of documents
+
+
+@dataclass(frozen=True, slots=True)
+class PairedBootstrap:
+    """Two systems on the same documents.
+
+    Attributes:
+        difference: Mean of a - b.
+        low: Lower end of the 95% interval of the difference.
+        high: Upper end.
+        p_value: Two-sided: how often a resampled difference falls on the other side of zero, twice.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p_value: float
+
+
+def paired_bootstrap(a: np.ndarray, b: np.ndarray, resamples: int = 10_000, seed: int = 0) -> PairedBootstrap:
+    """Compare two systems by resampling the documents that both were scored on.
+
+    Args:
+        a: (N,) one system's figure for each document.
+        b: (N,) the other's, for the same documents in the same order.
+        resamples: How many times N documents are drawn, with replacement.
+        seed: Of the random draws.
+
+    Returns:
+        The mean difference, its 95% percentile interval and the p-value, which is never below
+        2 / (resamples + 1): so many draws cannot tell smaller ones apart.
+    """
+    a, b = _as_figures("a", a), _as_figures("b", b)
+    if len(a) != len(b):
+        raise NlpCapsuleError(
+            f"`a` and `b` must cover the same documents. Got {len(a)} and {len(b)} instead."
+        )
+    differences = a - b
+    means = resampled_means(differences, resamples, seed)  # (resamples,)
+    low, high = np.percentile(means, [2.5, 97.5])
+    one_sided = min((means <= 0).sum(), (means >= 0).sum())
+    p_value = min(1.0, 2 * (one_sided + 1) / (resamples + 1))
+    return PairedBootstrap(float(differences.mean()), float(low), float(high), float(p_value))
+
+
+def bootstrap_interval(values: np.ndarray, resamples: int = 10_000, seed: int = 0) -> tuple[float, float]:
+    """The 95% percentile interval of the mean of (N,) values."""
+    low, high = np.percentile(resampled_means(values, resamples, seed), [2.5, 97.5])
+    return float(low), float(high)
+
+
+def resampled_means(values: np.ndarray, resamples: int, seed: int) -> np.ndarray:
+    """(resamples,) means of N values drawn from `values` (N,) with replacement."""
+    check_positive_integer("resamples", resamples)
+    values = _as_figures("values", values)
+    random = np.random.default_rng(seed)
+    means = np.empty(resamples)
+    chunk = max(1, DRAWS_AT_ONCE // len(values))
+    for start in range(0, resamples, chunk):
+        rows = min(chunk, resamples - start)
+        drawn = random.integers(len(values), size=(rows, len(values)), dtype=np.int32)
+        means[start : start + rows] = values[drawn].mean(axis=1)
+    return means
+
+
+def _as_figures(name: str, values: np.ndarray) -> np.ndarray:
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 1:
+        raise NlpCapsuleError(
+            f"`{name}` must be a vector, one figure per document. Got shape {values.shape} instead."
+        )
+    if not len(values):
+        raise DataError("no figures were given, so there is nothing to resample")
+    if np.isnan(values).any():
+        raise NlpCapsuleError(f"`{name}` must not contain NaN.")
+    return values

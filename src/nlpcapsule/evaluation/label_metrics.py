@@ -1,0 +1,137 @@
+"""Figures for ranked labels, each a mean over the documents that have labels, as a fraction of 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.evaluation.calibration import expected_calibration_error
+from nlpcapsule.evaluation.propensity import propensity_scored, training_examples
+from nlpcapsule.evaluation.ranked import (
+    NO_LABEL,
+    JudgedRankings,
+    check_positive_integer,
+    judge_rankings,
+    measure_each,
+)
+from nlpcapsule.evaluation.thresholds import f1_at_threshold
+
+CUTOFFS = (1, 3, 5)
+PAPER_RETRIEVED = 50  # how deep the released code of NLP-Capsule looks for hits
+# Training documents per label: from, to (inclusive), and the name of the band.
+FREQUENCY_BANDS = ((0, 0, "0"), (1, 10, "1-10"), (11, 50, "11-50"), (51, None, ">50"))
+
+
+def label_metrics(
+    rankings: np.ndarray,
+    scores: np.ndarray | None,
+    truth: Sequence[Sequence[int]],
+    train_counts: np.ndarray,
+    train_size: int,
+    threshold: float | None = None,
+) -> dict[str, float]:
+    """All figures of a ranking of labels.
+
+    - "P@k", "nDCG@k" (ideal over min(k, |y|) labels), "R-precision@k" (hits in the top k / min(k, |y|)),
+      "PSP@k", "PSnDCG@k" and "paper-nDCG@k", for k = 1, 3, 5.
+    - "recall@5 (0 examples)", "(1-10 examples)", "(11-50 examples)", "(>50 examples)": of the true labels
+      that have so many training documents, the share ranked among the first five. A band without true
+      labels is left out.
+    - "micro-F1" and "macro-F1", if a threshold is given; "ECE@5", if scores are given.
+    - "documents" (those with labels, on which every figure rests), "documents without labels", and
+      "unseen true labels": how many (document, label) pairs are of labels without a training document.
+
+    Args:
+        rankings: (N, K) label ids, best first, each row without repeats; -1 = none left.
+        scores: (N, K) the probabilities belonging to the rankings; None skips what needs them.
+        truth: The true label ids of each document. An id outside 0 .. n_labels - 1 stands for a label that
+            training never saw: it counts as true and can only be missed.
+        train_counts: (n_labels,) training documents per label.
+        train_size: Training documents in all.
+        threshold: Labels ranked with at least this score count as predicted in the F1 figures.
+
+    Raises:
+        DataError: No document has a label.
+        NlpCapsuleError: The input is not as described.
+    """
+    judged = judge_rankings(rankings, truth, scores)
+    train_counts = np.asarray(train_counts)
+    if judged.rankings.size and judged.rankings.max() >= len(train_counts):
+        raise NlpCapsuleError(
+            f"`rankings` must hold labels below {len(train_counts)}, the length of `train_counts`. "
+            f"Got {judged.rankings.max()} instead."
+        )
+    figures = {name: float(values.mean()) for name, values in _precision_and_ndcg(judged, CUTOFFS).items()}
+    figures |= {f"R-precision@{k}": float(r_precision(judged, k).mean()) for k in CUTOFFS}
+    figures |= propensity_scored(judged, train_counts, train_size, CUTOFFS)
+    figures |= {f"paper-nDCG@{k}": float(paper_ndcg(judged, k).mean()) for k in CUTOFFS}
+    if threshold is not None:
+        figures |= f1_at_threshold(judged, threshold)
+    figures |= _recall_by_frequency(judged, train_counts)
+    if judged.scores is not None:
+        returned = judged.rankings[:, :5] != NO_LABEL  # (N, 5)
+        if returned.any():
+            stated, right = judged.scores[:, :5][returned], judged.hits[:, :5][returned]
+            figures["ECE@5"] = expected_calibration_error(stated, right)
+    figures["documents"] = len(judged.rankings)
+    figures["documents without labels"] = judged.without_labels
+    figures["unseen true labels"] = int((training_examples(judged.true_labels, train_counts) == 0).sum())
+    return figures
+
+
+def per_document_metrics(
+    rankings: np.ndarray, truth: Sequence[Sequence[int]], cutoffs: Sequence[int] = CUTOFFS
+) -> dict[str, np.ndarray]:
+    """P@k and nDCG@k of each document that has labels, in the documents' order, (N_scored,) each.
+
+    Two systems' values for the same documents go into `paired_bootstrap`.
+    """
+    for k in cutoffs:
+        check_positive_integer("k", k)
+    return _precision_and_ndcg(judge_rankings(rankings, truth), cutoffs)
+
+
+def r_precision(judged: JudgedRankings, k: int) -> np.ndarray:
+    """(N,) hits among the first k, divided by how many there could be: min(k, |y|)."""
+    check_positive_integer("k", k)
+    return judged.hits[:, :k].sum(axis=1) / np.minimum(judged.true_counts, k)
+
+
+def paper_ndcg(judged: JudgedRankings, k: int) -> np.ndarray:
+    """(N,) nDCG@k as in the paper's tables: the ideal knows only the hits among the retrieved top 50.
+
+    True labels that were not retrieved do not count against it, so it is never below nDCG@k and only good for
+    comparison with those tables. Without a hit it is 0.
+    """
+    check_positive_integer("k", k)
+    retrieved = judged.hits[:, :PAPER_RETRIEVED]  # (N, <= 50)
+    discounts = 1 / np.log2(np.arange(2, k + 2))  # (k,)
+    first = retrieved[:, :k]
+    gained = first @ discounts[: first.shape[1]]  # (N,)
+    ideal = np.concatenate([[0.0], np.cumsum(discounts)])[np.minimum(retrieved.sum(axis=1), k)]  # (N,)
+    return np.divide(gained, ideal, out=np.zeros(len(gained)), where=ideal > 0)
+
+
+def _precision_and_ndcg(judged: JudgedRankings, cutoffs: Sequence[int]) -> dict[str, np.ndarray]:
+    depth = max(cutoffs)  # what is ranked below changes neither
+    ranked = [[label for label in row if label != NO_LABEL] for row in judged.rankings[:, :depth].tolist()]
+    ends = np.cumsum(judged.true_counts)[:-1]
+    relevant = [labels.tolist() for labels in np.split(judged.true_labels, ends)]
+    return measure_each([f"{name}@{k}" for name in ("P", "nDCG") for k in cutoffs], relevant, ranked)
+
+
+def _recall_by_frequency(judged: JudgedRankings, train_counts: np.ndarray) -> dict[str, float]:
+    """Recall among the first five, over the true labels of each band of training frequency."""
+    of_truth = training_examples(judged.true_labels, train_counts)  # (T,)
+    of_hits = training_examples(judged.rankings[:, :5][judged.hits[:, :5]], train_counts)  # (hits,)
+    figures = {}
+    for low, high, name in FREQUENCY_BANDS:
+        true, found = (
+            int(((counts >= low) & (counts <= (np.inf if high is None else high))).sum())
+            for counts in (of_truth, of_hits)
+        )
+        if true:
+            figures[f"recall@5 ({name} examples)"] = found / true
+    return figures

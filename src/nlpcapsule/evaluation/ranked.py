@@ -1,0 +1,157 @@
+"""Rankings laid beside the truth: what every figure of this folder is computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from numbers import Integral
+
+import numpy as np
+
+from nlpcapsule.errors import DataError, NlpCapsuleError
+
+NO_LABEL = -1  # in a ranking: none left
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRankings:
+    """Rankings with their hits, for the N documents that have at least one true label.
+
+    Attributes:
+        rankings: (N, K) label ids, best first; -1 once none is left.
+        scores: (N, K) the probabilities belonging to them, or None.
+        hits: (N, K) True where the ranked label is a true one.
+        true_documents: (T,) the row of each (document, true label) pair, ascending.
+        true_labels: (T,) the label of each pair; ids unknown to the model stand for unseen labels.
+        without_labels: How many documents were left out because they have no true label.
+    """
+
+    rankings: np.ndarray
+    scores: np.ndarray | None
+    hits: np.ndarray
+    true_documents: np.ndarray
+    true_labels: np.ndarray
+    without_labels: int
+
+    @property
+    def true_counts(self) -> np.ndarray:
+        """(N,) how many true labels each document has, at least 1."""
+        return np.bincount(self.true_documents, minlength=len(self.rankings))
+
+
+def judge_rankings(
+    rankings: np.ndarray, truth: Sequence[Sequence[int]], scores: np.ndarray | None = None
+) -> JudgedRankings:
+    """Check the input and mark the hits.
+
+    Args:
+        rankings: (N, K) label ids, best first, each row without repeats; -1 = none left.
+        truth: The true label ids of each document. An id that no ranking can hold (negative, or past the
+            model's labels) counts as true and can only be missed.
+        scores: (N, K) probabilities belonging to the rankings, if wanted.
+
+    Raises:
+        DataError: No document has a label.
+        NlpCapsuleError: The shapes do not fit, a ranking repeats a label or goes on after -1, or a score
+            is NaN.
+    """
+    rankings = np.asarray(rankings)
+    _check_rankings(rankings, len(truth))
+    if scores is not None:
+        scores = np.asarray(scores)
+        _check_scores(scores, rankings)
+
+    label_sets = [sorted({int(label) for label in labels}) for labels in truth]
+    kept = np.array([bool(labels) for labels in label_sets], dtype=bool)  # (documents,)
+    if not kept.any():
+        raise DataError(
+            "no document has a label, so there is nothing to score", hint="check the labels' column"
+        )
+    label_sets = [labels for labels in label_sets if labels]
+    rankings = rankings[kept]
+    true_documents = np.repeat(np.arange(len(label_sets)), [len(labels) for labels in label_sets])  # (T,)
+    true_labels = np.fromiter(chain.from_iterable(label_sets), dtype=np.int64)  # (T,)
+    return JudgedRankings(
+        rankings=rankings,
+        scores=None if scores is None else scores[kept],
+        hits=_mark_hits(rankings, true_documents, true_labels),
+        true_documents=true_documents,
+        true_labels=true_labels,
+        without_labels=int((~kept).sum()),
+    )
+
+
+def measure_each(
+    measures: Sequence[str], relevant: Sequence[Iterable[int]], ranked: Sequence[Iterable[int]]
+) -> dict[str, np.ndarray]:
+    """Let ir-measures score every query.
+
+    Args:
+        measures: Names that ir-measures knows: "P@5", "nDCG@5", "AP", "RR".
+        relevant: The relevant ids of each of N queries.
+        ranked: The retrieved ids of each query, best first; may be empty.
+
+    Returns:
+        For each measure, one value per query, (N,).
+    """
+    import ir_measures  # here, so that the rest of the package imports without it
+
+    parsed = {ir_measures.parse_measure(name): name for name in measures}
+    qrels = {str(query): {str(item): 1 for item in items} for query, items in enumerate(relevant)}
+    # Only the rank goes in, as a strictly falling score: the library's own order of ties cannot matter.
+    run = {
+        str(query): {str(item): -float(rank) for rank, item in enumerate(items)}
+        for query, items in enumerate(ranked)
+    }
+    values = {name: np.zeros(len(relevant)) for name in measures}
+    for metric in ir_measures.iter_calc(
+        list(parsed), qrels, {query: items for query, items in run.items() if items}
+    ):
+        values[parsed[metric.measure]][int(metric.query_id)] = metric.value
+    return values
+
+
+def check_positive_integer(name: str, value: object) -> None:
+    """Refuse anything but 1, 2, 3, ..."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise NlpCapsuleError(f"`{name}` must be a positive integer. Got {value!r} instead.")
+
+
+def _check_rankings(rankings: np.ndarray, documents: int) -> None:
+    if rankings.ndim != 2 or not np.issubdtype(rankings.dtype, np.integer):
+        raise NlpCapsuleError(
+            f"`rankings` must be a matrix of integers, (documents, ranks). "
+            f"Got shape {rankings.shape} of {rankings.dtype} instead."
+        )
+    if len(rankings) != documents:
+        raise NlpCapsuleError(f"`rankings` has {len(rankings)} rows, but `truth` has {documents} documents.")
+    none_left = rankings == NO_LABEL  # (N, K)
+    if (rankings < NO_LABEL).any() or (none_left[:, :-1] & ~none_left[:, 1:]).any():
+        raise NlpCapsuleError("`rankings` must hold label ids >= 0, and after them only -1 (none left).")
+    ascending = np.sort(rankings, axis=1)
+    repeated = (ascending[:, 1:] == ascending[:, :-1]) & (ascending[:, 1:] != NO_LABEL)
+    if repeated.any():
+        row = int(np.flatnonzero(repeated.any(axis=1))[0])
+        raise NlpCapsuleError(f"`rankings` must not repeat a label within a row. Row {row} does.")
+
+
+def _check_scores(scores: np.ndarray, rankings: np.ndarray) -> None:
+    if scores.shape != rankings.shape:
+        raise NlpCapsuleError(
+            f"`scores` must have the shape of `rankings`, {rankings.shape}. Got {scores.shape} instead."
+        )
+    invalid = np.isnan(scores) & (rankings != NO_LABEL)  # what lies behind -1 is never read
+    if invalid.any():
+        row = int(np.flatnonzero(invalid.any(axis=1))[0])
+        raise NlpCapsuleError(f"`scores` must not contain NaN. Row {row} does.")
+
+
+def _mark_hits(rankings: np.ndarray, true_documents: np.ndarray, true_labels: np.ndarray) -> np.ndarray:
+    """(N, K) True where the label ranked there is true for the row's document."""
+    known = np.unique(true_labels)  # (L,)
+    codes = np.searchsorted(known, rankings).clip(max=len(known) - 1)  # (N, K)
+    # One integer per (document, label) turns the N set look-ups into one.
+    ranked_pairs = np.arange(len(rankings))[:, None] * len(known) + codes
+    true_pairs = true_documents * len(known) + np.searchsorted(known, true_labels)
+    return (known[codes] == rankings) & (rankings != NO_LABEL) & np.isin(ranked_pairs, true_pairs)

@@ -1,0 +1,72 @@
+"""Figures of several systems side by side, for the terminal and for Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.markup import escape
+from rich.table import Table
+
+# These count things; all other figures are fractions of 1.
+COUNTS = frozenset(
+    {
+        "documents",
+        "documents without labels",
+        "unseen true labels",
+        "questions",
+        "questions without a right answer",
+    }
+)
+ABSENT = "–"
+
+
+def metrics_table(
+    rows: Mapping[str, Mapping[str, float]],
+    columns: Sequence[str],
+    percent: bool = True,
+    title: str | None = None,
+) -> Table:
+    """One row per system, one column per figure, for `rich` to print.
+
+    Args:
+        rows: System → figure → value; a figure that a system lacks shows as a dash.
+        columns: The figures to show, in order.
+        percent: Show fractions as percentages with two decimals, else with four decimals.
+        title: Printed above the table.
+    """
+    table = Table(title=None if title is None else escape(title))
+    table.add_column("system")
+    for column in columns:
+        table.add_column(escape(column), justify="right", no_wrap=True)
+    for system, figures in rows.items():
+        table.add_row(escape(system), *_cells(figures, columns, percent))
+    return table
+
+
+def metrics_markdown(
+    rows: Mapping[str, Mapping[str, float]], columns: Sequence[str], percent: bool = True
+) -> str:
+    """The same table as Markdown, ending with a line break.
+
+    Example:
+        >>> print(metrics_markdown({"capsules": {"P@1": 0.8062}}, ["P@1"]), end="")
+        | system | P@1 |
+        |---|---:|
+        | capsules | 80.62 |
+    """
+    lines = [["system", *columns]]
+    lines += [[system, *_cells(figures, columns, percent)] for system, figures in rows.items()]
+    header, *body = ["| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines]
+    return "\n".join([header, "|---|" + "---:|" * len(columns), *body]) + "\n"
+
+
+def _cells(figures: Mapping[str, float], columns: Sequence[str], percent: bool) -> list[str]:
+    return [_cell(column, figures.get(column), percent) for column in columns]
+
+
+def _cell(column: str, value: float | None, percent: bool) -> str:
+    if value is None:
+        return ABSENT
+    if column in COUNTS:
+        return f"{value:,.0f}"
+    return f"{100 * value:.2f}" if percent else f"{value:.4f}"

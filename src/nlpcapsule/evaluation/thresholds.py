@@ -1,0 +1,107 @@
+"""From a ranking to a set: the labels whose score reaches a threshold, and how good that set is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from nlpcapsule.errors import ConfigError, DataError, NlpCapsuleError, did_you_mean
+from nlpcapsule.evaluation.ranked import NO_LABEL, JudgedRankings, judge_rankings
+
+OBJECTIVES = ("micro-F1", "macro-F1")
+
+
+def f1_at_threshold(judged: JudgedRankings, threshold: float) -> dict[str, float]:
+    """Micro and macro F1 of the ranked labels with score >= threshold, by scikit-learn.
+
+    Macro F1 is the mean over the labels that occur in the truth or among the predictions; a true label that
+    training never saw occurs, and has F1 0.
+    """
+    from sklearn.metrics import f1_score  # slow to import, and only needed here
+
+    if judged.scores is None:
+        raise NlpCapsuleError("`scores` are needed to apply a threshold. Got None instead.")
+    if np.isnan(threshold):
+        raise NlpCapsuleError("`threshold` must be a number. Got nan instead.")
+    chosen = (judged.scores >= threshold) & (judged.rankings != NO_LABEL)  # (N, K)
+    documents, labels = np.nonzero(chosen)[0], judged.rankings[chosen]
+    columns = np.union1d(labels, judged.true_labels)  # (L,)
+    # scikit-learn takes a single column for a binary problem; an empty one beside it prevents that.
+    shape = (len(judged.rankings), len(columns) + 1)
+
+    def indicator(rows: np.ndarray, ids: np.ndarray) -> csr_matrix:
+        return csr_matrix((np.ones(len(rows), np.int8), (rows, np.searchsorted(columns, ids))), shape=shape)
+
+    true, predicted = indicator(judged.true_documents, judged.true_labels), indicator(documents, labels)
+    averaged = np.arange(len(columns))
+    return {
+        f"{average}-F1": float(f1_score(true, predicted, labels=averaged, average=average, zero_division=0))
+        for average in ("micro", "macro")
+    }
+
+
+def best_threshold(
+    scores: np.ndarray, rankings: np.ndarray, truth: Sequence[Sequence[int]], objective: str = "micro-F1"
+) -> float:
+    """The score that, as a threshold for all labels, gives the best F1; to be tuned on held-out documents.
+
+    Every distinct score is tried. Among equally good ones the highest wins: it returns the fewest labels.
+
+    Args:
+        scores: (N, K) the ranked labels' scores.
+        rankings: (N, K) label ids, best first; -1 = none left.
+        truth: The true label ids of each document; documents without any are left out.
+        objective: "micro-F1" or "macro-F1".
+    """
+    if objective not in OBJECTIVES:
+        raise ConfigError(f"unknown objective {objective!r}; {did_you_mean(objective, OBJECTIVES)}")
+    judged = judge_rankings(rankings, truth, scores)
+    returned = judged.rankings != NO_LABEL  # (N, K)
+    if not returned.any():
+        raise DataError("the rankings are empty, so no threshold can be chosen")
+    assert judged.scores is not None
+    scores, labels, hits = judged.scores[returned], judged.rankings[returned], judged.hits[returned]
+    order = np.argsort(-scores, kind="stable")
+    scores, labels, hits = scores[order], labels[order], hits[order]  # (M,) each, best first
+
+    sweep = _micro_f1_sweep if objective == "micro-F1" else _macro_f1_sweep
+    values = sweep(labels, hits, judged.true_labels)  # (M,)
+    last_of_ties = np.append(scores[1:] != scores[:-1], True)  # a threshold takes all of a tie or nothing
+    return float(scores[last_of_ties][values[last_of_ties].argmax()])
+
+
+def _micro_f1_sweep(labels: np.ndarray, hits: np.ndarray, true_labels: np.ndarray) -> np.ndarray:
+    """(M,) micro F1 after accepting the first 1, 2, ..., M pairs."""
+    accepted = np.arange(1, len(labels) + 1)
+    return 2 * np.cumsum(hits) / (accepted + len(true_labels))
+
+
+def _macro_f1_sweep(labels: np.ndarray, hits: np.ndarray, true_labels: np.ndarray) -> np.ndarray:
+    """(M,) macro F1 after accepting the first 1, 2, ..., M pairs.
+
+    Accepting a pair changes the F1 of its own label only, so the sum of F1s is a running sum of changes.
+    """
+    known, true_counts = np.unique(true_labels, return_counts=True)
+    columns = np.union1d(known, labels)
+    positives = np.zeros(len(columns), np.int64)
+    positives[np.searchsorted(columns, known)] = true_counts
+    column = np.searchsorted(columns, labels)  # (M,)
+
+    by_label = np.argsort(column, kind="stable")  # label after label, within each the best score first
+    sorted_column, sorted_hits = column[by_label], hits[by_label].astype(np.int64)
+    first = np.append(True, sorted_column[1:] != sorted_column[:-1])
+    run_start = np.maximum.accumulate(np.where(first, np.arange(len(first)), 0))
+    accepted = np.arange(len(first)) - run_start + 1  # pairs accepted for this label so far
+    hits_before = np.cumsum(sorted_hits) - sorted_hits
+    found = hits_before + sorted_hits - hits_before[run_start]
+    f1 = 2 * found / (accepted + positives[sorted_column])
+    change = np.diff(f1, prepend=0.0)
+    change[first] = f1[first]
+
+    gain, newcomer = np.empty(len(first)), np.empty(len(first))
+    gain[by_label] = change
+    newcomer[by_label] = first & (positives[sorted_column] == 0)  # false alarms widen the mean
+    # Rounded, for a running sum of fractions must not decide between thresholds that are equally good.
+    return np.round(np.cumsum(gain) / (len(known) + np.cumsum(newcomer)), 12)

@@ -1,0 +1,77 @@
+"""A data set as compact arrays: what a machine without the texts needs to train and to report.
+
+    FOLDER/
+      train.safetensors    select.safetensors    report.safetensors     token and label ids
+      tokenizer.json       labels.json           vectors.safetensors    vocabulary, labels, word vectors
+      about.json           what it was made from
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from nlpcapsule.atomic_files import write_text
+from nlpcapsule.dataset.encoded import EncodedDocuments
+from nlpcapsule.dataset.labels import LabelVocabulary
+from nlpcapsule.errors import DataError
+from nlpcapsule.text.tokens import WordTokenizer
+
+
+@dataclass(frozen=True)
+class EncodedParts:
+    """Training documents, documents to select on and documents to report on.
+
+    Attributes:
+        name: The data set's name.
+        tokenizer: Trained on `train`.
+        labels: The labels of `train`.
+        train: Weights are learned on these.
+        select: Epochs, settings and thresholds are chosen on these.
+        report: Figures are of these; nothing is chosen on them.
+        vectors: (V, v) float32 word vectors, or None.
+    """
+
+    name: str
+    tokenizer: WordTokenizer
+    labels: LabelVocabulary
+    train: EncodedDocuments
+    select: EncodedDocuments
+    report: EncodedDocuments
+    vectors: np.ndarray | None
+
+    def fingerprint(self) -> str:
+        """Tells two data sets apart."""
+        return "-".join(part.fingerprint() for part in (self.train, self.select, self.report))
+
+    def save(self, folder: Path) -> None:
+        """Writes the folder; word vectors take two bytes a number."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("train", "select", "report"):
+            getattr(self, name).save(folder / f"{name}.safetensors")
+        write_text(folder / "tokenizer.json", self.tokenizer.to_json())
+        write_text(folder / "labels.json", self.labels.to_json())
+        if self.vectors is not None:
+            save_file({"vectors": self.vectors.astype(np.float16)}, folder / "vectors.safetensors")
+        about = {"name": self.name, "fingerprint": self.fingerprint()}
+        write_text(folder / "about.json", json.dumps(about, indent=2) + "\n")
+
+    @classmethod
+    def load(cls, folder: Path) -> EncodedParts:
+        """Reads what `save` wrote."""
+        if not (folder / "about.json").exists():
+            raise DataError("not a folder of encoded documents (about.json is missing)", folder)
+        vectors = None
+        if (folder / "vectors.safetensors").exists():
+            vectors = load_file(folder / "vectors.safetensors")["vectors"].astype(np.float32)
+        return cls(
+            json.loads((folder / "about.json").read_text(encoding="utf-8"))["name"],
+            WordTokenizer.from_file(folder / "tokenizer.json"),
+            LabelVocabulary.from_json((folder / "labels.json").read_text(encoding="utf-8")),
+            *(EncodedDocuments.load(folder / f"{name}.safetensors") for name in ("train", "select", "report")),
+            vectors,
+        )

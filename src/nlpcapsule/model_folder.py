@@ -1,0 +1,165 @@
+"""A trained model on disk.
+
+    MODEL/
+      config.json           the configuration
+      tokenizer.json        the tokenizer
+      labels.json           label names and counts                   (label models)
+      network.safetensors   the weights
+      nominator.safetensors the candidate generator's weights        (where there is one)
+      facts.json            threshold, dev figures, data fingerprint
+      manifest.json         format version and a checksum per file; written last, so it vouches for the rest
+
+No pickle anywhere: opening a model folder never runs code from it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from nlpcapsule import __version__
+from nlpcapsule.atomic_files import atomic_path, write_text
+from nlpcapsule.config import Config, KimCNNSettings
+from nlpcapsule.dataset.labels import LabelVocabulary
+from nlpcapsule.errors import ConfigError, ModelFolderError
+from nlpcapsule.models.build import build_answer_network, build_label_network
+from nlpcapsule.ranking.models import AnswerModel, LabelModel
+from nlpcapsule.text.tokens import WordTokenizer
+
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+
+
+def save_model(model: LabelModel | AnswerModel, folder: Path) -> None:
+    """Writes a model folder; the manifest comes last and makes it valid."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MANIFEST).unlink(missing_ok=True)
+    texts = {
+        "config.json": model.config.model_dump_json(indent=2) + "\n",
+        "tokenizer.json": model.tokenizer.to_json(),
+        "facts.json": json.dumps(model.facts, indent=2, ensure_ascii=False) + "\n",
+    }
+    networks = {"network.safetensors": model.network}
+    if isinstance(model, LabelModel):
+        texts["labels.json"] = model.labels.to_json()
+        if model.nominator is not None:
+            networks["nominator.safetensors"] = model.nominator
+    for name, text in texts.items():
+        write_text(folder / name, text)
+    for name, network in networks.items():
+        with atomic_path(folder / name) as temporary:
+            save_file(weights_of(network), temporary)
+    checksums = {name: _checksum(folder / name) for name in sorted([*texts, *networks])}
+    manifest = {"format_version": FORMAT_VERSION, "nlpcapsule": __version__, "sha256": checksums}
+    write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+
+
+def load_model(folder: str | Path, device: str | None = None) -> LabelModel | AnswerModel:
+    """Reads a model folder, refusing one that is incomplete, damaged or of a newer format.
+
+    Args:
+        folder: The folder.
+        device: "cpu", "cuda", …; None takes a GPU if there is one.
+    """
+    folder = Path(folder)
+    checked_manifest(folder)
+    try:
+        config = Config.from_json((folder / "config.json").read_text(encoding="utf-8"))
+        tokenizer = WordTokenizer.from_json((folder / "tokenizer.json").read_text(encoding="utf-8"))
+        facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
+        place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        if config.task == "answers":
+            network = build_answer_network(_plain(config, facts), tokenizer.size, tokenizer.padding_id)
+            _load_weights(network, folder / "network.safetensors")
+            return AnswerModel(config, tokenizer, network.to(place).eval(), facts)
+        labels = LabelVocabulary.from_json((folder / "labels.json").read_text(encoding="utf-8"))
+        network = build_label_network(_plain(config, facts), tokenizer.size, len(labels), tokenizer.padding_id)
+        _load_weights(network, folder / "network.safetensors")
+        nominator = None
+        if (folder / "nominator.safetensors").exists():
+            beside = nominator_config(_plain(config, facts))
+            nominator = build_label_network(beside, tokenizer.size, len(labels), tokenizer.padding_id)
+            _load_weights(nominator, folder / "nominator.safetensors")
+            nominator = nominator.to(place).eval()
+        return LabelModel(config, tokenizer, labels, network.to(place).eval(), nominator, facts)
+    except (ConfigError, json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
+        raise ModelFolderError(f"{folder}: its files do not fit together: {error}") from None
+
+
+def checked_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a folder whose every file is there and unchanged."""
+    if not folder.exists():
+        raise ModelFolderError(f"{folder}: there is no such model folder")
+    if not folder.is_dir():
+        raise ModelFolderError(f"{folder} is a file: expected a model folder, as `nlpcapsule train` writes it")
+    if not (folder / MANIFEST).exists():
+        if (folder / "checkpoint").is_dir():
+            raise ModelFolderError(
+                f"{folder}: training has not finished; run the same train command again with --resume"
+            )
+        raise ModelFolderError(f"{folder} is not a model folder: it has no {MANIFEST}")
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        version, checksums = manifest["format_version"], manifest["sha256"]
+    except (ValueError, KeyError, TypeError):
+        raise ModelFolderError(f"{folder / MANIFEST} is damaged; restore the folder or train again") from None
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise ModelFolderError(
+            f"{folder} has format version {version}, written by nlpcapsule {manifest.get('nlpcapsule')}; "
+            f"this is {__version__}, which reads up to version {FORMAT_VERSION}: upgrade with "
+            "`pip install --upgrade nlpcapsule`"
+        )
+    for name, expected in checksums.items():
+        path = folder / name
+        if not path.is_file():
+            raise ModelFolderError(f"{folder}: the file {name} is missing; restore it or train again")
+        if _checksum(path) != expected:
+            raise ModelFolderError(
+                f"{path} is not as it was written (truncated or edited); restore it or train again"
+            )
+    return manifest
+
+
+def nominator_config(config: Config) -> Config:
+    """The Kim-CNN that is trained beside a network on the same words, all labels at once."""
+    size = {"embedding_size": config.model.embedding_size}
+    return config.model_copy(
+        update={
+            "model": KimCNNSettings(**size),
+            "training": config.training.model_copy(
+                update={"negatives": "all", "loss": "bce", "negative_weight": 1.0, "shuffle": True}
+            ),
+            "inference": config.inference.model_copy(update={"candidates": 0}),
+        }
+    )
+
+
+def weights_of(network: nn.Module) -> dict[str, torch.Tensor]:
+    """A network's weights, on the CPU."""
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
+
+
+def _plain(config: Config, facts: dict[str, Any]) -> Config:
+    """The configuration with the word vectors' size that the weights really have."""
+    size = facts.get("embedding_size", config.model.embedding_size)
+    return config.model_copy(update={"model": config.model.model_copy(update={"embedding_size": size})})
+
+
+def _load_weights(network: nn.Module, path: Path) -> None:
+    try:
+        network.load_state_dict(load_file(path))
+    except (SafetensorError, RuntimeError, OSError) as error:
+        first = str(error).splitlines()[0]
+        raise ModelFolderError(f"{path}: these weights do not belong to this configuration: {first}") from None
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,149 @@
+"""Answer ranking: question and answer go through one encoder to one final capsule each.
+
+    u       = capsules(text), the chain of `paper` or of `label-query`      (B, m, d)
+    v       = routing(u) to a single output                                 (B, d)
+    score   = s · cos(v_q, v_a) + b, with learned s and b: log-odds of "right"
+
+With a single output a standard softmax over outputs is inert (every coupling is 1); the leaky one routes.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nlpcapsule.capsules.routing.label_query import route_labels
+from nlpcapsule.capsules.votes import PerClassVotes
+from nlpcapsule.config import LabelQuerySettings, ModelSettings, PaperSettings
+from nlpcapsule.models.label_query import FIRST_GATE, CondensedCapsules, agreement_projection
+from nlpcapsule.models.paper import PaperCapsules
+from nlpcapsule.models.routing_choice import route
+
+
+class PaperTextCapsule(nn.Module):
+    """Text → one capsule, by the paper's chain and routing."""
+
+    def __init__(
+        self,
+        settings: PaperSettings,
+        vocabulary_size: int,
+        length: int,
+        padding_id: int,
+        vectors: np.ndarray | None,
+    ) -> None:
+        super().__init__()
+        self.settings = settings
+        self.capsules = PaperCapsules(settings, vocabulary_size, length, padding_id, vectors)
+        size = settings.capsule_size
+        self.transform = nn.Parameter(torch.randn(1, size, size) / math.sqrt(size))  # W
+        self.em_costs = nn.Parameter(torch.zeros(2)) if settings.routing == "em" else None
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(B, l) → (B, d)."""
+        votes = PerClassVotes(self.capsules(tokens), self.transform)
+        return route(votes, self.settings, self.em_costs).capsules.squeeze(1)
+
+
+class QueryTextCapsule(nn.Module):
+    """Text → one capsule, by a single learned query over condensed capsules."""
+
+    def __init__(
+        self,
+        settings: LabelQuerySettings,
+        vocabulary_size: int,
+        padding_id: int,
+        vectors: np.ndarray | None,
+    ) -> None:
+        super().__init__()
+        self.settings = settings
+        self.capsules = CondensedCapsules(settings, vocabulary_size, padding_id, vectors)
+        size = settings.capsule_size
+        self.query = nn.Parameter(torch.randn(1, size) / math.sqrt(size))
+        self.agreement = agreement_projection(settings)
+        self.gate = nn.Parameter(torch.tensor(FIRST_GATE))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(B, l) → (B, d)."""
+        capsules, mask = self.capsules(tokens)  # (B, m, d)
+        coupling = self.query @ capsules.transpose(1, 2)  # (B, 1, m)
+        if mask is not None:
+            coupling = coupling.masked_fill(~mask.unsqueeze(1), -torch.inf)
+        routed = route_labels(
+            capsules,
+            coupling,
+            agreement=self.settings.routing,
+            iterations=self.settings.iterations,
+            max_iterations=self.settings.iterations,
+            gate=self.gate,
+            project=self.agreement,
+            eps=self.settings.epsilon,
+        )
+        return routed.label_capsules.squeeze(1)
+
+
+class AnswerNetwork(nn.Module):
+    """Scores question-answer pairs.
+
+    Args:
+        settings: Of `paper` or `label-query`.
+        vocabulary_size: Number of tokens.
+        length: l, for `paper`, whose filters span all positions.
+        padding_id: The token that fills rows up.
+        vectors: Word vectors to start from.
+    """
+
+    def __init__(
+        self,
+        settings: ModelSettings,
+        vocabulary_size: int,
+        length: int,
+        padding_id: int = 0,
+        vectors: np.ndarray | None = None,
+    ) -> None:
+        super().__init__()
+        self.text: PaperTextCapsule | QueryTextCapsule
+        if isinstance(settings, PaperSettings):
+            self.text = PaperTextCapsule(settings, vocabulary_size, length, padding_id, vectors)
+        elif isinstance(settings, LabelQuerySettings):
+            self.text = QueryTextCapsule(settings, vocabulary_size, padding_id, vectors)
+        else:
+            raise TypeError(f"{settings.name} does not rank answers")
+        self.scale = nn.Parameter(torch.tensor(5.0))  # s
+        self.offset = nn.Parameter(torch.tensor(-2.0))  # b: most candidates are wrong
+
+    def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
+        """Scores candidates.
+
+        Args:
+            questions: (Q, l) token ids.
+            answers: (A, l') token ids.
+            question_of: (A,) the row of `questions` each answer belongs to.
+
+        Returns:
+            (A,) float32 log-odds.
+        """
+        asked = self.text(questions)[question_of]  # (A, d)
+        answered = self.text(answers)  # (A, d)
+        return self.scale * F.cosine_similarity(asked.float(), answered.float(), dim=-1) + self.offset
+
+
+def answer_loss(kind: str, logits: Tensor, labels: Tensor, question_of: Tensor) -> Tensor:
+    """The loss of a batch of candidates.
+
+    Args:
+        kind: "pointwise": cross-entropy of each candidate; "pairwise": log(1 + exp(s⁻ − s⁺)) of each right
+            and wrong candidate of one question.
+        logits: (A,).
+        labels: (A,) 1 right, 0 wrong.
+        question_of: (A,).
+    """
+    if kind == "pointwise":
+        return F.binary_cross_entropy_with_logits(logits, labels.float())
+    together = question_of.unsqueeze(1) == question_of.unsqueeze(0)  # (A, A)
+    pairs = together & (labels.unsqueeze(1) == 1) & (labels.unsqueeze(0) == 0)  # right row, wrong column
+    gaps = F.softplus(logits.unsqueeze(0) - logits.unsqueeze(1))  # (A, A)
+    return (gaps * pairs).sum() / pairs.sum().clamp(min=1)

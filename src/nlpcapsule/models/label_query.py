@@ -1,0 +1,147 @@
+"""`label-query`: every label asks a document's capsules with a query of its own. The default network.
+
+    h        = convolutions over time(word vectors)                 token states          (B, l, H)
+    a        = softmax over tokens of <compress_query_s, h>         capsule compression   (B, m, l)
+    u        = LayerNorm(Linear(a h))                               condensed capsules    (B, m, d)
+    b        = <q_j, K u_i> + slot_ji                               learned first coupling (B, n, m)
+    v        = routing(u, b)                                        label capsules        (B, n, d)
+    logit_j  = <MLP(v_j), o_j> + β_j                                                      (B, n)
+
+Two things differ from the paper: a label starts from a learned coupling and not from an even one, and its
+score is a learned product and not the capsule's bare length, which is hard to train over thousands of
+labels. `condensed = 0` leaves the compression out: every token state is a capsule.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nlpcapsule.capsules.routing.label_query import route_labels
+from nlpcapsule.config import LabelQuerySettings
+from nlpcapsule.models.convolution_encoder import ConvolutionEncoder
+from nlpcapsule.models.scored import Scored
+from nlpcapsule.models.word_embedding import WordEmbedding
+
+FIRST_GATE = 0.1  # agreement starts as a small correction to the learned coupling
+_FIRST_BIAS = -4.0  # most labels are absent from most documents
+
+
+class CondensedCapsules(nn.Module):
+    """Tokens → m condensed capsules: m learned queries each pool the token states they attend to.
+
+    Args:
+        settings: The network's settings.
+        vocabulary_size: Number of tokens.
+        padding_id: The token that fills rows up.
+        vectors: Word vectors to start from.
+    """
+
+    def __init__(
+        self,
+        settings: LabelQuerySettings,
+        vocabulary_size: int,
+        padding_id: int,
+        vectors: np.ndarray | None = None,
+    ) -> None:
+        super().__init__()
+        self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
+        self.encoder = ConvolutionEncoder(
+            self.embedding.size, settings.windows, settings.filters, settings.token_dropout
+        )
+        states, size = self.encoder.state_size, settings.capsule_size
+        self.compress_query = (
+            nn.Parameter(torch.randn(settings.condensed, states) / math.sqrt(states))
+            if settings.condensed
+            else None
+        )
+        self.to_capsule = nn.Linear(states, size)
+        self.norm = nn.LayerNorm(size)
+
+    def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor | None]:
+        """(B, l) → capsules (B, m, d), and a mask (B, l) of real capsules where every token is one."""
+        words, mask = self.embedding(tokens)  # (B, l, v)
+        states = self.encoder(words, mask)  # (B, l, H)
+        if self.compress_query is None:
+            return self.norm(self.to_capsule(states)), mask
+        attention = states @ self.compress_query.T.to(states.dtype)  # (B, l, m)
+        attention = attention.float().masked_fill(~mask.unsqueeze(-1), -torch.inf).softmax(dim=1)
+        pooled = attention.to(states.dtype).transpose(1, 2) @ states  # (B, m, H)
+        return self.norm(self.to_capsule(pooled)), None
+
+
+def agreement_projection(settings: LabelQuerySettings) -> nn.Module | None:
+    """LN(R v), through which "dot" agreement sees a label capsule; KDE agreement compares it as it is."""
+    size = settings.capsule_size
+    if settings.routing != "dot":
+        return None
+    return nn.Sequential(nn.Linear(size, size, bias=False), nn.LayerNorm(size))
+
+
+class LabelQueryNetwork(nn.Module):
+    """The whole chain.
+
+    Args:
+        settings: The network's settings.
+        vocabulary_size: Number of tokens.
+        label_count: n.
+        padding_id: The token that fills rows up.
+        vectors: Word vectors to start from.
+    """
+
+    def __init__(
+        self,
+        settings: LabelQuerySettings,
+        vocabulary_size: int,
+        label_count: int,
+        padding_id: int = 0,
+        vectors: np.ndarray | None = None,
+    ) -> None:
+        super().__init__()
+        self.settings = settings
+        size = settings.capsule_size
+        self.document = CondensedCapsules(settings, vocabulary_size, padding_id, vectors)
+        self.key = nn.Linear(size, size, bias=False)  # K
+        self.query = nn.Parameter(torch.randn(label_count, size) / math.sqrt(size))  # q
+        self.slot = nn.Parameter(torch.zeros(label_count, settings.condensed))  # a label's favourite capsules
+        self.agreement = agreement_projection(settings)  # R
+        self.gate = nn.Parameter(torch.tensor(FIRST_GATE))
+        self.dropout = nn.Dropout(settings.capsule_dropout)
+        self.mlp = nn.Sequential(nn.Linear(size, size), nn.GELU())
+        self.output = nn.Parameter(torch.randn(label_count, size) / math.sqrt(size))  # o
+        self.bias = nn.Parameter(torch.full((label_count,), _FIRST_BIAS))  # β
+
+    def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
+        """Scores labels.
+
+        Args:
+            tokens: (B, l) token ids, filled up at the end.
+            outputs: None for all labels, (n',) ids for the batch, or (B, n') ids per document.
+            valid: (B, n') False where a document's ids are filled up.
+        """
+        capsules, mask = self.document(tokens)  # (B, m, d)
+        query, slot, output, bias = (
+            table if outputs is None else table[outputs]
+            for table in (self.query, self.slot, self.output, self.bias)
+        )  # (n, d) or (B, n', d)
+        coupling = query @ self.key(capsules).transpose(1, 2)  # (B, n, m)
+        coupling = coupling + slot if self.settings.condensed else coupling
+        if mask is not None:
+            coupling = coupling.masked_fill(~mask.unsqueeze(1), -torch.inf)
+        routed = route_labels(
+            capsules,
+            coupling,
+            agreement=self.settings.routing,
+            iterations=self.settings.iterations,
+            max_iterations=self.settings.iterations,
+            gate=self.gate,
+            project=self.agreement,
+            eps=self.settings.epsilon,
+            valid=valid,
+        )
+        label_capsules = self.mlp(self.dropout(routed.label_capsules))  # (B, n, d)
+        logits = (label_capsules * output).sum(dim=-1) + bias  # (B, n)
+        return Scored(logits.float(), routed.iterations, routed.agreement)

@@ -1,0 +1,73 @@
+"""What label networks minimise, on log-odds; a capsule's length is a = sigmoid(logit).
+
+Every loss is summed over a document's outputs and averaged over documents; λ weighs the negatives' terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+_UPPER, _LOWER = 0.9, 0.1  # margin loss: lengths above and below which nothing is asked
+
+
+def binary_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """−y log a − (1−y) log(1−a), elementwise."""
+    return F.binary_cross_entropy_with_logits(logits, targets, reduction="none")
+
+
+def margin(logits: Tensor, targets: Tensor) -> Tensor:
+    """y max(0, 0.9−a)² + (1−y) max(0, a−0.1)² (Sabour 2017; λ is applied by the caller), elementwise."""
+    length = torch.sigmoid(logits)
+    return targets * (_UPPER - length).clamp(min=0) ** 2 + (1 - targets) * (length - _LOWER).clamp(min=0) ** 2
+
+
+def label_loss(
+    kind: str, logits: Tensor, targets: Tensor, valid: Tensor | None = None, negative_weight: float = 1.0
+) -> Tensor:
+    """The loss of a batch.
+
+    Args:
+        kind: "bce", "margin" or "spread".
+        logits: (B, n).
+        targets: (B, n), 1 for a document's own labels.
+        valid: (B, n) False where outputs are filled up; those count for nothing.
+        negative_weight: λ.
+    """
+    if kind == "spread":
+        return spread(logits, targets, valid, negative_weight)
+    terms = _ELEMENTWISE[kind](logits, targets)  # (B, n)
+    weights = torch.where(targets > 0, 1.0, negative_weight)
+    if valid is not None:
+        weights = weights * valid
+    return (terms * weights).sum(dim=1).mean()
+
+
+def spread(
+    logits: Tensor,
+    targets: Tensor,
+    valid: Tensor | None = None,
+    negative_weight: float = 1.0,
+    distance: float = 0.4,
+) -> Tensor:
+    """Σ_{t∈D⁺, j∈D⁻} max(0, distance − (a_t − a_j))² / |D⁺| (Hinton 2018), over a document's label pairs.
+
+    Formed one positive at a time from per-document sums would need a sort; documents have few labels, so the
+    positives are gathered to one narrow block (B, p) and only (B, p, n) is formed.
+    """
+    length = torch.sigmoid(logits)
+    positive = targets > 0
+    negative = ~positive if valid is None else ~positive & valid
+    width = max(1, int(positive.sum(dim=1).max()))
+    strongest, index = positive.to(torch.int8).topk(width, dim=1)  # (B, p)
+    own = torch.gather(length, 1, index).unsqueeze(2)  # (B, p, 1)
+    gap = (distance - (own - length.unsqueeze(1))).clamp(min=0) ** 2  # (B, p, n)
+    pairs = strongest.unsqueeze(2) * negative.unsqueeze(1)  # (B, p, n)
+    per_document = (gap * pairs).sum(dim=(1, 2)) / positive.sum(dim=1).clamp(min=1)
+    return negative_weight * per_document.mean()
+
+
+_ELEMENTWISE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"bce": binary_cross_entropy, "margin": margin}

@@ -1,0 +1,31 @@
+"""What every label network returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+_TINY = 1e-7  # the smallest probability told from 0 in float32
+
+
+@dataclass
+class Scored:
+    """A network's answer for a batch.
+
+    Attributes:
+        logits: (B, n) float32 log-odds: a label's probability is sigmoid(logit).
+        iterations: (B,) routing iterations each document took; None where nothing is routed.
+        agreement: (B, T) negative agreement score by iteration, NaN once a document has left; None likewise.
+    """
+
+    logits: Tensor
+    iterations: Tensor | None = None
+    agreement: Tensor | None = None
+
+
+def log_odds(activations: Tensor) -> Tensor:
+    """The logit of a capsule's length, so that networks ending in lengths and in logits meet in one place."""
+    inside = activations.float().clamp(_TINY, 1 - _TINY)
+    return torch.log(inside) - torch.log1p(-inside)

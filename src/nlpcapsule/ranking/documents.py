@@ -1,0 +1,122 @@
+"""Ranks the labels of encoded documents: over all labels, or over candidates nominated for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from nlpcapsule.dataset.ragged import Ragged
+
+
+@dataclass(frozen=True)
+class LabelRankings:
+    """Ranked labels of N documents.
+
+    Attributes:
+        labels: (N, K) int64 label ids, best first.
+        scores: (N, K) float32 probabilities.
+        iterations: (N,) routing iterations each document took; None where nothing is routed.
+        agreement: (N, T) negative agreement score by iteration, NaN once a document has left; None likewise.
+    """
+
+    labels: np.ndarray
+    scores: np.ndarray
+    iterations: np.ndarray | None = None
+    agreement: np.ndarray | None = None
+
+
+def device_of(network: nn.Module) -> torch.device:
+    """Where a network's weights are."""
+    return next(network.parameters()).device
+
+
+@torch.inference_mode()
+def rank_documents(
+    network: nn.Module,
+    tokens: Ragged,
+    top_k: int,
+    *,
+    padding_id: int = 0,
+    batch: int = 64,
+    candidates: np.ndarray | None = None,
+    bf16: bool = False,
+    on_batch: Callable[[int], None] | None = None,
+) -> LabelRankings:
+    """Ranks labels; a document's result does not depend on the others.
+
+    Args:
+        network: A label network.
+        tokens: N rows of token ids.
+        top_k: Labels returned per document (fewer where there are fewer).
+        padding_id: The token that fills rows up.
+        batch: Documents per forward pass; documents of similar length go together.
+        candidates: (N, C) label ids to route to; None routes to all labels.
+        bf16: Computes in bf16 (ranks may differ slightly from float32).
+        on_batch: Told the number of documents done, for progress.
+    """
+    was_training = network.training
+    network.eval()
+    device = device_of(network)
+    order = np.argsort(tokens.lengths, kind="stable")
+    parts: list[tuple[np.ndarray, ...]] = []
+    for start in range(0, len(order), batch):
+        rows = order[start : start + batch]
+        inputs = torch.from_numpy(tokens.padded(rows, padding_id)).to(device)
+        chosen = None if candidates is None else candidates[rows]
+        outputs = None if chosen is None else torch.from_numpy(chosen).to(device)
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=bf16):
+            scored = network(inputs, outputs)
+        logits = scored.logits.cpu().numpy()  # (B, n)
+        best = top_columns(logits, top_k)  # (B, K)
+        labels = best if chosen is None else np.take_along_axis(chosen, best, axis=1)
+        probabilities = torch.sigmoid(torch.from_numpy(np.take_along_axis(logits, best, axis=1))).numpy()
+        parts.append(
+            (
+                labels,
+                probabilities,
+                None if scored.iterations is None else scored.iterations.cpu().numpy(),
+                None if scored.agreement is None else scored.agreement.float().cpu().numpy(),
+            )
+        )
+        if on_batch:
+            on_batch(len(rows))
+    network.train(was_training)
+    return _in_document_order(parts, order)
+
+
+def top_columns(logits: np.ndarray, top_k: int) -> np.ndarray:
+    """(B, K) columns of the largest values, best first; equal values go by column, so ties are settled."""
+    width = min(top_k, logits.shape[1])
+    if width == 0:
+        return np.zeros((len(logits), 0), dtype=np.int64)
+    # The K-th largest value of each row: all columns at or above it take part in one stable sort.
+    bound = -np.partition(-logits, width - 1, axis=1)[:, width - 1 : width]
+    best = np.empty((len(logits), width), dtype=np.int64)
+    for row, (values, least) in enumerate(zip(logits, bound, strict=True)):
+        columns = np.flatnonzero(values >= least)
+        best[row] = columns[np.argsort(-values[columns], kind="stable")[:width]]
+    return best
+
+
+def _in_document_order(parts: list[tuple[np.ndarray, ...]], order: np.ndarray) -> LabelRankings:
+    if not parts:
+        return LabelRankings(np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0), dtype=np.float32))
+    back = np.argsort(order, kind="stable")
+    labels, scores, iterations, agreement = zip(*parts, strict=True)
+    width = 0 if agreement[0] is None else max(part.shape[1] for part in agreement)
+    return LabelRankings(
+        np.concatenate(labels)[back].astype(np.int64),
+        np.concatenate(scores)[back],
+        None if iterations[0] is None else np.concatenate(iterations)[back],
+        np.concatenate([_widened(part, width) for part in agreement])[back] if width else None,
+    )
+
+
+def _widened(agreement: np.ndarray, width: int) -> np.ndarray:
+    filled = np.full((len(agreement), width), np.nan, dtype=np.float32)
+    filled[:, : agreement.shape[1]] = agreement
+    return filled

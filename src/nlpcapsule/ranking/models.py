@@ -1,0 +1,128 @@
+"""Trained models: text in, ranked labels or ranked answers out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from nlpcapsule.config import Config
+from nlpcapsule.dataset.encoded import EncodedQuestions, encode_questions, encode_texts
+from nlpcapsule.dataset.labels import LabelVocabulary
+from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.ranking.answers import score_answers
+from nlpcapsule.ranking.documents import LabelRankings, rank_documents
+from nlpcapsule.text.documents import Question
+from nlpcapsule.text.tokens import WordTokenizer
+
+
+@dataclass(frozen=True)
+class RankedLabel:
+    """A label's name and its probability."""
+
+    label: str
+    score: float
+
+
+@dataclass(frozen=True)
+class RankedAnswer:
+    """A candidate's text, its probability of being right, and its place among the candidates given."""
+
+    answer: str
+    score: float
+    position: int
+
+
+@dataclass
+class LabelModel:
+    """A trained label network with all it takes to use it.
+
+    Attributes:
+        config: The configuration it was trained with.
+        tokenizer: Text → token ids.
+        labels: Label ids ↔ names.
+        network: The network that ranks.
+        nominator: The Kim-CNN that nominates candidates; None where the network ranks all labels.
+        facts: What else is known: decision threshold, training documents, data fingerprint, dev figures.
+    """
+
+    config: Config
+    tokenizer: WordTokenizer
+    labels: LabelVocabulary
+    network: nn.Module
+    nominator: nn.Module | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def encode(self, texts: Sequence[str]) -> Ragged:
+        """Texts → token ids."""
+        return encode_texts(texts, self.tokenizer, self.config.text.max_tokens)
+
+    def rank_tokens(
+        self, tokens: Ragged, top_k: int, on_batch: Callable[[int], None] | None = None
+    ) -> LabelRankings:
+        """Ranks labels for encoded documents."""
+        options: dict[str, Any] = {
+            "padding_id": self.tokenizer.padding_id,
+            "batch": self.config.inference.batch,
+        }
+        candidates = None
+        if self.nominator is not None:
+            nominated = rank_documents(self.nominator, tokens, self.config.inference.candidates, **options)
+            candidates = nominated.labels
+        return rank_documents(
+            self.network, tokens, top_k, candidates=candidates, on_batch=on_batch, **options
+        )
+
+    def rank(self, texts: Sequence[str], top_k: int = 5) -> list[list[RankedLabel]]:
+        """The best labels of each text, best first."""
+        rankings = self.rank_tokens(self.encode(texts), top_k)
+        return [
+            [RankedLabel(self.labels.names[label], float(score)) for label, score in zip(ids, row, strict=True)]
+            for ids, row in zip(rankings.labels, rankings.scores, strict=True)
+        ]
+
+
+@dataclass
+class AnswerModel:
+    """A trained answer network with all it takes to use it.
+
+    Attributes:
+        config: The configuration it was trained with.
+        tokenizer: Text → token ids.
+        network: The network that scores.
+        facts: What else is known: data fingerprint, dev figures.
+    """
+
+    config: Config
+    tokenizer: WordTokenizer
+    network: nn.Module
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def encode(self, questions: Sequence[Question]) -> EncodedQuestions:
+        """Questions → token ids."""
+        return encode_questions(questions, self.tokenizer, self.config.text.max_tokens)
+
+    def score(
+        self, questions: Sequence[Question], on_batch: Callable[[int], None] | None = None
+    ) -> list[np.ndarray]:
+        """Probabilities that candidates are right, in the candidates' own order."""
+        return score_answers(
+            self.network,
+            self.encode(questions),
+            padding_id=self.tokenizer.padding_id,
+            batch=self.config.inference.batch,
+            on_batch=on_batch,
+        )
+
+    def rank(self, questions: Sequence[Question]) -> list[list[RankedAnswer]]:
+        """Each question's candidates, best first; equal scores keep the candidates' order."""
+        ranked = []
+        for question, scores in zip(questions, self.score(questions), strict=True):
+            order = np.argsort(-scores, kind="stable")
+            ranked.append(
+                [RankedAnswer(question.candidates[i].text, float(scores[i]), int(i)) for i in order]
+            )
+        return ranked

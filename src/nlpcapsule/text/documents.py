@@ -1,0 +1,37 @@
+"""What every reader yields: documents with labels, questions with candidate answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text and its labels.
+
+    Attributes:
+        text: The text (a title, where the source has one, is its first line).
+        labels: The labels' names, in the source's order, without repeats; empty where there are none.
+        id: The source's identifier, or None.
+    """
+
+    text: str
+    labels: tuple[str, ...] = ()
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One candidate answer; `label` is 1 for a right answer, 0 for a wrong one, None if unknown."""
+
+    text: str
+    label: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question and its candidate answers, in the order in which the file gives them."""
+
+    text: str
+    candidates: tuple[Candidate, ...]
+    id: str | None = None

@@ -1,0 +1,264 @@
+"""Text to token ids: a word-level tokenizer trained on the corpus, or any `tokenizer.json` given."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tokenizers import Encoding, Regex, Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.normalizers import NFKC, Lowercase, Replace
+from tokenizers.normalizers import Sequence as NormalizerSequence
+from tokenizers.pre_tokenizers import Split
+from tokenizers.trainers import WordLevelTrainer
+
+from nlpcapsule.errors import ConfigError, DataError
+
+PADDING_TOKEN, UNKNOWN_TOKEN = "[PAD]", "[UNK]"
+PADDING_NAMES = (PADDING_TOKEN, "<pad>", "<PAD>", "<|pad|>", "<|endoftext|>")
+UNKNOWN_NAMES = (UNKNOWN_TOKEN, "<unk>", "<UNK>", "<|unk|>")
+
+# Scripts that put no space between words: each character, with the marks that sit on it, is a token.
+# The sound-lengthening mark is shared by both kana and so belongs to neither in Unicode's tables.
+UNSPACED_SCRIPTS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}ー"
+TOKEN_PATTERN = (
+    rf"[{UNSPACED_SCRIPTS}]\p{{M}}*"
+    rf"|[\p{{L}}\p{{M}}\p{{N}}&&[^{UNSPACED_SCRIPTS}]]+"  # a word or a number
+    r"|[^\s\p{Cc}]"  # any other visible character stands alone
+)
+
+CHARACTERS_PER_TOKEN = 40
+TEXTS_PER_BATCH = 512
+
+
+class WordTokenizer:
+    """Turns texts into arrays of token ids.
+
+    Args:
+        tokenizer: The tokenizer to wrap; its own truncation and padding are switched off.
+        padding_id: The id that fills a batch up.
+        unknown_id: The id of a word that is not in the vocabulary.
+
+    Example:
+        >>> tokenizer = WordTokenizer.train(["a cat, a dog", "a cat"], min_count=1)
+        >>> tokenizer.vocabulary
+        ['[PAD]', '[UNK]', 'a', 'cat', ',', 'dog']
+        >>> tokenizer.encode(["A bird, a dog"], max_tokens=10)[0].tolist()
+        [2, 1, 4, 2, 5]
+    """
+
+    def __init__(self, tokenizer: Tokenizer, padding_id: int, unknown_id: int) -> None:
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        # A text that happens to hold "[PAD]" or "[SEP]" means those characters, not the special token.
+        tokenizer.encode_special_tokens = True
+        self._tokenizer = tokenizer
+        self.padding_id = padding_id
+        self.unknown_id = unknown_id
+        self.vocabulary = _tokens_by_id(tokenizer)
+
+    @classmethod
+    def train(cls, texts: Iterable[str], vocabulary_size: int = 60_000, min_count: int = 2) -> WordTokenizer:
+        """Learn the vocabulary: the most frequent words, ties in code-point order.
+
+        Words are compared after NFKC and lower-casing. Padding and unknown (ids 0 and 1) count towards
+        `vocabulary_size`.
+
+        Raises:
+            ConfigError: If `vocabulary_size` or `min_count` is impossible.
+            DataError: If no word occurs `min_count` times.
+        """
+        if vocabulary_size < 3:
+            raise ConfigError(
+                f"vocabulary_size must be at least 3 (padding, unknown, a word); got {vocabulary_size}"
+            )
+        if min_count < 1:
+            raise ConfigError(f"min_count must be a positive integer; got {min_count}")
+        counter = _word_level_tokenizer({})
+        counter.train_from_iterator(
+            (_without_lone_surrogates(text) for text in texts),
+            WordLevelTrainer(vocab_size=vocabulary_size - 2, min_frequency=min_count, show_progress=False),
+        )
+        words = [word for word in _tokens_by_id(counter) if word]
+        if not words:
+            raise DataError(
+                f"no word occurs {min_count} times or more in the training texts",
+                hint="give more text or lower min_count",
+            )
+        # The special tokens are plain vocabulary entries: the pattern takes brackets apart, so no text
+        # can produce them.
+        ids = {word: id for id, word in enumerate([PADDING_TOKEN, UNKNOWN_TOKEN, *words])}
+        return cls(_word_level_tokenizer(ids), padding_id=0, unknown_id=1)
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> WordTokenizer:
+        """Read any `tokenizer.json` (word level, WordPiece, BPE, unigram).
+
+        Raises:
+            DataError: If the file is missing, damaged, or has no padding token.
+        """
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise DataError("there is no such tokenizer file", path, hint="check the path") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise DataError(f"cannot be read as a tokenizer.json ({error})", path) from error
+        return cls._from_json(text, path)
+
+    @classmethod
+    def from_json(cls, text: str) -> WordTokenizer:
+        """Rebuild a tokenizer from what `to_json` wrote, or from the text of any `tokenizer.json`.
+
+        Raises:
+            DataError: If the text is damaged or names no padding token.
+        """
+        return cls._from_json(text, None)
+
+    @classmethod
+    def _from_json(cls, text: str, path: str | Path | None) -> WordTokenizer:
+        try:
+            tokenizer = Tokenizer.from_str(text)
+            settings = json.loads(text)
+        except Exception as error:  # the library raises bare Exception for anything it cannot parse
+            raise DataError(
+                f"is not a tokenizer.json ({error})",
+                path,
+                hint="expected a file written by the tokenizers library",
+            ) from error
+        padding_id = _find_padding_id(tokenizer, settings, path)
+        return cls(tokenizer, padding_id, _find_unknown_id(tokenizer, settings, padding_id))
+
+    def to_json(self) -> str:
+        """The whole tokenizer as a `tokenizer.json`; equal tokenizers give equal texts."""
+        settings = json.loads(self._tokenizer.to_str())
+        # Kept so that a padding token with a name of its own is found again on reading.
+        settings["padding"] = {
+            "strategy": "BatchLongest",
+            "direction": "Right",
+            "pad_to_multiple_of": None,
+            "pad_id": self.padding_id,
+            "pad_type_id": 0,
+            "pad_token": self.vocabulary[self.padding_id],
+        }
+        return json.dumps(settings, ensure_ascii=False)
+
+    @property
+    def size(self) -> int:
+        """Rows an embedding needs: the largest id plus one."""
+        return len(self.vocabulary)
+
+    def encode(self, texts: Sequence[str], max_tokens: int) -> list[np.ndarray]:
+        """The first `max_tokens` token ids of each text, int32, never empty.
+
+        A tokenizer file's own post-processor decides about special tokens such as [CLS] and [SEP], which
+        count towards `max_tokens`. A text without any token becomes the one id of the unknown word.
+
+        A long text is cut to 40 characters per wanted token before any work is done on it. Words take 5 to
+        10 characters with their space in most languages and word pieces fewer, so a text would have to be
+        made of 40-character words throughout to lose a token it should have kept.
+
+        Raises:
+            ConfigError: If `max_tokens` is not positive.
+        """
+        if max_tokens < 1:
+            raise ConfigError(f"max_tokens must be a positive integer; got {max_tokens}")
+        token_ids = []
+        for start in range(0, len(texts), TEXTS_PER_BATCH):
+            batch = [_opening(text, max_tokens) for text in texts[start : start + TEXTS_PER_BATCH]]
+            for encoding in self._tokenizer.encode_batch_fast(batch, add_special_tokens=False):
+                ids = self._finished(encoding, max_tokens).ids[:max_tokens] or [self.unknown_id]
+                token_ids.append(np.asarray(ids, dtype=np.int32))  # (tokens,)
+        return token_ids
+
+    def _finished(self, encoding: Encoding, max_tokens: int) -> Encoding:
+        """The encoding with its special tokens, the text's own tokens making room for them."""
+        special_tokens = self._tokenizer.num_special_tokens_to_add(False)
+        if special_tokens == 0:
+            return encoding
+        encoding.truncate(max(max_tokens - special_tokens, 0))
+        return self._tokenizer.post_process(encoding)
+
+
+def _word_level_tokenizer(ids: dict[str, int]) -> Tokenizer:
+    tokenizer = Tokenizer(WordLevel(ids, unk_token=UNKNOWN_TOKEN))
+    # The zero-width space parts words; other invisible characters (soft hyphens, joiners) sit inside them.
+    invisible = [Replace("\u200b", " "), Replace(Regex(r"\p{Cf}"), "")]
+    tokenizer.normalizer = NormalizerSequence([*invisible, NFKC(), Lowercase()])
+    tokenizer.pre_tokenizer = Split(Regex(TOKEN_PATTERN), behavior="removed", invert=True)
+    return tokenizer
+
+
+def _tokens_by_id(tokenizer: Tokenizer) -> list[str]:
+    """The vocabulary in id order; an id that no token has is an empty string."""
+    ids = tokenizer.get_vocab(with_added_tokens=True)
+    tokens = [""] * (max(ids.values(), default=-1) + 1)
+    for token, id in ids.items():
+        tokens[id] = token
+    return tokens
+
+
+def _find_padding_id(tokenizer: Tokenizer, settings: dict[str, Any], path: str | Path | None) -> int:
+    named = (settings.get("padding") or {}).get("pad_token")
+    for name in (named, *PADDING_NAMES):
+        if name is not None and (id := tokenizer.token_to_id(name)) is not None:
+            return id
+    raise DataError(
+        "the tokenizer has no padding token",
+        path,
+        hint=f"add a special token with one of these names: {', '.join(PADDING_NAMES)}",
+    )
+
+
+def _find_unknown_id(tokenizer: Tokenizer, settings: dict[str, Any], padding_id: int) -> int:
+    """The unknown token's id, or the first id that is not padding where bytes spell every text."""
+    model = settings["model"]
+    if isinstance(model.get("unk_id"), int):  # unigram models name it by its id
+        return model["unk_id"]
+    for name in (model.get("unk_token"), *UNKNOWN_NAMES):
+        if name is not None and (id := tokenizer.token_to_id(name)) not in (None, padding_id):
+            return id
+    return 1 if padding_id == 0 else 0
+
+
+def _opening(text: str, max_tokens: int) -> str:
+    """As much of the text as `max_tokens` tokens could come from."""
+    longest = max_tokens * CHARACTERS_PER_TOKEN
+    if len(text) > longest:
+        text = text.lstrip()[:longest]
+    return _without_lone_surrogates(text)
+
+
+def _without_lone_surrogates(text: str) -> str:
+    r"""JSON may hold half of a surrogate pair (`\ud83d`), which UTF-8 cannot; it becomes a question mark."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", errors="replace").decode("utf-8")
+
+
+class _SequentialForks:
+    """Lets the library use threads here and none in forked children, where its thread pool would hang.
+
+    Some versions of the library (0.20 among them) warn on standard error about a fork unless the variable is
+    set at that very moment. A value the user has set is respected.
+    """
+
+    VARIABLE = "TOKENIZERS_PARALLELISM"
+    set_by_us = False
+
+    def before(self) -> None:
+        self.set_by_us = self.VARIABLE not in os.environ
+        if self.set_by_us:
+            os.environ[self.VARIABLE] = "false"
+
+    def after_in_parent(self) -> None:
+        if self.set_by_us:
+            os.environ.pop(self.VARIABLE, None)
+
+
+if hasattr(os, "register_at_fork"):  # absent on Windows, which does not fork
+    _forks = _SequentialForks()
+    os.register_at_fork(before=_forks.before, after_in_parent=_forks.after_in_parent)

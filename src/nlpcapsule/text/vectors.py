@@ -1,0 +1,157 @@
+"""Pretrained word vectors for a vocabulary, from GloVe or word2vec text files."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+
+from nlpcapsule.errors import DataError
+
+GZIP_MAGIC = b"\x1f\x8b"
+UNKNOWN_RANGE = 0.25
+
+
+@dataclass
+class WordVectors:
+    """One row for each id of a vocabulary.
+
+    Attributes:
+        matrix: The vectors, float32, (V, v); the padding row is zero.
+        found: Words of the vocabulary that the file has.
+        coverage: The same as a fraction of the vocabulary.
+    """
+
+    matrix: np.ndarray
+    found: int
+    coverage: float
+
+
+def load_vectors(
+    path: str | Path, vocabulary: Sequence[str], padding_id: int = 0, seed: int = 0
+) -> WordVectors:
+    """Read the vectors of a vocabulary's words; the others are drawn from uniform(-0.25, 0.25).
+
+    The file is read line by line, plain or gzip-compressed, in GloVe's format (a word and v numbers) or
+    word2vec's (the same under a "count dimension" header). The numbers of words outside the vocabulary are
+    counted but not parsed. Where a word occurs twice, its first vector counts. A word's random vector depends
+    on its id and the seed alone, not on the file's words.
+
+    Args:
+        path: The file.
+        vocabulary: Words by id; an empty string is an id without a word.
+        padding_id: The row to leave at zero.
+        seed: Seeds the vectors of the words not found.
+
+    Raises:
+        DataError: If the file is missing, empty or damaged, or has none of the words.
+    """
+    ids = {word: id for id, word in enumerate(vocabulary) if word and id != padding_id}
+    matrix: np.ndarray | None = None
+    found: set[int] = set()
+    for line_number, word, fields in _read_rows(path):
+        if matrix is None:
+            matrix = _random_rows(len(vocabulary), len(fields), padding_id, seed)  # (V, v)
+        id = ids.get(word)
+        if id is not None and id not in found:
+            matrix[id] = _parse_numbers(fields, path, line_number)
+            found.add(id)
+    if matrix is None:
+        raise DataError("the file has no vectors", path, hint="expected a word and its numbers on each line")
+    if not found:
+        raise DataError(
+            f"none of the vocabulary's {len(vocabulary)} words has a vector in this file",
+            path,
+            hint="check that the file is for the texts' language and that its words are in lower case",
+        )
+    return WordVectors(matrix, len(found), len(found) / len(vocabulary))
+
+
+def _random_rows(rows: int, dimension: int, padding_id: int, seed: int) -> np.ndarray:
+    generator = np.random.default_rng(seed)
+    matrix = generator.uniform(-UNKNOWN_RANGE, UNKNOWN_RANGE, (rows, dimension)).astype(np.float32)
+    matrix[padding_id] = 0.0
+    return matrix
+
+
+def _read_rows(path: str | Path) -> Iterator[tuple[int, str, list[str]]]:
+    """Each row as its line number, its word and its v unparsed numbers."""
+    promised_rows, dimension, rows = None, None, 0
+    for line_number, line in _read_lines(path):
+        fields = line.split(" ")
+        if line_number == 1 and len(fields) == 2 and all(field.isdecimal() for field in fields):
+            promised_rows, dimension = int(fields[0]), int(fields[1])
+            continue
+        if dimension is None:
+            dimension = len(fields) - 1
+        _check_field_count(fields, dimension, path, line_number)
+        rows += 1
+        # GloVe 840B has words with spaces in them (". . ."), so the word is all but the last v fields.
+        yield line_number, " ".join(fields[:-dimension]), fields[-dimension:]
+    if promised_rows is not None and promised_rows != rows:
+        raise DataError(
+            f"the header promises {promised_rows} words and the file has {rows}",
+            path,
+            hint="download the file again, or correct the count in its first line",
+        )
+
+
+def _read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, numbered from 1, without their ends."""
+    try:
+        with _open_text(path) as file:
+            for line_number, line in enumerate(file, start=1):
+                line = line.rstrip(" \r\n")  # only these: a word may be some other kind of space
+                if line:
+                    yield line_number, line
+    except FileNotFoundError:
+        raise DataError("there is no such word-vector file", path, hint="check the path") from None
+    except (OSError, EOFError, zlib.error) as error:  # damaged gzip data raises any of the three
+        raise DataError(f"cannot be read ({error})", path, hint="the file may be incomplete") from error
+
+
+def _open_text(path: str | Path) -> TextIO:
+    r"""Open plain or gzip text, told apart by the first bytes.
+
+    Lines end at "\n" alone, since some files hold other line separators as words; a word that is not valid
+    UTF-8 is no reason to give up the file.
+    """
+    with Path(path).open("rb") as file:
+        compressed = file.read(2) == GZIP_MAGIC
+    if compressed:
+        return gzip.open(path, "rt", encoding="utf-8", errors="replace", newline="\n")
+    return Path(path).open(encoding="utf-8", errors="replace", newline="\n")
+
+
+def _check_field_count(fields: list[str], dimension: int, path: str | Path, line_number: int) -> None:
+    numbers = len(fields) - 1
+    if dimension < 1:
+        raise DataError("a word without numbers; expected a word, a space and its vector", path, line_number)
+    # More fields are a word with spaces, unless what follows the word's first part is a number as well.
+    if numbers < dimension or (numbers > dimension and _is_number(fields[-dimension - 1])):
+        raise DataError(f"{numbers} numbers after the word, expected {dimension}", path, line_number)
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _parse_numbers(fields: list[str], path: str | Path, line_number: int) -> np.ndarray:
+    try:
+        numbers = np.array([float(field) for field in fields])
+    except ValueError as error:
+        raise DataError(f"not a number ({error})", path, line_number) from None
+    with np.errstate(over="ignore"):
+        row = numbers.astype(np.float32)  # (v,)
+    if not np.isfinite(row).all():
+        raise DataError("a number that is not finite (NaN or infinity)", path, line_number)
+    return row

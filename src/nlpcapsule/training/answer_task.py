@@ -1,0 +1,81 @@
+"""Learning which candidate answers a question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nlpcapsule.config import Config
+from nlpcapsule.dataset.batches import batch_rows
+from nlpcapsule.dataset.encoded import EncodedQuestions
+from nlpcapsule.evaluation.answer_metrics import answer_metrics
+from nlpcapsule.models.answer_ranker import answer_loss
+from nlpcapsule.ranking.answers import score_answers
+from nlpcapsule.ranking.documents import device_of
+
+_MOST_CANDIDATES = 16  # of one question in one step: long lists of wrong answers would drown the rest
+
+
+class AnswerTask:
+    """Batches, loss and dev figures for answer networks.
+
+    Args:
+        config: The configuration.
+        train: The training questions.
+        dev: Held-out questions; None trains without looking.
+        padding_id: The token that fills rows up.
+        title: What progress calls it.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        train: EncodedQuestions,
+        dev: EncodedQuestions | None,
+        padding_id: int = 0,
+        title: str = "training",
+    ) -> None:
+        self.config, self.train, self.dev = config, train, dev
+        self.padding_id, self.title = padding_id, title
+        self.select_by = config.training.select_by or "MAP"
+
+    def batches(self, epoch: int) -> Sequence[np.ndarray]:
+        """The epoch's batches of question indices."""
+        training = self.config.training
+        return batch_rows(
+            self.train.questions.lengths, training.batch_size, training.seed, epoch, training.shuffle
+        )
+
+    def loss(self, network: nn.Module, rows: np.ndarray, step_seed: Sequence[int]) -> Tensor:
+        """The loss of a batch of questions with at most 16 candidates each, all right ones among them."""
+        device = device_of(network)
+        generator = np.random.default_rng(step_seed)
+        chosen = [self._candidates(int(row), generator) for row in rows]
+        answers = np.concatenate(chosen)
+        question_of = torch.from_numpy(np.repeat(np.arange(len(rows)), [len(part) for part in chosen])).to(device)
+        logits = network(
+            torch.from_numpy(self.train.questions.padded(rows, self.padding_id)).to(device),
+            torch.from_numpy(self.train.answers.padded(answers, self.padding_id)).to(device),
+            question_of,
+        )
+        labels = torch.from_numpy(self.train.labels[answers]).to(device)
+        return answer_loss(self.config.training.loss, logits, labels, question_of)
+
+    def _candidates(self, question: int, generator: np.random.Generator) -> np.ndarray:
+        rows = generator.permutation(self.train.candidates(question))
+        right_first = rows[np.argsort(-self.train.labels[rows], kind="stable")]
+        return right_first[:_MOST_CANDIDATES]
+
+    def dev_metrics(self, network: nn.Module) -> dict[str, float]:
+        """MAP and MRR on dev."""
+        if self.dev is None:
+            return {}
+        scores = score_answers(
+            network, self.dev, padding_id=self.padding_id, batch=self.config.inference.batch
+        )
+        labels = [self.dev.labels[self.dev.candidates(row)] for row in range(len(self.dev))]
+        figures = answer_metrics(scores, labels)
+        return {"MAP": figures["MAP"], "MRR": figures["MRR"]}

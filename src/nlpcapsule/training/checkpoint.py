@@ -1,0 +1,120 @@
+"""Where a training run stands, in one safetensors file that is replaced whole: kill -9 loses nothing older.
+
+Nothing random is stored: order, negatives and dropout are functions of the seed and the step.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from nlpcapsule.atomic_files import atomic_path
+from nlpcapsule.errors import ModelFolderError
+
+
+@dataclass
+class Position:
+    """How far training has come.
+
+    Attributes:
+        epoch: Epochs finished.
+        batch: Batches finished in the epoch under way.
+        step: Optimiser steps taken.
+        best_score: The best dev score so far.
+        best_epoch: The epoch it was reached after, from 1.
+        loss_sum: Sum of the losses of the epoch under way.
+        history: One record per finished epoch, as in metrics.jsonl.
+        finished: No epoch is left.
+    """
+
+    epoch: int = 0
+    batch: int = 0
+    step: int = 0
+    best_score: float | None = None
+    best_epoch: int = 0
+    loss_sum: float = 0.0
+    history: list[dict[str, Any]] = field(default_factory=list)
+    finished: bool = False
+
+
+class Checkpoint:
+    """Saves and restores one network's training.
+
+    Args:
+        folder: Where its two files lie: `state.safetensors` and, once there is a dev score, the best weights.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.state = folder / "state.safetensors"
+        self.best = folder / "best.safetensors"
+
+    def save(
+        self,
+        position: Position,
+        network: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        average: nn.Module | None = None,
+    ) -> None:
+        """Writes where the run stands."""
+        tensors = _prefixed("network", network)
+        if average is not None:
+            tensors |= _prefixed("average", average)
+        for index, values in optimizer.state_dict()["state"].items():
+            for name, value in values.items():
+                tensors[f"optimizer.{index}.{name}"] = value.detach().cpu().contiguous()
+        with atomic_path(self.state) as temporary:
+            save_file(tensors, temporary, metadata={"position": json.dumps(asdict(position))})
+
+    def save_best(self, network: nn.Module) -> None:
+        """Writes the weights of the best epoch so far."""
+        with atomic_path(self.best) as temporary:
+            save_file(_prefixed("network", network), temporary)
+
+    def restore(
+        self, network: nn.Module, optimizer: torch.optim.Optimizer, average: nn.Module | None = None
+    ) -> Position:
+        """Puts a run back to where it stood; a run that never saved begins at the beginning."""
+        if not self.state.exists():
+            return Position()
+        try:
+            tensors = load_file(self.state)
+            with safe_open(self.state, framework="pt") as file:
+                position = Position(**json.loads(file.metadata()["position"]))
+            network.load_state_dict(_stripped("network", tensors))
+            if average is not None:
+                average.load_state_dict(_stripped("average", tensors))
+        except (SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
+            first = str(error).splitlines()[0]
+            raise ModelFolderError(
+                f"{self.state} is damaged or belongs to another run ({first}); train again without --resume"
+            ) from None
+        saved = optimizer.state_dict()
+        state: dict[int, dict[str, torch.Tensor]] = {}
+        for name, tensor in _stripped("optimizer", tensors).items():
+            index, key = name.split(".", 1)
+            state.setdefault(int(index), {})[key] = tensor
+        optimizer.load_state_dict({"state": state, "param_groups": saved["param_groups"]})
+        return position
+
+    def restore_best(self, network: nn.Module) -> None:
+        """Puts the best epoch's weights into the network, if any were saved."""
+        if self.best.exists():
+            network.load_state_dict(_stripped("network", load_file(self.best)))
+
+
+def _prefixed(prefix: str, module: nn.Module) -> dict[str, torch.Tensor]:
+    return {
+        f"{prefix}.{name}": tensor.detach().cpu().contiguous() for name, tensor in module.state_dict().items()
+    }
+
+
+def _stripped(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    start = f"{prefix}."
+    return {name[len(start) :]: tensor for name, tensor in tensors.items() if name.startswith(start)}

@@ -1,0 +1,127 @@
+"""From questions with candidate answers to a trained answer model, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nlpcapsule.config import Config
+from nlpcapsule.dataset.encoded import EncodedQuestions, encode_questions
+from nlpcapsule.errors import DataError
+from nlpcapsule.evaluation.answer_metrics import answer_metrics
+from nlpcapsule.model_folder import save_model
+from nlpcapsule.models.build import build_answer_network
+from nlpcapsule.ranking.answers import score_answers
+from nlpcapsule.ranking.models import AnswerModel
+from nlpcapsule.text.documents import Question
+from nlpcapsule.text.tokens import WordTokenizer
+from nlpcapsule.text.vectors import load_vectors
+from nlpcapsule.training.answer_task import AnswerTask
+from nlpcapsule.training.fit_labels import hold_out
+from nlpcapsule.training.loop import train_network
+from nlpcapsule.training.progress import TrainingProgress
+from nlpcapsule.training.recorder import Recorder
+from nlpcapsule.training.run_folder import RunFolder
+
+
+@dataclass(frozen=True)
+class PreparedAnswers:
+    """Questions ready to be trained on.
+
+    Attributes:
+        tokenizer: Trained on the training part alone, or given.
+        train: Training questions.
+        dev: Held-out questions, or None.
+        vectors: (V, v) word vectors to start from, or None.
+        notes: What was noticed on the way, for the person who trains.
+    """
+
+    tokenizer: WordTokenizer
+    train: EncodedQuestions
+    dev: EncodedQuestions | None
+    vectors: np.ndarray | None
+    notes: tuple[str, ...] = ()
+
+    def fingerprint(self) -> str:
+        """Tells two data sets apart."""
+        return self.train.fingerprint() + ("" if self.dev is None else "-" + self.dev.fingerprint())
+
+
+def prepare_answers(
+    train: Sequence[Question], dev: Sequence[Question] | None, config: Config
+) -> PreparedAnswers:
+    """Tokenises questions and candidates.
+
+    Args:
+        train: Training questions; candidates need labels.
+        dev: Held-out questions.
+        config: The configuration.
+    """
+    if dev is None and config.training.dev_fraction:
+        train, dev = hold_out(train, config.training.dev_fraction, config.training.seed)
+    if not any(candidate.label == 1 for question in train for candidate in question.candidates):
+        raise DataError("no candidate is marked right (label 1), so there is nothing to learn")
+
+    def texts() -> Iterator[str]:
+        for question in train:
+            yield question.text
+            yield from (candidate.text for candidate in question.candidates)
+
+    tokenizer = (
+        WordTokenizer.from_file(config.text.tokenizer)
+        if config.text.tokenizer
+        else WordTokenizer.train(texts(), config.text.vocabulary_size, config.text.min_count)
+    )
+    length = config.text.max_tokens
+    encoded = encode_questions(train, tokenizer, length)
+    held_out = None if dev is None else encode_questions(dev, tokenizer, length)
+    notes = [
+        f"{len(encoded):,} training questions with {len(encoded.labels):,} candidates, "
+        f"{(encoded.labels == 1).mean():.1%} of them right; {tokenizer.size:,} words"
+    ]
+    vectors = None
+    if config.text.vectors:
+        found = load_vectors(
+            config.text.vectors, tokenizer.vocabulary, tokenizer.padding_id, config.training.seed
+        )
+        vectors = found.matrix
+        notes.append(f"word vectors: {found.found:,} of {tokenizer.size:,} words found ({found.coverage:.1%})")
+    return PreparedAnswers(tokenizer, encoded, held_out, vectors, tuple(notes))
+
+
+def fit_answers(
+    data: PreparedAnswers, config: Config, folder: RunFolder, progress: TrainingProgress
+) -> AnswerModel:
+    """Trains an answer model and writes its folder.
+
+    Args:
+        data: What to train on.
+        config: The configuration.
+        folder: Where checkpoints and the finished model go.
+        progress: Told what happens.
+    """
+    folder.begin(config, data.fingerprint())
+    for note in data.notes:
+        progress.say(note)
+    padding_id = data.tokenizer.padding_id
+    network = build_answer_network(config, data.tokenizer.size, padding_id, data.vectors)
+    task = AnswerTask(config, data.train, data.dev, padding_id, title=f"{config.model.name} (answers)")
+    recorder = Recorder(folder.path, "network", config.training.tensorboard)
+    history = train_network(network, task, config.training, folder.checkpoint / "network", progress, recorder)
+    size = config.model.embedding_size if data.vectors is None else data.vectors.shape[1]
+    facts = {
+        "training_questions": len(data.train),
+        "data": data.fingerprint(),
+        "embedding_size": size,
+        "epochs_run": len(history),
+    }
+    if data.dev is not None:
+        scores = score_answers(network, data.dev, padding_id=padding_id, batch=config.inference.batch)
+        rows = range(len(data.dev))
+        facts["dev"] = answer_metrics(scores, [data.dev.labels[data.dev.candidates(row)] for row in rows])
+    model = AnswerModel(config, data.tokenizer, network, facts)
+    save_model(model, folder.path)
+    folder.end()
+    return model

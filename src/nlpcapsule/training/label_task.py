@@ -1,0 +1,118 @@
+"""Learning the labels of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nlpcapsule.config import Config
+from nlpcapsule.dataset.batches import batch_rows
+from nlpcapsule.dataset.encoded import EncodedDocuments
+from nlpcapsule.dataset.labels import LabelVocabulary
+from nlpcapsule.dataset.outputs import Outputs, all_outputs, batch_outputs, hard_outputs, uniform_outputs
+from nlpcapsule.evaluation.label_metrics import label_metrics
+from nlpcapsule.models.losses import label_loss
+from nlpcapsule.ranking.documents import LabelRankings, device_of, rank_documents
+
+RANKED = 50  # labels kept per document for evaluation; the paper's own nDCG looks at the first 50
+
+
+class LabelTask:
+    """Batches, loss and dev figures for label networks.
+
+    Args:
+        config: The configuration.
+        train: The training documents.
+        dev: Held-out documents; None trains without looking.
+        labels: The label vocabulary.
+        padding_id: The token that fills rows up.
+        train_candidates: (N, C) labels nominated for training documents: the hard negatives.
+        dev_candidates: (M, C) labels nominated for dev documents; None ranks all labels.
+        title: What progress calls it.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        train: EncodedDocuments,
+        dev: EncodedDocuments | None,
+        labels: LabelVocabulary,
+        padding_id: int = 0,
+        train_candidates: np.ndarray | None = None,
+        dev_candidates: np.ndarray | None = None,
+        title: str = "training",
+    ) -> None:
+        self.config, self.train, self.dev, self.labels = config, train, dev, labels
+        self.padding_id, self.title = padding_id, title
+        self.train_candidates, self.dev_candidates = train_candidates, dev_candidates
+        self.select_by = config.training.select_by or "nDCG@5"
+
+    def batches(self, epoch: int) -> Sequence[np.ndarray]:
+        """The epoch's batches of row indices."""
+        training = self.config.training
+        return batch_rows(
+            self.train.tokens.lengths, training.batch_size, training.seed, epoch, training.shuffle
+        )
+
+    def loss(self, network: nn.Module, rows: np.ndarray, step_seed: Sequence[int]) -> Tensor:
+        """The loss of a batch over its outputs D⁺ ∪ D⁻."""
+        device = device_of(network)
+        tokens = torch.from_numpy(self.train.tokens.padded(rows, self.padding_id)).to(device)
+        outputs = self.outputs(rows, step_seed)
+        ids, valid = (
+            None if array is None else torch.from_numpy(array).to(device)
+            for array in (outputs.ids, outputs.valid)
+        )
+        targets = torch.from_numpy(outputs.targets).to(device)
+        scored = network(tokens, ids, valid)
+        training = self.config.training
+        return label_loss(training.loss, scored.logits, targets, valid, training.negative_weight)
+
+    def outputs(self, rows: np.ndarray, step_seed: Sequence[int]) -> Outputs:
+        """What the documents of a batch are routed to."""
+        own = [self.train.labels[int(row)].astype(np.int64) for row in rows]
+        training, count = self.config.training, len(self.labels)
+        match training.negatives:
+            case "batch":
+                return batch_outputs(own, count)
+            case "uniform":
+                return uniform_outputs(own, count, training.negative_count, np.random.default_rng(step_seed))
+            case "hard" if self.train_candidates is not None:
+                return hard_outputs(own, self.train_candidates[rows], training.negative_count)
+            case _:
+                return all_outputs(own, count)
+
+    def dev_metrics(self, network: nn.Module) -> dict[str, float]:
+        """P@1, P@5 and the metric epochs are selected by, on dev."""
+        if self.dev is None:
+            return {}
+        figures = self.evaluate(self.rank_dev(network))
+        return {name: figures[name] for name in dict.fromkeys(("P@1", "P@5", self.select_by))}
+
+    def rank_dev(self, network: nn.Module) -> LabelRankings:
+        """Ranked labels of the dev documents."""
+        assert self.dev is not None
+        return rank_documents(
+            network,
+            self.dev.tokens,
+            RANKED,
+            padding_id=self.padding_id,
+            batch=self.config.inference.batch,
+            candidates=self.dev_candidates,
+            bf16=self.config.training.precision == "bf16",
+        )
+
+    def evaluate(self, rankings: LabelRankings, threshold: float | None = None) -> dict[str, float]:
+        """All figures of ranked dev documents."""
+        assert self.dev is not None
+        return label_metrics(
+            rankings.labels,
+            rankings.scores,
+            list(self.dev.labels),
+            self.labels.counts,
+            len(self.train),
+            threshold,
+        )

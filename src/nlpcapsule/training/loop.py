@@ -1,0 +1,197 @@
+"""The training loop, in full view."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from nlpcapsule.config import TrainingSettings
+from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.training.checkpoint import Checkpoint, Position
+from nlpcapsule.training.progress import TrainingProgress
+from nlpcapsule.training.recorder import Recorder
+
+
+class Task(Protocol):
+    """What there is to learn: labels of documents, or answers to questions."""
+
+    title: str
+    select_by: str
+
+    def batches(self, epoch: int) -> Sequence[np.ndarray]:
+        """The epoch's batches of row indices, the same whenever they are asked for."""
+
+    def loss(self, network: nn.Module, rows: np.ndarray, step_seed: Sequence[int]) -> Tensor:
+        """The loss of a batch; all randomness comes from `step_seed`."""
+
+    def dev_metrics(self, network: nn.Module) -> dict[str, float]:
+        """Figures on held-out data; empty without any."""
+
+
+def train_network(
+    network: nn.Module,
+    task: Task,
+    settings: TrainingSettings,
+    folder: Path,
+    progress: TrainingProgress,
+    recorder: Recorder | None = None,
+) -> list[dict[str, Any]]:
+    """Trains a network in place and leaves it with the weights of the best epoch on dev (or the last).
+
+    A run that was stopped goes on from `folder` and ends with the weights it would have had.
+
+    Args:
+        network: The network, with its first weights.
+        task: Batches, loss and dev figures.
+        settings: The `training` section.
+        folder: Where checkpoints go.
+        progress: Told of batches and epochs.
+        recorder: Writes the history down.
+
+    Returns:
+        One record per epoch: loss, learning rate, seconds, dev figures.
+    """
+    accelerator = Accelerator()
+    checkpoint = Checkpoint(folder)
+    optimizer = _optimizer(network, settings)
+    network.to(accelerator.device)
+    average = (
+        AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(settings.average)) if settings.average else None
+    )
+    position = checkpoint.restore(network, optimizer, average)
+    trained, optimizer = accelerator.prepare(network, optimizer)
+    batches_per_epoch = len(task.batches(0))
+    total_steps = settings.epochs * math.ceil(batches_per_epoch / settings.accumulate)
+    done = position.epoch * batches_per_epoch + position.batch
+    progress.start(task.title, settings.epochs * batches_per_epoch, done)
+
+    while not position.finished:
+        started = time.perf_counter()
+        batches = task.batches(position.epoch)
+        network.train()
+        while position.batch < len(batches):
+            rows = _share(batches[position.batch], accelerator)
+            is_step = (position.batch + 1) % settings.accumulate == 0 or position.batch + 1 == len(batches)
+            step_seed = (settings.seed, position.epoch, position.batch, accelerator.process_index)
+            torch.manual_seed(int(np.random.SeedSequence(step_seed).generate_state(1)[0]))
+            with (
+                nullcontext() if is_step else accelerator.no_sync(trained),
+                torch.autocast(
+                    accelerator.device.type, dtype=torch.bfloat16, enabled=settings.precision == "bf16"
+                ),
+            ):
+                loss = task.loss(trained, rows, step_seed)
+            accelerator.backward(loss / settings.accumulate)
+            if is_step:
+                for group in optimizer.param_groups:
+                    group["lr"] = learning_rate(position.step, total_steps, settings)
+                accelerator.clip_grad_norm_(trained.parameters(), settings.clip)
+                optimizer.step()
+                optimizer.zero_grad()
+                if average is not None:
+                    average.update_parameters(network)
+                position.step += 1
+            position.loss_sum += _finite(loss, position, settings)
+            position.batch += 1
+            progress.batch(position.loss_sum / position.batch)
+            at_checkpoint = settings.checkpoint_steps and position.batch % settings.checkpoint_steps == 0
+            if at_checkpoint and position.batch < len(batches) and accelerator.is_main_process:
+                checkpoint.save(position, network, _inner(optimizer), average)
+        candidate = network if average is None else average.module
+        record = {
+            "epoch": position.epoch + 1,
+            "epochs": settings.epochs,
+            "loss": position.loss_sum / len(batches),
+            "seconds": time.perf_counter() - started,
+            **task.dev_metrics(candidate),
+        }
+        position = _next_epoch(position, record, task.select_by, settings)
+        progress.epoch(task.title, record)
+        if accelerator.is_main_process:
+            if position.best_epoch == position.epoch:
+                checkpoint.save_best(candidate)
+            checkpoint.save(position, network, _inner(optimizer), average)
+            if recorder is not None:
+                recorder.record(position.history)
+        accelerator.wait_for_everyone()
+
+    if average is not None:
+        network.load_state_dict(average.module.state_dict())
+    checkpoint.restore_best(network)
+    accelerator.free_memory()
+    network.eval()
+    return position.history
+
+
+def learning_rate(step: int, total: int, settings: TrainingSettings) -> float:
+    """One cycle: a straight rise to the peak in the warm-up part, then half a cosine down to zero.
+
+    Example:
+        >>> learning_rate(0, 10, TrainingSettings(warmup=0.0, learning_rate=1.0))
+        1.0
+    """
+    rise = settings.warmup * total
+    if step < rise:
+        return settings.learning_rate * (step + 1) / (rise + 1)
+    through = (step - rise) / max(1.0, total - rise)
+    return settings.learning_rate * 0.5 * (1 + math.cos(math.pi * min(1.0, through)))
+
+
+def _next_epoch(
+    position: Position, record: dict[str, Any], select_by: str, settings: TrainingSettings
+) -> Position:
+    epoch = position.epoch + 1
+    score = record.get(select_by)
+    better = score is not None and (position.best_score is None or score > position.best_score)
+    best_epoch = epoch if better else position.best_epoch
+    out_of_patience = bool(settings.patience and best_epoch and epoch - best_epoch >= settings.patience)
+    return Position(
+        epoch=epoch,
+        step=position.step,
+        best_score=score if better else position.best_score,
+        best_epoch=best_epoch,
+        history=[*position.history, record],
+        finished=epoch >= settings.epochs or out_of_patience,
+    )
+
+
+def _optimizer(network: nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
+    """AdamW; matrices decay, biases and gains do not."""
+    parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    return torch.optim.AdamW(
+        [
+            {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": settings.weight_decay},
+            {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
+        ],
+        lr=settings.learning_rate,
+    )
+
+
+def _share(rows: np.ndarray, accelerator: Accelerator) -> np.ndarray:
+    """This process's part of a batch; never empty, since every process must take part in the step."""
+    part = rows[accelerator.process_index :: accelerator.num_processes]
+    return part if len(part) else rows[:1]
+
+
+def _inner(optimizer: Any) -> torch.optim.Optimizer:
+    return getattr(optimizer, "optimizer", optimizer)
+
+
+def _finite(loss: Tensor, position: Position, settings: TrainingSettings) -> float:
+    value = float(loss.detach())
+    if not math.isfinite(value):
+        raise NlpCapsuleError(
+            f"the loss became {value} in epoch {position.epoch + 1}, batch {position.batch + 1}; lower "
+            f"training.learning_rate (now {settings.learning_rate}) or set training.precision=float32"
+        )
+    return value

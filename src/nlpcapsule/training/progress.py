@@ -1,0 +1,65 @@
+"""What training tells the person who waits."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+
+class TrainingProgress:
+    """A bar per stage with loss and dev figures on a terminal, a line per epoch elsewhere, or silence.
+
+    Args:
+        quiet: Say nothing.
+        console: Where to; standard error by default, so that standard output stays clean.
+    """
+
+    def __init__(self, quiet: bool = False, console: Console | None = None) -> None:
+        self.console = console or Console(file=sys.stderr, quiet=quiet)
+        self._live = self.console.is_terminal and not quiet
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[figures]}"),
+            console=self.console,
+            disable=not self._live,
+        )
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> TrainingProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def say(self, text: str) -> None:
+        """Prints a line above the bar."""
+        self._bar.console.print(text, highlight=False)
+
+    def start(self, title: str, total: int, done: int = 0) -> None:
+        """Begins a stage of `total` batches, `done` of which an earlier run has done."""
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+        self._task = self._bar.add_task(title, total=total, completed=done, figures="")
+
+    def batch(self, loss: float) -> None:
+        """One more batch is done."""
+        if self._task is not None:
+            self._bar.update(self._task, advance=1, figures=f"loss {loss:.4f}")
+
+    def epoch(self, title: str, record: Mapping[str, Any]) -> None:
+        """An epoch is done."""
+        figures = "  ".join(
+            f"{name} {value:.4f}" for name, value in record.items() if isinstance(value, float) and name != "seconds"
+        )
+        self.say(f"{title}: epoch {record['epoch']}/{record['epochs']}  {figures}")

@@ -1,0 +1,39 @@
+"""What is left of a run to look at: metrics.jsonl, and TensorBoard curves where wanted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from nlpcapsule.atomic_files import write_text
+from nlpcapsule.errors import MissingExtraError
+
+
+class Recorder:
+    """Writes a network's training history.
+
+    Args:
+        folder: The model folder.
+        name: "network" or "nominator": what the records are of.
+        tensorboard: Also write TensorBoard events under `folder/tensorboard`.
+    """
+
+    def __init__(self, folder: Path, name: str = "network", tensorboard: bool = False) -> None:
+        self.path = folder / ("metrics.jsonl" if name == "network" else f"{name}-metrics.jsonl")
+        self.events = None
+        if tensorboard:
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError:
+                raise MissingExtraError("tensorboard", "tensorboard") from None
+            self.events = SummaryWriter(str(folder / "tensorboard" / name))
+
+    def record(self, history: Sequence[dict[str, Any]]) -> None:
+        """Writes the whole history anew, so that a resumed run repeats no line."""
+        write_text(self.path, "".join(json.dumps(row) + "\n" for row in history))
+        if self.events is not None:
+            for name, value in history[-1].items():
+                self.events.add_scalar(name.replace("@", "_at_"), value, history[-1]["epoch"])
+            self.events.flush()

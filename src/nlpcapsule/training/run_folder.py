@@ -1,0 +1,72 @@
+"""The folder a run writes into: refused if it holds something else, found again by --resume."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from nlpcapsule.atomic_files import write_text
+from nlpcapsule.config import Config
+from nlpcapsule.errors import ConfigError, ModelFolderError
+from nlpcapsule.model_folder import MANIFEST
+
+
+class RunFolder:
+    """A model folder while its model is being trained.
+
+    Args:
+        path: The folder `nlpcapsule train --out` names.
+        resume: Go on with the run it holds.
+    """
+
+    def __init__(self, path: Path, resume: bool = False) -> None:
+        self.path = path
+        self.checkpoint = path / "checkpoint"
+        if path.exists() and not path.is_dir():
+            raise ModelFolderError(f"{path} is a file: expected the name of a folder to write the model into")
+        if resume:
+            if not (self.checkpoint / "run.json").exists() and not self.finished:
+                raise ModelFolderError(f"{path} holds no training to resume; leave --resume out to begin one")
+        elif path.exists() and any(path.iterdir()):
+            what = "a finished model" if self.finished else "an unfinished training"
+            what = what if self.finished or self.checkpoint.exists() else "other files"
+            way = " or go on with it: --resume" if self.checkpoint.exists() else ""
+            raise ModelFolderError(f"{path} already holds {what}; name another folder with --out{way}")
+
+    @property
+    def finished(self) -> bool:
+        """Whether the folder holds a complete model."""
+        return (self.path / MANIFEST).exists()
+
+    def begin(self, config: Config, fingerprint: str) -> None:
+        """Notes what is trained on what, or, on resuming, checks that it is still the same."""
+        record = {"config": json.loads(config.model_dump_json()), "data": fingerprint}
+        note = self.checkpoint / "run.json"
+        if note.exists():
+            earlier = json.loads(note.read_text(encoding="utf-8"))
+            if earlier["data"] != record["data"]:
+                raise ModelFolderError(f"{self.path}: the data are not those the run began with")
+            changed = _differences(earlier["config"], record["config"])
+            if changed:
+                raise ConfigError(
+                    f"{self.path}: the run began with other settings ({', '.join(changed)}); resume with the "
+                    "same, or begin anew in another folder"
+                )
+        else:
+            write_text(note, json.dumps(record, indent=2) + "\n")
+
+    def end(self) -> None:
+        """Removes the checkpoints of a finished run."""
+        shutil.rmtree(self.checkpoint, ignore_errors=True)
+
+
+def _differences(earlier: dict, now: dict, prefix: str = "") -> list[str]:
+    names = []
+    for key in sorted({*earlier, *now}):
+        before, after = earlier.get(key), now.get(key)
+        if isinstance(before, dict) and isinstance(after, dict):
+            names += _differences(before, after, f"{prefix}{key}.")
+        elif before != after:
+            names.append(f"{prefix}{key}: {before!r} then, {after!r} now")
+    return names

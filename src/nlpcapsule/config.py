@@ -49,8 +49,9 @@ class LabelQuerySettings(Settings):
     routing: LabelRouting = Field("adaptive-kde", description="how label capsules and capsules agree")
     iterations: int = Field(3, ge=1, description="routing iterations (the most, when adaptive)")
     epsilon: float = Field(0.05, gt=0, description="adaptive: a document stops when its NAS moves less")
-    token_dropout: float = Field(0.25, ge=0, lt=1, description="dropout on word vectors and encoder states")
-    capsule_dropout: float = Field(0.5, ge=0, lt=1, description="dropout on label capsules")
+    document_size: int = Field(512, ge=0, description="numbers for the document as a whole; 0 leaves it out")
+    token_dropout: float = Field(0.15, ge=0, lt=1, description="dropout on word vectors and encoder states")
+    capsule_dropout: float = Field(0.3, ge=0, lt=1, description="dropout on label capsules")
 
 
 class PaperSettings(Settings):

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from nlpcapsule.capsules.votes import Votes
 from nlpcapsule.errors import ConfigError, did_you_mean
 
 SoftmaxKind = Literal["standard", "leaky"]
@@ -29,33 +30,32 @@ def couple(logits: Tensor, kind: SoftmaxKind, valid: Tensor | None = None) -> Te
     """
     _check(kind)
     if valid is not None:
-        # The lowest finite number and not -inf: a document whose outputs are all padding gets no NaN.
-        logits = logits.masked_fill(~valid.unsqueeze(-2), torch.finfo(logits.dtype).min)
+        # The lowest finite number and not -inf, lest a document with nothing but padding gets NaN; and a sum,
+        # as filling by a mask is many times slower on a CPU.
+        padding = (~valid).to(logits.dtype) * torch.finfo(logits.dtype).min  # (B, n)
+        logits = logits + padding.unsqueeze(-2)
     if kind == "standard":
         return torch.softmax(logits, dim=-1)
     return torch.softmax(F.pad(logits, (0, 1)), dim=-1)[..., :-1]
 
 
 def uniform_coupling(
-    valid: Tensor, inputs: int, kind: SoftmaxKind, dtype: torch.dtype, logit: float | Tensor = 0.0
+    votes: Votes, kind: SoftmaxKind, valid: Tensor | None = None, logit: float | Tensor = 0.0
 ) -> Tensor:
-    """What `couple` gives where a capsule's logits are all equal, as in every first iteration, without it.
+    """`couple` where all logits are equal, as in every first iteration: no softmax of (B, m, n) is needed.
 
     Args:
-        valid: (B, n), False where an output is only padding.
-        inputs: m, the number of input capsules.
+        votes: The votes to be coupled.
         kind: "standard" or "leaky".
-        dtype: The couplings' type.
-        logit: The logit that all outputs of a document share, a number or (B, 1): a leak compares it with 0.
+        valid: (B, n), False where an output is only padding.
+        logit: The logit that all pairs share, a number or one per document (B, 1, 1).
 
     Returns:
-        c (B, m, n) with the memory of (B, n): 1/n for n valid outputs; if leaky, 1/(n + exp(-logit)).
+        c (B, m, n), a view of (B, 1, n): 1/n for n valid outputs; 1/(n + exp(-logit)) if leaky.
     """
-    _check(kind)
-    shares = valid.sum(dim=-1, keepdim=True).to(dtype).clamp_min(1.0)  # (B, 1)
-    if kind == "leaky":
-        shares = shares + torch.exp(-torch.as_tensor(logit, dtype=dtype, device=valid.device))
-    return (valid / shares).unsqueeze(1).expand(-1, inputs, -1)
+    documents, inputs, outputs, _ = votes.shape
+    logits = torch.zeros(documents, 1, outputs, dtype=votes.dtype, device=votes.device) + logit
+    return couple(logits, kind, valid).expand(-1, inputs, -1)
 
 
 def _check(kind: str) -> None:

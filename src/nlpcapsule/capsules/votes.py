@@ -47,7 +47,8 @@ class Votes(Protocol):
 class PerClassVotes:
     """û_{j|i} = W_j u_i with one matrix per output; (B, m, n, d) is never formed.
 
-    Σ_i w_ij W_j u_i = W_j (Σ_i w_ij u_i), ⟨v_j, W_j u_i⟩ = ⟨W_jᵀ v_j, u_i⟩ and ‖W_j u_i‖² = u_iᵀ (W_jᵀ W_j) u_i.
+    Σ_i w_ij W_j u_i = W_j (Σ_i w_ij u_i), ⟨v_j, W_j u_i⟩ = ⟨W_jᵀ v_j, u_i⟩ and
+    ‖W_j u_i‖² = u_iᵀ (W_jᵀ W_j) u_i, so that all is (B, m, n) or (B, n, d).
 
     Args:
         capsules: Condensed capsules u (B, m, d).

@@ -19,6 +19,7 @@ import sys
 import tomllib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +53,13 @@ def run_cells(
     ]
 
     def run(command: list[str]) -> str | None:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        log = done.stderr.strip().splitlines()
-        print(f"[{command[5]} seed {command[6]}] {log[-2] if len(log) > 1 else log}", file=sys.stderr, flush=True)
-        return None if done.returncode == 0 else f"{command[5]}, seed {command[6]}: {done.stderr[-2000:]}"
+        name, seed = command[6:8]
+        log = cells / f"{name}-seed{seed}.log"
+        with log.open("w", encoding="utf-8") as file:
+            done = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=False)
+        said = log.read_text(encoding="utf-8").strip().splitlines()
+        print(f"[{name}, seed {seed}] {said[-1] if said else ''}", file=sys.stderr, flush=True)
+        return None if done.returncode == 0 else f"{name}, seed {seed}: see {log}"
 
     cells.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(jobs) as pool:
@@ -85,7 +89,7 @@ def summarise(cells: Path, command: str, commit: str) -> dict[str, Any]:
         "systems": {system: _over_seeds(rows) for system, rows in records.items()},
         "paired bootstrap (mean over seeds per document)": {
             f"{ours} - {theirs}": {
-                name: vars(paired_bootstrap(means[ours][row], means[theirs][row]))
+                name: asdict(paired_bootstrap(means[ours][row], means[theirs][row]))
                 for row, name in enumerate(FIGURES)
             }
             for ours in means

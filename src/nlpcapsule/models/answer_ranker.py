@@ -68,7 +68,7 @@ class QueryTextCapsule(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """(B, l) → (B, d)."""
-        capsules, mask = self.capsules(tokens)  # (B, m, d)
+        capsules, mask = self.capsules.condense(*self.capsules.states(tokens))  # (B, m, d)
         coupling = self.query @ capsules.transpose(1, 2)  # (B, 1, m)
         if mask is not None:
             coupling = coupling.masked_fill(~mask.unsqueeze(1), -torch.inf)

@@ -5,11 +5,13 @@
     u        = LayerNorm(Linear(a h))                               condensed capsules    (B, m, d)
     b        = <q_j, K u_i> + slot_ji                               learned first coupling (B, n, m)
     v        = routing(u, b)                                        label capsules        (B, n, d)
-    logit_j  = <MLP(v_j), o_j> + β_j                                                      (B, n)
+    g        = MLP(max over tokens of h)                            the document as a whole (B, e)
+    logit_j  = <MLP(v_j), o_j> + <g, r_j> + β_j                                           (B, n)
 
-Two things differ from the paper: a label starts from a learned coupling and not from an even one, and its
-score is a learned product and not the capsule's bare length, which is hard to train over thousands of
-labels. `condensed = 0` leaves the compression out: every token state is a capsule.
+Three things differ from the paper: a label starts from a learned coupling and not from an even one; its score
+is a learned product and not the capsule's bare length, which is hard to train over thousands of labels; and
+what the whole document says joins what its routed parts say (`document_size = 0` leaves that out).
+`condensed = 0` leaves the compression out: every token state is a capsule.
 """
 
 from __future__ import annotations
@@ -61,10 +63,13 @@ class CondensedCapsules(nn.Module):
         self.to_capsule = nn.Linear(states, size)
         self.norm = nn.LayerNorm(size)
 
-    def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor | None]:
-        """(B, l) → capsules (B, m, d), and a mask (B, l) of real capsules where every token is one."""
+    def states(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, l) → token states (B, l, H), not negative and zero at padding, and a mask (B, l)."""
         words, mask = self.embedding(tokens)  # (B, l, v)
-        states = self.encoder(words, mask)  # (B, l, H)
+        return self.encoder(words, mask), mask
+
+    def condense(self, states: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
+        """States → capsules (B, m, d), and a mask (B, l) of real capsules where every token is one."""
         if self.compress_query is None:
             return self.norm(self.to_capsule(states)), mask
         attention = states @ self.compress_query.T.to(states.dtype)  # (B, l, m)
@@ -113,6 +118,11 @@ class LabelQueryNetwork(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(size, size), nn.GELU())
         self.output = nn.Parameter(torch.randn(label_count, size) / math.sqrt(size))  # o
         self.bias = nn.Parameter(torch.full((label_count,), _FIRST_BIAS))  # β
+        whole = settings.document_size
+        self.whole = (
+            nn.Sequential(nn.Linear(self.document.encoder.state_size, whole), nn.GELU()) if whole else None
+        )
+        self.whole_output = nn.Parameter(torch.randn(label_count, whole) / math.sqrt(whole or 1))  # r
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
         """Scores labels.
@@ -122,7 +132,8 @@ class LabelQueryNetwork(nn.Module):
             outputs: None for all labels, (n',) ids for the batch, or (B, n') ids per document.
             valid: (B, n') False where a document's ids are filled up.
         """
-        capsules, mask = self.document(tokens)  # (B, m, d)
+        states, real = self.document.states(tokens)  # (B, l, H)
+        capsules, mask = self.document.condense(states, real)  # (B, m, d)
         query, slot, output, bias = (
             table if outputs is None else table[outputs]
             for table in (self.query, self.slot, self.output, self.bias)
@@ -144,4 +155,14 @@ class LabelQueryNetwork(nn.Module):
         )
         label_capsules = self.mlp(self.dropout(routed.label_capsules))  # (B, n, d)
         logits = (label_capsules * output).sum(dim=-1) + bias  # (B, n)
+        if self.whole is not None:
+            document = self.dropout(self.whole(states.amax(dim=1)))  # (B, e)
+            logits = logits + self._whole_logits(document, outputs)
         return Scored(logits.float(), routed.iterations, routed.agreement)
+
+    def _whole_logits(self, document: Tensor, outputs: Tensor | None) -> Tensor:
+        """<g, r_j> (B, n) for the asked outputs."""
+        if outputs is None or outputs.dim() == 1:
+            rows = self.whole_output if outputs is None else self.whole_output[outputs]
+            return document @ rows.T.to(document.dtype)
+        return (self.whole_output[outputs] @ document.unsqueeze(-1).to(self.whole_output.dtype)).squeeze(-1)

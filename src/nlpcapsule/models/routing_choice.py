@@ -34,7 +34,7 @@ def route(
             votes, iterations=settings.iterations, beta_u=em_costs[0], beta_a=em_costs[1], valid=valid
         )
     shared = {"softmax": settings.softmax, "kappa": settings.kappa, "valid": valid}
-    if settings.routing == "dynamic":
+    if settings.routing in ("dynamic", "kde-em"):
         return routing(votes, iterations=settings.iterations, **shared)
     shared["alpha"] = settings.alpha
     if settings.routing != "adaptive-kde":

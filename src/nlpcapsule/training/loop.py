@@ -21,6 +21,8 @@ from nlpcapsule.training.checkpoint import Checkpoint, Position
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
 
+_LOOK_EVERY = 10  # batches between looks at the loss: each look makes a GPU wait
+
 
 class Task(Protocol):
     """What there is to learn: labels of documents, or answers to questions."""
@@ -63,8 +65,10 @@ def train_network(
     """
     accelerator = Accelerator()
     checkpoint = Checkpoint(folder)
-    optimizer = _optimizer(network, settings)
     network.to(accelerator.device)
+    optimizer = _optimizer(network, settings)
+    if settings.precision == "bf16":  # what stays in float32 may then use the GPU's fast float32, too
+        torch.backends.cuda.matmul.allow_tf32 = True
     average = (
         AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(settings.average)) if settings.average else None
     )
@@ -79,6 +83,7 @@ def train_network(
         started = time.perf_counter()
         batches = task.batches(position.epoch)
         network.train()
+        loss_sum = torch.tensor(position.loss_sum, dtype=torch.float64, device=accelerator.device)
         while position.batch < len(batches):
             rows = _share(batches[position.batch], accelerator)
             is_step = (position.batch + 1) % settings.accumulate == 0 or position.batch + 1 == len(batches)
@@ -101,10 +106,12 @@ def train_network(
                 if average is not None:
                     average.update_parameters(network)
                 position.step += 1
-            position.loss_sum += _finite(loss, position, settings)
+            loss_sum += loss.detach()
             position.batch += 1
-            progress.batch(position.loss_sum / position.batch)
             at_checkpoint = settings.checkpoint_steps and position.batch % settings.checkpoint_steps == 0
+            if at_checkpoint or position.batch % _LOOK_EVERY == 0 or position.batch == len(batches):
+                position.loss_sum = _finite(loss_sum, position, settings)
+                progress.batches(position.epoch * len(batches) + position.batch, position.loss_sum / position.batch)
             if at_checkpoint and position.batch < len(batches) and accelerator.is_main_process:
                 checkpoint.save(position, network, _inner(optimizer), average)
         candidate = network if average is None else average.module
@@ -174,6 +181,7 @@ def _optimizer(network: nn.Module, settings: TrainingSettings) -> torch.optim.Op
             {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
         ],
         lr=settings.learning_rate,
+        fused=True,
     )
 
 
@@ -187,11 +195,11 @@ def _inner(optimizer: Any) -> torch.optim.Optimizer:
     return getattr(optimizer, "optimizer", optimizer)
 
 
-def _finite(loss: Tensor, position: Position, settings: TrainingSettings) -> float:
-    value = float(loss.detach())
+def _finite(loss_sum: Tensor, position: Position, settings: TrainingSettings) -> float:
+    value = float(loss_sum)
     if not math.isfinite(value):
         raise NlpCapsuleError(
-            f"the loss became {value} in epoch {position.epoch + 1}, batch {position.batch + 1}; lower "
+            f"the loss became {value} in epoch {position.epoch + 1} by batch {position.batch}; lower "
             f"training.learning_rate (now {settings.learning_rate}) or set training.precision=float32"
         )
     return value

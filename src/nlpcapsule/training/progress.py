@@ -52,10 +52,10 @@ class TrainingProgress:
             self._bar.remove_task(self._task)
         self._task = self._bar.add_task(title, total=total, completed=done, figures="")
 
-    def batch(self, loss: float) -> None:
-        """One more batch is done."""
+    def batches(self, done: int, loss: float) -> None:
+        """So many batches of the stage are done."""
         if self._task is not None:
-            self._bar.update(self._task, advance=1, figures=f"loss {loss:.4f}")
+            self._bar.update(self._task, completed=done, figures=f"loss {loss:.4f}")
 
     def epoch(self, title: str, record: Mapping[str, Any]) -> None:
         """An epoch is done."""

@@ -14,10 +14,10 @@ from nlpcapsule.capsules.routing.routed import (
     Departures,
     Routed,
     activation,
-    all_valid,
     check_iterations,
     full_precision,
     log_of_sum,
+    mask_padding,
 )
 from nlpcapsule.capsules.softmax import SoftmaxKind, couple, uniform_coupling
 from nlpcapsule.capsules.votes import Votes
@@ -62,14 +62,14 @@ def adaptive_kde(
     check_iterations("max_iterations", max_iterations)
     if stop not in get_args(StopRule):
         raise ConfigError(f"unknown stop rule {stop!r}; {did_you_mean(stop, get_args(StopRule))}")
-    valid = every = all_valid(votes) if valid is None else valid  # (B, n)
     kernel = VoteKernel.of(votes, kappa=None if literal else kappa, clamped=clamp_kernel)
     iterate = partial(as_printed if literal else mean_shift, softmax=softmax, kappa=kappa, alpha=alpha)
     departures = Departures(votes.shape[0], votes.device)
-    last = torch.full(valid.shape[:1], torch.inf, dtype=votes.dtype, device=votes.device)  # (active,)
+    active_valid = valid
+    last = torch.full(votes.shape[:1], torch.inf, dtype=votes.dtype, device=votes.device)  # (active,)
     evidence: Evidence | None = None
     for iteration in range(1, max_iterations + 1):
-        now = iterate(kernel, evidence, valid, is_last=iteration == max_iterations)
+        now = iterate(kernel, evidence, active_valid, is_last=iteration == max_iterations)
         scores = log_of_sum(now.agreement)  # (active,)
         departures.score(scores)
         watched = scores if stop == "instance" else log_of_sum(now.agreement.mean()).expand_as(scores)
@@ -83,8 +83,9 @@ def adaptive_kde(
         evidence, last = now.evidence, watched
         if staying.numel() < leaving.numel():
             kernel, evidence = kernel.select(staying), evidence.select(staying)
-            valid, last = valid[staying], last[staying]
-    capsules = departures.result(0) * every.unsqueeze(-1)  # (B, n, d)
+            last = last[staying]
+            active_valid = None if active_valid is None else active_valid[staying]
+    capsules = mask_padding(departures.result(0), valid)  # (B, n, d)
     return Routed(
         capsules, activation(capsules), departures.iterations, departures.agreement, departures.result(1)
     )
@@ -93,7 +94,7 @@ def adaptive_kde(
 def as_printed(
     kernel: VoteKernel,
     before: Evidence | None,
-    valid: Tensor,
+    valid: Tensor | None,
     softmax: SoftmaxKind,
     kappa: float,
     alpha: float,
@@ -107,7 +108,7 @@ def as_printed(
     Args:
         kernel: k on the votes as they are.
         before: What the iteration before found, its logits being c; None in the first.
-        valid: (B, n), False where an output is only padding.
+        valid: (B, n), False where an output is only padding; None where none is.
         softmax: The kind of softmax, "leaky" in Algorithm 1.
         kappa: Not used.
         alpha: α, the step along the kernel.
@@ -115,8 +116,10 @@ def as_printed(
     """
     votes = kernel.votes
     if before is None:
-        outputs = valid.sum(dim=1, keepdim=True).clamp_min(1)  # (B, 1)
-        coupling = uniform_coupling(valid, votes.shape[1], softmax, votes.dtype, logit=1.0 / outputs)
+        share: float | Tensor = 1.0 / votes.shape[2]
+        if valid is not None:
+            share = 1.0 / valid.sum(dim=1, dtype=votes.dtype).clamp_min(1.0)[:, None, None]  # (B, 1, 1)
+        coupling = uniform_coupling(votes, softmax, valid, logit=share)  # (B, m, n)
         capsules = votes.total() * coupling[:, 0].unsqueeze(-1) / votes.shape[1]  # (B, n, d)
     else:
         coupling = couple(before.logits, softmax, valid)  # (B, m, n)
@@ -129,6 +132,6 @@ def as_printed(
         value = kernel(capsules)  # (B, m, n)
         updated = torch.add(coupling, value, alpha=alpha)  # (B, m, n)
     with torch.no_grad():
-        agreement = ((updated * value).sum(dim=1) * valid).sum(dim=1)  # (B,)
+        agreement = mask_padding((updated * value).sum(dim=1), valid).sum(dim=1)  # (B,)
     evidence = None if is_last else Evidence(updated, kernel.support(value))
     return Iteration(capsules, coupling, agreement, evidence)

@@ -7,7 +7,6 @@ from torch import Tensor
 
 from nlpcapsule.capsules.routing.routed import (
     Routed,
-    all_valid,
     check_iterations,
     full_precision,
     log_of_sum,
@@ -27,7 +26,7 @@ def dynamic(
     kappa: float = 1.0,
     valid: Tensor | None = None,
 ) -> Routed:
-    """c = softmax_j b;  s_j = Σ_i c_ij û_{j|i};  v_j = squash(s_j);  b_ij += ⟨û_{j|i}, v_j⟩.
+    """Repeats c = softmax_j b;  s_j = Σ_i c_ij û_{j|i};  v_j = squash(s_j);  b_ij += ⟨û_{j|i}, v_j⟩.
 
     The agreement score is the log of the objective Σ_ij c_ij ⟨v_j, û_{j|i}⟩ = Σ_j ⟨v_j, s_j⟩.
 
@@ -39,8 +38,7 @@ def dynamic(
         valid: (B, n), False where an output is only padding; None where none is.
     """
     check_iterations("iterations", iterations)
-    valid = all_valid(votes) if valid is None else valid
-    coupling = uniform_coupling(valid, votes.shape[1], softmax, votes.dtype)  # (B, m, n)
+    coupling = uniform_coupling(votes, softmax, valid)  # (B, m, n)
     sums = votes.total() * coupling[:, 0].unsqueeze(-1)  # (B, n, d)
     capsules = squash(sums, kappa)  # (B, n, d)
     agreement = [_agreement(capsules, sums)]

@@ -11,10 +11,10 @@ from torch.nn import functional as F
 from nlpcapsule.capsules.routing.kernel import NEGLIGIBLE, mass_of, weighted_mean
 from nlpcapsule.capsules.routing.routed import (
     Routed,
-    all_valid,
     below_one,
     check_iterations,
     full_precision,
+    mask_padding,
     routed_alike,
 )
 from nlpcapsule.capsules.softmax import SoftmaxKind, couple, uniform_coupling
@@ -56,8 +56,7 @@ def em(
         valid: (B, n), False where an output is only padding; None where none is.
     """
     check_iterations("iterations", iterations)
-    valid = all_valid(votes) if valid is None else valid
-    shares = uniform_coupling(valid, votes.shape[1], softmax, votes.dtype)  # (B, m, n), R
+    shares = uniform_coupling(votes, softmax, valid)  # (B, m, n), R
     agreement = []
     for iteration in range(1, iterations + 1):
         mean, variance, mass = _gaussians(votes, shares, variance_floor)  # (B, n, d), (B, n, d), (B, n)
@@ -71,7 +70,7 @@ def em(
         if not last:
             shares = couple(F.logsigmoid(logit).unsqueeze(1) + log_density, softmax, valid)  # (B, m, n)
     routed = routed_alike(mean, torch.stack(agreement, dim=1), shares, valid)
-    routed.activations = below_one(torch.sigmoid(logit)) * valid
+    routed.activations = mask_padding(below_one(torch.sigmoid(logit)), valid)
     return routed
 
 
@@ -84,11 +83,9 @@ def _gaussians(votes: Votes, shares: Tensor, variance_floor: float) -> tuple[Ten
 
 
 def _log_density(votes: Votes, mean: Tensor, variance: Tensor) -> Tensor:
-    """log N(û_{j|i}; μ_j, σ²_j) (B, m, n), the squared distance from inner products."""
+    """The Gaussians' log N(û_{j|i}; μ_j, σ²_j) (B, m, n), the squared distance from inner products."""
     precision = 1.0 / variance  # (B, n, d)
-    constant = (mean.square() * precision + variance.log()).sum(dim=-1) + votes.shape[-1] * math.log(
-        2 * math.pi
-    )
+    constant = (mean.square() * precision + (2.0 * math.pi * variance).log()).sum(dim=-1)  # (B, n)
     distance = votes.squared_norm(precision) - 2.0 * votes.inner(mean * precision)  # (B, m, n)
     return -0.5 * (distance + constant.unsqueeze(1))
 

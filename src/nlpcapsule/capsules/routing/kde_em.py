@@ -8,7 +8,6 @@ from torch import Tensor
 from nlpcapsule.capsules.routing.kernel import NEGLIGIBLE, VoteKernel, kernel_agreement, weighted_mean
 from nlpcapsule.capsules.routing.routed import (
     Routed,
-    all_valid,
     check_iterations,
     full_precision,
     log_of_sum,
@@ -44,9 +43,8 @@ def kde_em(
         valid: (B, n), False where an output is only padding; None where none is.
     """
     check_iterations("iterations", iterations)
-    valid = all_valid(votes) if valid is None else valid
     kernel = VoteKernel.of(votes, kappa)
-    shares = uniform_coupling(valid, votes.shape[1], softmax, votes.dtype)  # (B, m, n), r
+    shares = uniform_coupling(votes, softmax, valid)  # (B, m, n), r
     capsules = squash(votes.total() / votes.shape[1], kappa)  # (B, n, d)
     agreement = []
     for _ in range(iterations - 1):

@@ -10,7 +10,6 @@ from torch import Tensor
 from nlpcapsule.capsules.routing.kernel import VoteKernel, kernel_agreement, weighted_mean
 from nlpcapsule.capsules.routing.routed import (
     Routed,
-    all_valid,
     check_iterations,
     full_precision,
     log_of_sum,
@@ -44,7 +43,6 @@ def kde_mean_shift(
         valid: (B, n), False where an output is only padding; None where none is.
     """
     check_iterations("iterations", iterations)
-    valid = all_valid(votes) if valid is None else valid
     kernel = VoteKernel.of(votes, kappa)
     agreement: list[Tensor] = []
     evidence: Evidence | None = None
@@ -92,21 +90,22 @@ class Iteration:
 def mean_shift(
     kernel: VoteKernel,
     before: Evidence | None,
-    valid: Tensor,
+    valid: Tensor | None,
     softmax: SoftmaxKind,
     kappa: float,
     alpha: float,
     is_last: bool,
 ) -> Iteration:
-    """c = softmax_j b;  w_ij = c_ij 1[x_ij < 1];  v_j = squash(Σ_i w_ij û_{j|i} / Σ_i w_ij);  b += α k(x).
+    """One iteration of mean shift on the NAS objective.
 
-    Here x_ij = ‖squash(û_{j|i}) - v_j‖² and k(x) = max(0, 1 - x). The indicator is the kernel's derivative in
+    c = softmax_j b;  w_ij = c_ij 1[x_ij < 1];  v_j = squash(Σ_i w_ij û_{j|i} / Σ_i w_ij);  b += α k(x),
+    with x_ij = ‖squash(û_{j|i}) - v_j‖² and k(x) = max(0, 1 - x). The indicator is the kernel's derivative in
     the iteration before; the first iteration, where b = 0, has none.
 
     Args:
         kernel: k, with its votes û_{j|i}.
         before: What the iteration before found; None in the first.
-        valid: (B, n), False where an output is only padding.
+        valid: (B, n), False where an output is only padding; None where none is.
         softmax: The kind of softmax.
         kappa: κ of the squash.
         alpha: α, the step along the kernel.
@@ -114,7 +113,7 @@ def mean_shift(
     """
     votes = kernel.votes
     if before is None:
-        coupling = weights = uniform_coupling(valid, votes.shape[1], softmax, votes.dtype)  # (B, m, n)
+        coupling = weights = uniform_coupling(votes, softmax, valid)  # (B, m, n)
         capsules = squash(votes.total() / votes.shape[1], kappa)  # (B, n, d)
     else:
         coupling = couple(before.logits, softmax, valid)  # (B, m, n)

@@ -23,7 +23,7 @@ class VoteKernel:
     Attributes:
         votes: û_{j|i}.
         at_zero: 1 - ‖g(û)‖² (B, m, n), the kernel's value for v = 0.
-        twice_stretch: 2 s (B, m, n), or the number 2 where g leaves the votes as they are.
+        twice_stretch: 2 s (B, m, n), or a scalar 2 where g leaves the votes as they are.
         clamped: False for the released code's 1 - x, whose support has no end.
     """
 
@@ -37,7 +37,8 @@ class VoteKernel:
         """The kernel of these votes, squashed with this κ; None compares with them as they are."""
         squared = votes.squared_norm()  # (B, m, n)
         if kappa is None:
-            return cls(votes, 1.0 - squared, torch.full_like(squared[:1, :1, :1], 2.0), clamped)
+            twice = torch.full((), 2.0, dtype=votes.dtype, device=votes.device)
+            return cls(votes, 1.0 - squared, twice, clamped)
         # The root's slope at 0 is infinite, the squash's is not: a vote of no length must leave no NaN.
         length = squared.clamp_min(torch.finfo(squared.dtype).tiny).sqrt()  # (B, m, n)
         stretch = length / (kappa + squared)  # (B, m, n)
@@ -51,7 +52,7 @@ class VoteKernel:
         return value.relu_() if self.clamped else value
 
     def support(self, value: Tensor) -> Tensor | None:
-        """1[x_ij < 1] (B, m, n), what is left of the kernel's derivative; all ones for an output nobody is near.
+        """1[x_ij < 1] (B, m, n), what is left of the kernel's derivative; all ones where no vote is inside.
 
         Args:
             value: k (B, m, n), as a call returned it.
@@ -72,7 +73,7 @@ class VoteKernel:
         return VoteKernel(
             self.votes.select(documents),
             self.at_zero[documents],
-            stretch[documents] if stretch.shape == self.at_zero.shape else stretch,
+            stretch[documents] if stretch.dim() == 3 else stretch,
             self.clamped,
         )
 

@@ -1,7 +1,7 @@
 """The routing of the label-query model: each label spreads itself over the condensed capsules.
 
 Other routings divide an input capsule among the outputs; here the softmax runs over the inputs, so labels do
-not compete and a subset of them is routed exactly as all of them are.
+not compete. With a fixed number of iterations a label's capsule does not depend on which others are routed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def route_labels(
     valid: Tensor | None = None,
     keep_coupling: bool = False,
 ) -> LabelsRouted:
-    """coupling = softmax_i logit;  v_j = Σ_i coupling_ji u_i;  logit_ji += gate · (agreement of u_i and v_j).
+    """Lets each label find its capsules, in several iterations.
+
+    coupling = softmax_i logit;  v_j = Σ_i coupling_ji u_i;  logit_ji += gate · (agreement of u_i and v_j).
 
     The agreement of u_i and v_j is 10 k_ij with k_ij = max(0, 1 - ‖u_i - v_j‖² / d) for "kde" and
     "adaptive-kde", and ⟨project(v_j), u_i⟩ / √d for "dot". With "adaptive-kde" a document leaves, with its
@@ -94,10 +96,11 @@ def route_labels(
         label_capsules = coupling.to(capsules.dtype) @ capsules  # (B, n, d)
         results = (label_capsules, coupling.detach()) if keep_coupling else (label_capsules,)
         if is_last:
+            scores = torch.full_like(last, torch.nan)
             if keep_coupling:
                 with torch.no_grad():
-                    _, last = agree(capsules, label_capsules, coupling, valid)
-            departures.score(last if keep_coupling else torch.full_like(last, torch.nan))
+                    _, scores = agree(capsules, label_capsules, coupling, valid)
+            departures.score(scores)
             departures.finish(*results)
             break
         agreed, scores = agree(capsules, label_capsules, coupling, valid)  # (B, n, m), (B,)
@@ -155,12 +158,9 @@ def _dot(
 ) -> tuple[Tensor, Tensor]:
     """⟨project(v_j), u_i⟩ / √d (B, n, m), and its mean (B,) over couplings and labels."""
     projected = project(label_capsules) / capsules.shape[-1] ** 0.5  # (B, n, d)
-    with torch.no_grad():
-        agreed = (projected.float() * label_capsules.float()).sum(
-            dim=-1
-        )  # (B, n), as v is the coupled u's sum
-        scores = _mean_over_labels(agreed, valid)
-    return projected @ capsules.transpose(1, 2), scores
+    with torch.no_grad():  # Σ_i coupling_ji ⟨project(v_j), u_i⟩ = ⟨project(v_j), v_j⟩
+        agreed = (at_least_float32(projected) * at_least_float32(label_capsules)).sum(dim=-1)  # (B, n)
+    return projected @ capsules.transpose(1, 2), _mean_over_labels(agreed, valid)
 
 
 def _mean_over_labels(agreed: Tensor, valid: Tensor | None) -> Tensor:

@@ -59,10 +59,12 @@ def check_iterations(name: str, number: int) -> None:
         raise ConfigError(f"`{name}` must be a positive integer. Got {number} instead.")
 
 
-def all_valid(votes: Votes) -> Tensor:
-    """The mask (B, n) of outputs none of which is padding."""
-    documents, _, outputs, _ = votes.shape
-    return torch.ones(documents, outputs, dtype=torch.bool, device=votes.device)
+def mask_padding(per_output: Tensor, valid: Tensor | None) -> Tensor:
+    """Zeroes the rows of padding in (B, n) or (B, n, d)."""
+    if valid is None:
+        return per_output
+    mask = valid.to(per_output.dtype)  # (B, n)
+    return per_output * (mask if per_output.dim() == 2 else mask.unsqueeze(-1))
 
 
 def activation(capsules: Tensor) -> Tensor:
@@ -71,7 +73,7 @@ def activation(capsules: Tensor) -> Tensor:
 
 
 def below_one(activations: Tensor) -> Tensor:
-    """Clamps to the largest number below 1, so that log(1 - a) is finite."""
+    """Clamps to just below 1, so that log(1 - a) is finite."""
     return activations.clamp(max=1.0 - torch.finfo(activations.dtype).eps)
 
 
@@ -80,17 +82,17 @@ def log_of_sum(agreement: Tensor) -> Tensor:
     return torch.log(agreement.clamp_min(0.0) + torch.finfo(agreement.dtype).tiny)
 
 
-def routed_alike(capsules: Tensor, agreement: Tensor, coupling: Tensor, valid: Tensor) -> Routed:
+def routed_alike(capsules: Tensor, agreement: Tensor, coupling: Tensor, valid: Tensor | None) -> Routed:
     """The outcome of a routing that gives all documents the same number of iterations.
 
     Args:
         capsules: v (B, n, d).
         agreement: (B, T), the number of iterations is T.
         coupling: c (B, m, n).
-        valid: (B, n), False where an output is only padding.
+        valid: (B, n), False where an output is only padding; None where none is.
     """
     documents, iterations = agreement.shape
-    capsules = capsules * valid.unsqueeze(-1)
+    capsules = mask_padding(capsules, valid)
     used = torch.full((documents,), iterations, dtype=torch.int64, device=capsules.device)
     return Routed(capsules, activation(capsules), used, agreement, coupling.detach())
 

@@ -1,0 +1,183 @@
+"""The figures of an inspection and of a report, each returned as the text of an SVG file.
+
+The same numbers give the same bytes: no date, no random identifiers, nothing of the user's own settings of
+matplotlib. Text stays text, so that a figure can be searched and read aloud.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nlpcapsule.errors import NlpCapsuleError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_BLUE, _ORANGE, _INK = "#1f5fa8", "#b5460f", "#333333"  # dark enough to read on white
+# Lines differ in colour, dash and marker, so that none is told from another by colour alone.
+_LINES = (
+    (_BLUE, "-", "o"),
+    (_ORANGE, "--", "s"),
+    ("#1b7a4b", "-.", "^"),
+    ("#7a3e9d", ":", "D"),
+    ("#8a6d00", "-", "v"),
+    ("#555555", "--", "x"),
+)
+_STYLE = {
+    "svg.hashsalt": "nlpcapsule",
+    "svg.fonttype": "none",
+    "text.parse_math": False,  # a system may have a dollar sign in its name
+    "font.size": 11,
+    "axes.titlesize": 12,
+    "axes.edgecolor": _INK,
+    "axes.labelcolor": _INK,
+    "xtick.color": _INK,
+    "ytick.color": _INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.formatter.useoffset": False,
+    "grid.color": "#dddddd",
+    "figure.constrained_layout.w_pad": 0.12,
+    "figure.constrained_layout.h_pad": 0.12,
+}
+_NO_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+_MOST_BAR_LABELS = 12
+_LEAST_SPREAD = 1e-3  # losses closer than this, relatively, are drawn as the flat line they are
+
+
+def iterations_histogram(iterations: np.ndarray) -> str:
+    """How many documents took how many routing iterations.
+
+    Args:
+        iterations: (N,) iterations of each document.
+    """
+    counts = np.bincount(iterations)  # (most + 1,)
+    numbers = np.arange(1, len(counts))
+
+    def draw(axes: Axes) -> None:
+        bars = axes.bar(numbers, counts[1:], width=0.7, color=_BLUE)
+        if len(numbers) <= _MOST_BAR_LABELS:
+            axes.bar_label(bars, labels=[f"{count:,}" if count else "" for count in counts[1:]], padding=2)
+        axes.margins(y=0.12)
+        axes.set_xlim(0.3, len(counts) - 0.3)
+        axes.set(title="Routing iterations per document", xlabel="routing iterations", ylabel="documents")
+
+    return _svg(draw)
+
+
+def instance_curve(agreement: np.ndarray, stop: int | None, most_iterations: int | None = None) -> str:
+    """Instance level: the agreement score of one document that was routed on past its stop.
+
+    Args:
+        agreement: (T,) its score after each iteration; NaN leaves a gap.
+        stop: The iteration after which it stopped; None where nothing stops by itself.
+        most_iterations: The most it was allowed, to tell a stop from the bound.
+    """
+
+    def draw(axes: Axes) -> None:
+        axes.plot(
+            np.arange(1, len(agreement) + 1), agreement, color=_BLUE, marker="o", label="agreement score"
+        )
+        if stop is not None:
+            at_bound = most_iterations is not None and stop >= most_iterations
+            what = "reached its bound," if at_bound else "stopped by itself after"
+            axes.axvline(stop, color=_ORANGE, linestyle="--", label=f"{what} iteration {stop}")
+        axes.set(
+            title="Agreement of one document", xlabel="routing iteration", ylabel="agreement score (NAS)"
+        )
+        axes.legend(frameon=False)
+
+    return _svg(draw)
+
+
+def system_curve(loss_by_iterations: Mapping[int, float]) -> str:
+    """System level: the loss of a trained network when every document gets the same number of iterations.
+
+    Args:
+        loss_by_iterations: Iterations → loss per document.
+    """
+    numbers = sorted(loss_by_iterations)
+    losses = [loss_by_iterations[number] for number in numbers]
+
+    def draw(axes: Axes) -> None:
+        axes.plot(numbers, losses, color=_BLUE, marker="o")
+        best = min(numbers, key=loss_by_iterations.__getitem__)
+        axes.plot(
+            best,
+            loss_by_iterations[best],
+            color=_ORANGE,
+            marker="s",
+            markersize=10,
+            linestyle="",
+            label=f"lowest: {loss_by_iterations[best]:.4g} with {best} iteration{'' if best == 1 else 's'}",
+        )
+        centre, half = (min(losses) + max(losses)) / 2, 0.55 * (max(losses) - min(losses))
+        half = max(half, _LEAST_SPREAD * abs(centre), 1e-12)
+        axes.set_ylim(centre - half, centre + half)
+        axes.set(
+            title="Loss with a fixed number of iterations",
+            xlabel="routing iterations, the same for all documents",
+            ylabel="loss per document",
+        )
+        axes.legend(frameon=False)
+
+    return _svg(draw)
+
+
+def training_curves(histories: Mapping[str, Sequence[Mapping[str, Any]]], metric: str) -> str:
+    """A figure of each epoch, one line per system.
+
+    Args:
+        histories: System → records of its epochs, as `metrics.jsonl` has them.
+        metric: The figure; "loss" is drawn as it is, all others are fractions and drawn as percentages.
+
+    Raises:
+        NlpCapsuleError: No record has the figure.
+    """
+    scale = 1.0 if metric == "loss" else 100.0
+    curves = {
+        system: [(record["epoch"], scale * record[metric]) for record in records if metric in record]
+        for system, records in histories.items()
+    }
+    curves = {system: points for system, points in curves.items() if points}
+    if not curves:
+        raise NlpCapsuleError(f"no training record has the figure {metric!r}, so there is no curve to draw")
+
+    def draw(axes: Axes) -> None:
+        for position, (system, points) in enumerate(curves.items()):
+            color, dash, marker = _LINES[position % len(_LINES)]
+            epochs, values = zip(*points, strict=True)
+            axes.plot(
+                epochs, values, color=color, linestyle=dash, marker=marker, markersize=4, label=_shown(system)
+            )
+        what = "Training loss" if metric == "loss" else f"{metric} on held-out documents"
+        axes.set(title=f"{what} by epoch", xlabel="epoch", ylabel=metric if scale == 1.0 else f"{metric} (%)")
+        axes.legend(frameon=False)
+
+    return _svg(draw)
+
+
+def _shown(name: str) -> str:
+    """A name as a legend shows it; matplotlib leaves out entries that begin with an underscore."""
+    return f" {name}" if name.startswith("_") else name
+
+
+def _svg(draw: Callable[[Axes], None]) -> str:
+    from matplotlib import style
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    with style.context(["default", _STYLE]):
+        figure = Figure(figsize=(6.4, 3.8), layout="constrained", facecolor="white")
+        axes = figure.add_subplot()
+        draw(axes)
+        axes.grid(axis="y")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata=_NO_METADATA)
+    return text.getvalue()

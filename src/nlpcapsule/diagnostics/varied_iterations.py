@@ -1,0 +1,54 @@
+"""The same network with another number of routing iterations than it was trained with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from nlpcapsule.config import LabelQuerySettings, OfficialSettings, PaperSettings
+
+RoutedSettings = LabelQuerySettings | PaperSettings | OfficialSettings
+
+
+def is_adaptive(settings: RoutedSettings) -> bool:
+    """Whether documents stop by themselves."""
+    return settings.routing == "adaptive-kde"
+
+
+def most_iterations(settings: RoutedSettings) -> int:
+    """The most iterations a document may take, or what all take where they are fixed."""
+    return getattr(settings, _limit_field(settings))
+
+
+def with_at_most(settings: RoutedSettings, iterations: int) -> RoutedSettings:
+    """The same routing with another bound; documents still stop by themselves where they did."""
+    return settings.model_copy(update={_limit_field(settings): iterations})
+
+
+def with_exactly(settings: RoutedSettings, iterations: int) -> RoutedSettings:
+    """The same routing with a fixed number of iterations.
+
+    An adaptive one is held open: with ε = 0 no change is small enough to stop at. That is KDE routing with a
+    fixed T, and unlike "kde" by name it keeps what `literal` and `official` do differently.
+    """
+    never_stops = {"epsilon": 0.0} if is_adaptive(settings) else {}
+    return settings.model_copy(update={_limit_field(settings): iterations, **never_stops})
+
+
+@contextmanager
+def lent_settings(network: Any, settings: RoutedSettings) -> Iterator[None]:
+    """Lends a network other settings; it has its own back when the block ends, also by an error."""
+    own = network.settings
+    network.settings = settings
+    try:
+        yield
+    finally:
+        network.settings = own
+
+
+def _limit_field(settings: RoutedSettings) -> str:
+    """The setting that bounds the iterations; `label-query` has one for both kinds of routing."""
+    if is_adaptive(settings) and not isinstance(settings, LabelQuerySettings):
+        return "max_iterations"
+    return "iterations"

@@ -1,0 +1,158 @@
+"""The label-query routing against its loops, and what it promises."""
+
+import pytest
+import routing_reference as reference
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tensor_sizes import RecordSizes
+from torch import nn
+
+from nlpcapsule.capsules.routing import route_labels
+from nlpcapsule.errors import ConfigError
+
+AGREEMENTS = ["dot", "kde", "adaptive-kde"]
+
+
+def inputs(documents=3, capsules=5, labels=4, size=6, seed=3, sharpness=1.5, dtype=torch.float64):
+    torch.manual_seed(seed)
+    u = nn.functional.layer_norm(torch.randn(documents, capsules, size, dtype=dtype), (size,))
+    # Labels of some documents know at once where to look, those of others hardly at all.
+    logits = torch.randn(documents, labels, capsules, dtype=dtype)
+    logits = logits * torch.linspace(0.1, sharpness, documents, dtype=dtype)[:, None, None]
+    return u.requires_grad_(), logits.requires_grad_()
+
+
+def projection(size=6, dtype=torch.float64):
+    return nn.Sequential(nn.Linear(size, size, bias=False), nn.LayerNorm(size)).to(dtype)
+
+
+@pytest.mark.parametrize("agreement", AGREEMENTS)
+@pytest.mark.parametrize("iterations", [1, 3, 6])
+def test_values_and_gradients_equal_the_loops(agreement, iterations):
+    u, logits = inputs()
+    gate = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
+    project = projection()
+    routed = route_labels(
+        u,
+        logits,
+        agreement=agreement,
+        gate=gate,
+        iterations=iterations,
+        max_iterations=iterations,
+        project=project,
+        keep_coupling=True,
+    )
+    documents = [
+        reference.route_labels(u[b], logits[b], agreement, gate, iterations, project) for b in range(len(u))
+    ]
+    expected = torch.stack([labels for labels, _, _ in documents])
+    torch.testing.assert_close(routed.label_capsules, expected)
+    torch.testing.assert_close(routed.coupling, torch.stack([c for _, _, c in documents]).detach())
+    assert not routed.coupling.requires_grad
+    assert routed.iterations.tolist() == [len(scores) for _, scores, _ in documents]
+    for row, (_, scores, _) in zip(routed.agreement, documents, strict=True):
+        torch.testing.assert_close(row[: len(scores)], torch.tensor(scores, dtype=torch.float64))
+        assert row[len(scores) :].isnan().all()
+
+    leaves = [u, logits] + ([gate] if iterations > 1 else [])
+    torch.manual_seed(1)
+    pull = torch.randn(expected.shape, dtype=torch.float64)
+    ours = torch.autograd.grad((routed.label_capsules * pull).sum(), leaves)
+    theirs = torch.autograd.grad((expected * pull).sum(), leaves)
+    for mine, plain in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, plain)
+
+
+@pytest.mark.parametrize("agreement", ["dot", "kde"])
+def test_gradcheck(agreement):
+    u, logits = inputs(documents=2, capsules=3, labels=2, size=4)
+    project = projection(4)
+    gate = torch.tensor(0.2, dtype=torch.float64, requires_grad=True)
+
+    def route(u, logits, gate):
+        return route_labels(u, logits, agreement=agreement, gate=gate, project=project).label_capsules
+
+    assert torch.autograd.gradcheck(route, (u, logits, gate))
+
+
+def test_documents_stop_at_different_iterations():
+    u, logits = inputs(documents=12, capsules=16, labels=5, size=8, sharpness=4.0)
+    routed = route_labels(u, logits, agreement="adaptive-kde", gate=0.3, keep_coupling=True)
+    assert routed.iterations.min() >= 2
+    assert len(routed.iterations.unique()) >= 3
+
+
+@given(st.integers(0, 10_000), st.integers(2, 5), st.floats(0.05, 0.6))
+@settings(max_examples=20, deadline=None)
+def test_a_documents_result_alone_equals_its_result_in_a_batch(seed, documents, gate):
+    u, logits = inputs(documents, capsules=8, seed=seed, sharpness=4.0)
+    together = route_labels(u, logits, agreement="adaptive-kde", gate=gate)
+    for b in range(documents):
+        alone = route_labels(u[b : b + 1], logits[b : b + 1], agreement="adaptive-kde", gate=gate)
+        assert alone.iterations[0] == together.iterations[b]
+        torch.testing.assert_close(alone.label_capsules[0], together.label_capsules[b], atol=1e-5, rtol=0)
+
+
+def test_padded_labels_have_no_part_in_a_documents_score():
+    u, logits = inputs(documents=4, capsules=12, labels=6, sharpness=4.0)
+    valid = torch.arange(6) < torch.tensor([6, 4, 2, 1])[:, None]
+    padded = route_labels(u, logits, agreement="adaptive-kde", gate=0.3, valid=valid, keep_coupling=True)
+    for b, count in enumerate([6, 4, 2, 1]):
+        alone = route_labels(
+            u[b : b + 1], logits[b : b + 1, :count], agreement="adaptive-kde", gate=0.3, keep_coupling=True
+        )
+        used = int(alone.iterations[0])
+        assert padded.iterations[b] == used
+        torch.testing.assert_close(padded.agreement[b, :used], alone.agreement[0])
+        torch.testing.assert_close(padded.label_capsules[b, :count], alone.label_capsules[0])
+
+
+@pytest.mark.parametrize("agreement", AGREEMENTS)
+def test_no_tensor_has_a_number_per_document_capsule_label_and_dimension(agreement):
+    documents, capsules, labels, size = 3, 24, 10, 6
+    u, logits = inputs(documents, capsules, labels, size)
+    with RecordSizes() as sizes:
+        route_labels(u, logits, agreement=agreement, project=projection()).label_capsules.sum().backward()
+    assert max(sizes) < documents * capsules * labels * size
+
+
+@pytest.mark.parametrize("agreement", AGREEMENTS)
+def test_it_works_under_bfloat16_autocast_with_float32_scores(agreement):
+    u, logits = inputs(documents=4, capsules=16, labels=5, size=32, dtype=torch.float32)
+    project = projection(32, torch.float32)
+    logits = logits.bfloat16()
+    options = {"agreement": agreement, "project": project, "max_iterations": 4, "keep_coupling": True}
+    plain = route_labels(u, logits.float(), **options)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        cast = route_labels(u, logits, **options)
+    assert cast.agreement.dtype == torch.float32
+    torch.testing.assert_close(cast.agreement, plain.agreement, atol=0.01, rtol=0.0, equal_nan=True)
+    torch.testing.assert_close(cast.label_capsules.float(), plain.label_capsules, atol=0.05, rtol=0.05)
+    cast.label_capsules.float().square().sum().backward()
+    assert u.grad.isfinite().all()
+
+
+def test_without_keep_coupling_nothing_is_kept_and_the_last_iteration_goes_unscored():
+    u, logits = inputs()
+    routed = route_labels(u, logits, agreement="kde", iterations=3)
+    assert routed.coupling is None
+    assert routed.agreement[:, :2].isfinite().all()
+    assert routed.agreement[:, 2].isnan().all()
+
+
+def test_a_label_does_not_depend_on_the_others_when_iterations_are_fixed():
+    u, logits = inputs()
+    both = route_labels(u, logits, agreement="kde").label_capsules
+    one = route_labels(u, logits[:, 2:3], agreement="kde").label_capsules
+    torch.testing.assert_close(both[:, 2:3], one)
+
+
+def test_impossible_options_are_refused():
+    u, logits = inputs()
+    with pytest.raises(ConfigError, match="unknown agreement 'kd'; did you mean 'kde'"):
+        route_labels(u, logits, agreement="kd")
+    with pytest.raises(ConfigError, match="needs `project`"):
+        route_labels(u, logits, agreement="dot")
+    with pytest.raises(ConfigError, match="`iterations` must be a positive integer"):
+        route_labels(u, logits, agreement="kde", iterations=0)

@@ -57,7 +57,9 @@ class MissingExtraError(NlpCapsuleError):
     """An optional dependency is needed and not installed."""
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"this needs the package {package!r}; install it with: pip install 'nlpcapsule[{extra}]'")
+        super().__init__(
+            f"this needs the package {package!r}; install it with: pip install 'nlpcapsule[{extra}]'"
+        )
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

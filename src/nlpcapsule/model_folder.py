@@ -80,7 +80,9 @@ def load_model(folder: str | Path, device: str | None = None) -> LabelModel | An
             _load_weights(network, folder / "network.safetensors")
             return AnswerModel(config, tokenizer, network.to(place).eval(), facts)
         labels = LabelVocabulary.from_json((folder / "labels.json").read_text(encoding="utf-8"))
-        network = build_label_network(_plain(config, facts), tokenizer.size, len(labels), tokenizer.padding_id)
+        network = build_label_network(
+            _plain(config, facts), tokenizer.size, len(labels), tokenizer.padding_id
+        )
         _load_weights(network, folder / "network.safetensors")
         nominator = None
         if (folder / "nominator.safetensors").exists():
@@ -98,7 +100,9 @@ def checked_manifest(folder: Path) -> dict[str, Any]:
     if not folder.exists():
         raise ModelFolderError(f"{folder}: there is no such model folder")
     if not folder.is_dir():
-        raise ModelFolderError(f"{folder} is a file: expected a model folder, as `nlpcapsule train` writes it")
+        raise ModelFolderError(
+            f"{folder} is a file: expected a model folder, as `nlpcapsule train` writes it"
+        )
     if not (folder / MANIFEST).exists():
         if (folder / "checkpoint").is_dir():
             raise ModelFolderError(
@@ -157,7 +161,9 @@ def _load_weights(network: nn.Module, path: Path) -> None:
         network.load_state_dict(load_file(path))
     except (SafetensorError, RuntimeError, OSError) as error:
         first = str(error).splitlines()[0]
-        raise ModelFolderError(f"{path}: these weights do not belong to this configuration: {first}") from None
+        raise ModelFolderError(
+            f"{path}: these weights do not belong to this configuration: {first}"
+        ) from None
 
 
 def _checksum(path: Path) -> str:

@@ -40,7 +40,9 @@ class KimCNN(nn.Module):
     ) -> None:
         super().__init__()
         self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
-        self.encoder = ConvolutionEncoder(self.embedding.size, settings.windows, settings.filters, dropout=0.0)
+        self.encoder = ConvolutionEncoder(
+            self.embedding.size, settings.windows, settings.filters, dropout=0.0
+        )
         self.dropout = nn.Dropout(settings.dropout)
         self.output = nn.Linear(self.encoder.state_size, label_count)
         nn.init.constant_(self.output.bias, -4.0)  # most labels are absent from most documents

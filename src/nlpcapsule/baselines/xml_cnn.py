@@ -42,7 +42,9 @@ class XMLCNN(nn.Module):
         self.pools = settings.pools
         self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
         self.word_dropout = nn.Dropout(settings.token_dropout)
-        self.encoder = ConvolutionEncoder(self.embedding.size, settings.windows, settings.filters, dropout=0.0)
+        self.encoder = ConvolutionEncoder(
+            self.embedding.size, settings.windows, settings.filters, dropout=0.0
+        )
         self.bottleneck = nn.Linear(self.encoder.state_size * settings.pools, settings.bottleneck)
         self.dropout = nn.Dropout(settings.dropout)
         self.output = nn.Linear(settings.bottleneck, label_count)

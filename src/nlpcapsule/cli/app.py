@@ -49,7 +49,9 @@ def main() -> None:
     except NlpCapsuleError as error:
         if "--debug" in sys.argv:
             raise
-        Console(stderr=True, soft_wrap=True).print(f"[bold red]error:[/] {_escaped(str(error))}", highlight=False)
+        Console(stderr=True, soft_wrap=True).print(
+            f"[bold red]error:[/] {_escaped(str(error))}", highlight=False
+        )
         sys.exit(2)
     except KeyboardInterrupt:
         typer.echo("stopped; nothing finished is lost. `train` goes on with --resume.", err=True)

@@ -11,7 +11,9 @@ from nlpcapsule.cli.options import Quiet
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", help="Folder for models, data and report.html.")] = Path("demo-output"),
+    out: Annotated[Path, typer.Option("--out", help="Folder for models, data and report.html.")] = Path(
+        "demo-output"
+    ),
     quiet: Quiet = False,
 ) -> None:
     """Train networks on the embedded sample, compare them, and write report.html."""

@@ -14,8 +14,8 @@ from nlpcapsule.cli.options import (
     DocumentFile,
     Format,
     IdKey,
-    LabelsKey,
     LabelSeparator,
+    LabelsKey,
     SkipBadRows,
     Split,
     TextKey,
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 def evaluate(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder.")],
-    data: Annotated[str, typer.Argument(metavar="DATA", help="Labelled data: a file, a folder, or - for stdin.")],
+    data: Annotated[
+        str, typer.Argument(metavar="DATA", help="Labelled data: a file, a folder, or - for stdin.")
+    ],
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures, as fractions.")
     ] = None,

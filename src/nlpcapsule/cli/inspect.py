@@ -10,8 +10,8 @@ import typer
 from nlpcapsule.cli.options import (
     Format,
     IdKey,
-    LabelsKey,
     LabelSeparator,
+    LabelsKey,
     SkipBadRows,
     Split,
     TextKey,
@@ -23,7 +23,9 @@ from nlpcapsule.text.reading import ReadOptions
 def inspect(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder.")],
     data: Annotated[str, typer.Argument(metavar="DATA", help="Labelled documents: a file, a folder, or -.")],
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for the plots.  [default: MODEL/inspection]")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the plots.  [default: MODEL/inspection]")
+    ] = None,
     document: Annotated[
         int, typer.Option("--document", min=1, help="The document of the instance-level curve, from 1.")
     ] = 1,

@@ -40,7 +40,8 @@ def predict(
     ],
     top_k: Annotated[int, typer.Option("--top-k", min=1, help="Labels per document.")] = 5,
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE.jsonl", help="File to write; standard output if left out.")
+        Path | None,
+        typer.Option("--output", metavar="FILE.jsonl", help="File to write; standard output if left out."),
     ] = None,
     format: Format = "auto",
     text_key: TextKey = "text",

@@ -11,8 +11,8 @@ from nlpcapsule.cli.options import (
     DocumentFile,
     Format,
     IdKey,
-    LabelsKey,
     LabelSeparator,
+    LabelsKey,
     Quiet,
     SkipBadRows,
     Split,
@@ -26,13 +26,17 @@ from nlpcapsule.text.reading import ReadOptions
 
 
 def train(
-    train: Annotated[str, typer.Argument(metavar="TRAIN", help="Training data: a file, a folder, or - for stdin.")],
+    train: Annotated[
+        str, typer.Argument(metavar="TRAIN", help="Training data: a file, a folder, or - for stdin.")
+    ],
     out: Annotated[Path, typer.Option("--out", help="Model folder to write.", metavar="MODEL")],
     dev: Annotated[str | None, typer.Option("--dev", help="Held-out data that selects the epoch.")] = None,
     task: Annotated[str, typer.Option("--task", help="labels or answers.")] = "labels",
     model: Annotated[
         str | None,
-        typer.Option("--model", help="label-query, paper, official, kim-cnn, xml-cnn.  [default: label-query]"),
+        typer.Option(
+            "--model", help="label-query, paper, official, kim-cnn, xml-cnn.  [default: label-query]"
+        ),
     ] = None,
     config: Annotated[Path | None, typer.Option("--config", help="TOML file with settings.")] = None,
     settings: Annotated[
@@ -47,7 +51,9 @@ def train(
     title_key: TitleKey = "title",
     label_separator: LabelSeparator = None,
     split: Split = None,
-    dev_split: Annotated[str | None, typer.Option("--dev-split", help="As --split, for the dev data.")] = None,
+    dev_split: Annotated[
+        str | None, typer.Option("--dev-split", help="As --split, for the dev data.")
+    ] = None,
     skip_bad_rows: SkipBadRows = False,
     quiet: Quiet = False,
 ) -> None:

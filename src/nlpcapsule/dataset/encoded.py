@@ -99,7 +99,9 @@ class EncodedQuestions:
         chosen = [self.candidates(int(row)) for row in rows]
         flat = np.concatenate(chosen) if chosen else np.zeros(0, dtype=np.int64)
         offsets = np.concatenate([[0], np.cumsum([len(rows) for rows in chosen])]).astype(np.int64)
-        return EncodedQuestions(self.questions.take(rows), self.answers.take(flat), offsets, self.labels[flat])
+        return EncodedQuestions(
+            self.questions.take(rows), self.answers.take(flat), offsets, self.labels[flat]
+        )
 
     def fingerprint(self) -> str:
         """A hash of every token and label."""

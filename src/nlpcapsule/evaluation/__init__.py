@@ -1,1 +1,1 @@
-"""Step 7 of the pipeline: ranked labels and answers beside the truth → figures, intervals, tables."""
+"""Seventh step: ranked labels and answers beside the truth → figures, intervals, tables."""

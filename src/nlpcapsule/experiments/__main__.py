@@ -25,7 +25,9 @@ def prepare(
 
     parts = prepare_eurlex15k(data, max_tokens)
     parts.save(out)
-    typer.echo(f"{parts.name}: {len(parts.train)} train, {len(parts.select)} select, {len(parts.report)} report")
+    typer.echo(
+        f"{parts.name}: {len(parts.train)} train, {len(parts.select)} select, {len(parts.report)} report"
+    )
 
 
 @app.command()
@@ -48,7 +50,9 @@ def run(
     seeds: Annotated[str, typer.Option(help="Seeds, separated by commas.")] = "1,2,3",
     jobs: Annotated[int, typer.Option(help="Cells at a time.")] = 1,
     systems: Annotated[str, typer.Option(help="Only these systems, separated by commas.")] = "",
-    cells: Annotated[Path | None, typer.Option(help="Folder of finished cells.  [default: beside OUT]")] = None,
+    cells: Annotated[
+        Path | None, typer.Option(help="Folder of finished cells.  [default: beside OUT]")
+    ] = None,
     commit: Annotated[str, typer.Option(help="The commit, where there is no checkout to ask.")] = "",
 ) -> None:
     """Run a plan's missing cells and put them together."""

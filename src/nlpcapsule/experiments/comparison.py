@@ -36,9 +36,14 @@ def read_plan(path: Path) -> list[dict[str, Any]]:
     """The systems of a plan."""
     try:
         plan = tomllib.loads(path.read_text(encoding="utf-8"))
-        return [{"settings": {}, **system, "name": system["name"], "model": system["model"]} for system in plan["systems"]]
+        return [
+            {"settings": {}, **system, "name": system["name"], "model": system["model"]}
+            for system in plan["systems"]
+        ]
     except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
-        raise ConfigError(f"{path}: not a plan with [[systems]] of name, model and settings: {error}") from None
+        raise ConfigError(
+            f"{path}: not a plan with [[systems]] of name, model and settings: {error}"
+        ) from None
 
 
 def run_cells(
@@ -47,7 +52,17 @@ def run_cells(
     """Runs the missing cells of a plan, `jobs` at a time."""
     wanted = [row["name"] for row in read_plan(plan) if not systems or row["name"] in systems]
     commands = [
-        [sys.executable, "-m", "nlpcapsule.experiments", "cell", str(data), str(plan), name, str(seed), str(cells)]
+        [
+            sys.executable,
+            "-m",
+            "nlpcapsule.experiments",
+            "cell",
+            str(data),
+            str(plan),
+            name,
+            str(seed),
+            str(cells),
+        ]
         for seed in seeds
         for name in wanted
     ]

@@ -1,9 +1,9 @@
 """A data set as compact arrays: what a machine without the texts needs to train and to report.
 
-    FOLDER/
-      train.safetensors    select.safetensors    report.safetensors     token and label ids
-      tokenizer.json       labels.json           vectors.safetensors    vocabulary, labels, word vectors
-      about.json           what it was made from
+FOLDER/
+train.safetensors    select.safetensors    report.safetensors     token and label ids
+tokenizer.json       labels.json           vectors.safetensors    vocabulary, labels, word vectors
+about.json           what it was made from
 """
 
 from __future__ import annotations
@@ -72,6 +72,9 @@ class EncodedParts:
             json.loads((folder / "about.json").read_text(encoding="utf-8"))["name"],
             WordTokenizer.from_file(folder / "tokenizer.json"),
             LabelVocabulary.from_json((folder / "labels.json").read_text(encoding="utf-8")),
-            *(EncodedDocuments.load(folder / f"{name}.safetensors") for name in ("train", "select", "report")),
+            *(
+                EncodedDocuments.load(folder / f"{name}.safetensors")
+                for name in ("train", "select", "report")
+            ),
             vectors,
         )

@@ -18,9 +18,7 @@ class EmbeddingConvolution(nn.Module):
         padding_id: Fills rows up to l.
     """
 
-    def __init__(
-        self, length: int, size: int, windows: Sequence[int], filters: int, padding_id: int
-    ) -> None:
+    def __init__(self, length: int, size: int, windows: Sequence[int], filters: int, padding_id: int) -> None:
         super().__init__()
         self.length, self.padding_id = length, padding_id
         self.convolutions = nn.ModuleList(nn.Conv1d(length, filters, width, stride=2) for width in windows)

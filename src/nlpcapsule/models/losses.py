@@ -20,7 +20,7 @@ def binary_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def margin(logits: Tensor, targets: Tensor) -> Tensor:
-    """y max(0, 0.9−a)² + (1−y) max(0, a−0.1)² (Sabour 2017; λ is applied by the caller), elementwise."""
+    """Y max(0, 0.9−a)² + (1−y) max(0, a−0.1)² (Sabour 2017; λ is applied by the caller), elementwise."""
     length = torch.sigmoid(logits)
     return targets * (_UPPER - length).clamp(min=0) ** 2 + (1 - targets) * (length - _LOWER).clamp(min=0) ** 2
 

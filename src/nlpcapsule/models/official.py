@@ -54,9 +54,7 @@ class OfficialNetwork(nn.Module):
             length, self.embedding.size, settings.windows, filters, padding_id
         )
         self.primary = nn.ModuleList(nn.Conv1d(filters, filters * size, 1) for _ in settings.windows)
-        self.compression = CapsuleCompression(
-            filters * sum(self.convolution.map_sizes), settings.condensed
-        )
+        self.compression = CapsuleCompression(filters * sum(self.convolution.map_sizes), settings.condensed)
         self.transform = nn.Parameter(
             torch.randn(settings.condensed, label_count, size, size) * _PAIR_STD
         )  # W_ij
@@ -71,7 +69,9 @@ class OfficialNetwork(nn.Module):
         ]
         primary = squash(torch.cat(capsules, dim=1), self.settings.kappa)  # (B, P, d)
         condensed = self.compression(primary)  # (B, m, d)
-        routed = route(self.votes(condensed, outputs), self.settings, self.em_costs, valid, batch_stop=self.training)
+        routed = route(
+            self.votes(condensed, outputs), self.settings, self.em_costs, valid, batch_stop=self.training
+        )
         return Scored(log_odds(routed.activations), routed.iterations, routed.agreement)
 
     def votes(self, condensed: Tensor, outputs: Tensor | None) -> FormedVotes:

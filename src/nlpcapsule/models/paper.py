@@ -1,12 +1,12 @@
 """`paper`: NLP-Capsule as Zhao et al. (ACL 2019) print it.
 
-    X            word vectors, exactly l tokens                                     (B, l, v)
-    m            ReLU(W^a ∘ X): filters span all tokens, slide along the embedding  (B, 32, (v-k)/2+1) per width
-    p            squash(m_i w): one capsule per scalar, each filter its own w       (B, P, d)
-    u            Σ_j b_ij p_j: capsule compression                                  (B, m, d)
-    û_{j|i}      W_j u_i: never formed, see `PerClassVotes`
-    v_j          routing(û)                                                         (B, n, d)
-    a_j          ‖v_j‖, the label's probability                                     (B, n)
+X            word vectors, exactly l tokens                                     (B, l, v)
+m            ReLU(W^a ∘ X): filters span all tokens, slide along the embedding  (B, 32, (v-k)/2+1) per width
+p            squash(m_i w): one capsule per scalar, each filter its own w       (B, P, d)
+u            Σ_j b_ij p_j: capsule compression                                  (B, m, d)
+û_{j|i}      W_j u_i: never formed, see `PerClassVotes`
+v_j          routing(û)                                                         (B, n, d)
+a_j          ‖v_j‖, the label's probability                                     (B, n)
 """
 
 from __future__ import annotations

@@ -80,7 +80,10 @@ class LabelModel:
         """The best labels of each text, best first."""
         rankings = self.rank_tokens(self.encode(texts), top_k)
         return [
-            [RankedLabel(self.labels.names[label], float(score)) for label, score in zip(ids, row, strict=True)]
+            [
+                RankedLabel(self.labels.names[label], float(score))
+                for label, score in zip(ids, row, strict=True)
+            ]
             for ids, row in zip(rankings.labels, rankings.scores, strict=True)
         ]
 

@@ -55,7 +55,9 @@ class AnswerTask:
         generator = np.random.default_rng(step_seed)
         chosen = [self._candidates(int(row), generator) for row in rows]
         answers = np.concatenate(chosen)
-        question_of = torch.from_numpy(np.repeat(np.arange(len(rows)), [len(part) for part in chosen])).to(device)
+        question_of = torch.from_numpy(np.repeat(np.arange(len(rows)), [len(part) for part in chosen])).to(
+            device
+        )
         logits = network(
             torch.from_numpy(self.train.questions.padded(rows, self.padding_id)).to(device),
             torch.from_numpy(self.train.answers.padded(answers, self.padding_id)).to(device),

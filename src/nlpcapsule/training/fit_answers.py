@@ -87,7 +87,9 @@ def prepare_answers(
             config.text.vectors, tokenizer.vocabulary, tokenizer.padding_id, config.training.seed
         )
         vectors = found.matrix
-        notes.append(f"word vectors: {found.found:,} of {tokenizer.size:,} words found ({found.coverage:.1%})")
+        notes.append(
+            f"word vectors: {found.found:,} of {tokenizer.size:,} words found ({found.coverage:.1%})"
+        )
     return PreparedAnswers(tokenizer, encoded, held_out, vectors, tuple(notes))
 
 

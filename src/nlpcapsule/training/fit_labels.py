@@ -53,7 +53,9 @@ class PreparedLabels:
         return self.train.fingerprint() + ("" if self.dev is None else "-" + self.dev.fingerprint())
 
 
-def prepare_labels(train: Iterable[Document], dev: Iterable[Document] | None, config: Config) -> PreparedLabels:
+def prepare_labels(
+    train: Iterable[Document], dev: Iterable[Document] | None, config: Config
+) -> PreparedLabels:
     """Tokenises documents and collects their labels.
 
     Args:
@@ -173,9 +175,7 @@ def _train_nominator(
         beside, data.train, data.dev, data.labels, data.tokenizer.padding_id, title="kim-cnn (nominates)"
     )
     recorder = Recorder(folder.path, "nominator", config.training.tensorboard)
-    train_network(
-        nominator, task, beside.training, folder.checkpoint / "nominator", progress, recorder
-    )
+    train_network(nominator, task, beside.training, folder.checkpoint / "nominator", progress, recorder)
     return nominator
 
 
@@ -199,4 +199,3 @@ def _notes(
             f"training; {twins:,} documents have a near-duplicate in training"
         )
     return notes
-

@@ -70,7 +70,9 @@ def train_network(
     if settings.precision == "bf16":  # what stays in float32 may then use the GPU's fast float32, too
         torch.backends.cuda.matmul.allow_tf32 = True
     average = (
-        AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(settings.average)) if settings.average else None
+        AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(settings.average))
+        if settings.average
+        else None
     )
     position = checkpoint.restore(network, optimizer, average)
     trained, optimizer = accelerator.prepare(network, optimizer)
@@ -111,7 +113,9 @@ def train_network(
             at_checkpoint = settings.checkpoint_steps and position.batch % settings.checkpoint_steps == 0
             if at_checkpoint or position.batch % _LOOK_EVERY == 0 or position.batch == len(batches):
                 position.loss_sum = _finite(loss_sum, position, settings)
-                progress.batches(position.epoch * len(batches) + position.batch, position.loss_sum / position.batch)
+                progress.batches(
+                    position.epoch * len(batches) + position.batch, position.loss_sum / position.batch
+                )
             if at_checkpoint and position.batch < len(batches) and accelerator.is_main_process:
                 checkpoint.save(position, network, _inner(optimizer), average)
         candidate = network if average is None else average.module

@@ -60,6 +60,8 @@ class TrainingProgress:
     def epoch(self, title: str, record: Mapping[str, Any]) -> None:
         """An epoch is done."""
         figures = "  ".join(
-            f"{name} {value:.4f}" for name, value in record.items() if isinstance(value, float) and name != "seconds"
+            f"{name} {value:.4f}"
+            for name, value in record.items()
+            if isinstance(value, float) and name != "seconds"
         )
         self.say(f"{title}: epoch {record['epoch']}/{record['epochs']}  {figures}")

@@ -1,20 +1,10 @@
-"""Every setting there is, with its default and its meaning; files and `--set` are checked against it.
-
-A configuration has four sections: `text`, `model`, `training`, `inference`. What a network's own settings
-are depends on its name, and some defaults of `training` and `inference` depend on the network too.
-No torch here: a wrong option is reported before anything heavy is imported.
-"""
+"""The sections of the configuration: every setting with its default, its bounds and its meaning."""
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from nlpcapsule.errors import ConfigError, did_you_mean
+from pydantic import BaseModel, ConfigDict, Field
 
 Task = Literal["labels", "answers"]
 CapsuleRouting = Literal["dynamic", "em", "kde", "kde-em", "adaptive-kde"]
@@ -135,8 +125,12 @@ class TrainingSettings(Settings):
     shuffle: bool = Field(True, description="a new order of documents in every epoch")
     average: float = Field(0.0, ge=0, lt=1, description="decay of the moving average of weights; 0 is off")
     precision: Literal["float32", "bf16"] = Field("float32", description="arithmetic of the forward pass")
-    patience: int = Field(0, ge=0, description="stop after so many epochs without a better dev score; 0: never")
-    select_by: str | None = Field(None, description="dev metric of the best epoch (nDCG@5, or MAP for answers)")
+    patience: int = Field(
+        0, ge=0, description="stop after so many epochs without a better dev score; 0: never"
+    )
+    select_by: str | None = Field(
+        None, description="dev metric of the best epoch (nDCG@5, or MAP for answers)"
+    )
     dev_fraction: float = Field(0.0, ge=0, lt=1, description="held out of train when no dev part is given")
     checkpoint_steps: int = Field(0, ge=0, description="steps between checkpoints inside an epoch; 0: none")
     tensorboard: bool = Field(False, description="also write TensorBoard curves (extra `tensorboard`)")
@@ -163,7 +157,7 @@ MODELS: dict[str, type[Settings]] = {
 ANSWER_MODELS = ("label-query", "paper")
 
 # Where a network wants other defaults than the sections above give.
-_DEFAULTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
+DEFAULTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     ("labels", "paper"): {
         "training": {"negatives": "uniform", "weight_decay": 0.0},
         "inference": {"candidates": 200},
@@ -183,173 +177,3 @@ _DEFAULTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "training": {"loss": "pointwise", "epochs": 10},
     },
 }
-
-
-class Config(Settings):
-    """A whole configuration, as it is saved in a model folder."""
-
-    task: Task = "labels"
-    text: TextSettings = TextSettings()
-    model: ModelSettings = Field(LabelQuerySettings(), discriminator="name")
-    training: TrainingSettings = TrainingSettings()
-    inference: InferenceSettings = InferenceSettings()
-
-    SECTIONS: ClassVar[tuple[str, ...]] = ("text", "model", "training", "inference")
-
-    @classmethod
-    def build(
-        cls,
-        task: str = "labels",
-        model: str | None = None,
-        file: str | Path | None = None,
-        assignments: Iterable[str] = (),
-        overrides: Mapping[str, Any] | None = None,
-    ) -> Config:
-        """Puts a configuration together: the network's defaults, then a TOML file, then single settings.
-
-        Args:
-            task: "labels" or "answers".
-            model: The network's name; None takes the file's `[model] name`, or `label-query`.
-            file: A TOML file with any of the four sections.
-            assignments: Texts such as "training.epochs=5" or, where only one section has it, "epochs=5".
-            overrides: The same as a mapping whose values are Python values.
-
-        Example:
-            >>> Config.build(model="paper", assignments=["routing=em"]).model.routing
-            'em'
-        """
-        if task not in ("labels", "answers"):
-            raise ConfigError(f"unknown task {task!r}: expected 'labels' or 'answers'")
-        sections = _read_toml(Path(file)) if file else {}
-        name = model or sections.get("model", {}).get("name", "label-query")
-        if name not in MODELS:
-            raise ConfigError(f"unknown model {name!r}: {did_you_mean(str(name), MODELS)}")
-        if task == "answers" and name not in ANSWER_MODELS:
-            raise ConfigError(f"the model {name!r} does not rank answers: use {' or '.join(ANSWER_MODELS)}")
-        known = _known_keys(name)
-        pairs = {**dict(_parse_assignment(text) for text in assignments), **(overrides or {})}
-        problems = _unknown_keys(sections, known, f"{file}: ")
-        settings: dict[str, dict[str, Any]] = {section: {} for section in cls.SECTIONS}
-        settings["model"]["name"] = name
-        for section, values in _DEFAULTS.get((task, name), {}).items():
-            settings[section].update(values)
-        for section, values in sections.items():
-            if section in settings and isinstance(values, dict):
-                settings[section].update({k: v for k, v in values.items() if k != "name"})
-        for key, value in pairs.items():
-            section, field, problem = _resolve(key, known)
-            if problem:
-                problems.append(problem)
-            else:
-                settings[section][field] = value
-        if problems:
-            raise ConfigError("\n".join(problems))
-        return _checked(cls._validate(task, settings))
-
-    @classmethod
-    def _validate(cls, task: str, settings: dict[str, dict[str, Any]]) -> Config:
-        try:
-            return cls.model_validate({"task": task, **settings})
-        except ValidationError as error:
-            raise ConfigError("\n".join(_worded(error))) from None
-
-    @classmethod
-    def from_json(cls, text: str) -> Config:
-        """Reads what `model_dump_json` wrote."""
-        try:
-            return cls.model_validate_json(text)
-        except ValidationError as error:
-            raise ConfigError("\n".join(_worded(error))) from None
-
-
-def _checked(config: Config) -> Config:
-    """Refuses settings that are each possible and impossible together."""
-    losses = ("bce", "margin", "spread") if config.task == "labels" else ("pointwise", "pairwise")
-    if config.training.loss not in losses:
-        raise ConfigError(
-            f"training.loss={config.training.loss!r} does not go with task {config.task!r}: "
-            f"expected one of: {', '.join(losses)}"
-        )
-    routed = config.model.name in ("label-query", "paper", "official")
-    if not routed and config.training.negatives != "all":
-        raise ConfigError(
-            f"training.negatives={config.training.negatives!r} needs a network that routes; "
-            f"{config.model.name!r} scores all labels at once: leave it at 'all'"
-        )
-    if not routed and config.inference.candidates:
-        raise ConfigError(f"inference.candidates needs a network that routes, not {config.model.name!r}")
-    return config
-
-
-def _known_keys(model: str) -> dict[str, list[str]]:
-    classes: dict[str, type[Settings]] = {
-        "text": TextSettings,
-        "model": MODELS[model],
-        "training": TrainingSettings,
-        "inference": InferenceSettings,
-    }
-    return {section: list(settings.model_fields) for section, settings in classes.items()}
-
-
-def _unknown_keys(sections: Mapping[str, Any], known: dict[str, list[str]], where: str) -> list[str]:
-    problems = []
-    for section, values in sections.items():
-        if section not in known:
-            problems.append(f"{where}unknown section [{section}]: {did_you_mean(section, known)}")
-        elif not isinstance(values, dict):
-            problems.append(f"{where}[{section}] must be a section of key = value lines")
-        else:
-            for key in values:
-                if key not in known[section]:
-                    problems.append(
-                        f"{where}unknown setting {section}.{key}: {did_you_mean(key, known[section])}"
-                    )
-    return problems
-
-
-def _resolve(key: str, known: dict[str, list[str]]) -> tuple[str, str, str | None]:
-    """Finds the section of a setting; the third value words the problem if there is none."""
-    if "." in key:
-        section, field = key.split(".", 1)
-        if section in known and field in known[section]:
-            return section, field, None
-    else:
-        homes = [section for section, fields in known.items() if key in fields]
-        if len(homes) == 1:
-            return homes[0], key, None
-        if homes:
-            return "", "", f"{key!r} could be {' or '.join(f'{home}.{key}' for home in homes)}: say which"
-    full = [f"{section}.{field}" for section, fields in known.items() for field in fields]
-    short = key.split(".")[-1]
-    names = [name.split(".")[1] for name in full]
-    suggestion = did_you_mean(short, names)
-    return "", "", f"unknown setting {key!r}: {suggestion}"
-
-
-def _parse_assignment(text: str) -> tuple[str, Any]:
-    """Splits "key=value"; a value is read as TOML (numbers, true/false, lists), else taken as a word."""
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise ConfigError(f"--set {text!r}: expected key=value, for example training.epochs=5")
-    try:
-        return key.strip(), tomllib.loads(f"value = {value.strip()}")["value"]
-    except tomllib.TOMLDecodeError:
-        return key.strip(), value.strip()
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            return tomllib.load(file)
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such configuration file") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path}: not a readable TOML file: {error}") from None
-
-
-def _worded(error: ValidationError) -> list[str]:
-    lines = []
-    for problem in error.errors():
-        place = ".".join(str(part) for part in problem["loc"] if part not in MODELS)
-        lines.append(f"{place}={problem['input']!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}")
-    return lines

@@ -1,0 +1,38 @@
+"""Every setting there is; files and `--set` are checked against it.
+
+A configuration has four sections: `text`, `model`, `training`, `inference`. What a network's own settings
+are depends on its name, and some defaults of `training` and `inference` depend on the network too.
+No torch here: a wrong option is reported before anything heavy is imported.
+"""
+
+from nlpcapsule.config.configuration import Config
+from nlpcapsule.config.settings import (
+    ANSWER_MODELS,
+    MODELS,
+    InferenceSettings,
+    KimCNNSettings,
+    LabelQuerySettings,
+    ModelSettings,
+    OfficialSettings,
+    PaperSettings,
+    Settings,
+    TextSettings,
+    TrainingSettings,
+    XMLCNNSettings,
+)
+
+__all__ = [
+    "ANSWER_MODELS",
+    "MODELS",
+    "Config",
+    "InferenceSettings",
+    "KimCNNSettings",
+    "LabelQuerySettings",
+    "ModelSettings",
+    "OfficialSettings",
+    "PaperSettings",
+    "Settings",
+    "TextSettings",
+    "TrainingSettings",
+    "XMLCNNSettings",
+]

@@ -17,6 +17,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
     """A temporary path beside `path` that takes its place when the block ends well, and goes when not."""
     if path.is_dir():
         raise NlpCapsuleError(f"{path} is a folder: expected the name of a file to write")
+    if path.exists() and not path.is_file():  # a file in the place of /dev/null would do harm
+        raise NlpCapsuleError(f"{path} is a device or a pipe: expected the name of a file to write")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -15,10 +15,6 @@ class NlpCapsuleError(Exception):
     """Anything the user can mend; printed without a traceback."""
 
 
-class NlpCapsuleWarning(UserWarning):
-    """Something the user should know of that does not stop the work."""
-
-
 class DataError(NlpCapsuleError):
     """A file that cannot be read as what it should be.
 

@@ -273,5 +273,7 @@ def _questions(
         marks = [None] * len(answers) if labels is None else list(labels[index])
         if len(marks) != len(answers):
             raise NlpCapsuleError(f"labels[{index}] must have one label per candidate ({len(answers)})")
+        if labels is not None and not all(mark in (0, 1) for mark in marks):
+            raise NlpCapsuleError(f"labels[{index}] must be 1 (right) or 0 (wrong). Got {marks!r} instead")
         rows.append(Question(text, tuple(map(Candidate, _texts(answers), marks))))
     return rows

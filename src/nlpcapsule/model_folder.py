@@ -28,7 +28,7 @@ from nlpcapsule import __version__
 from nlpcapsule.atomic_files import atomic_path, write_text
 from nlpcapsule.config import Config, KimCNNSettings
 from nlpcapsule.dataset.labels import LabelVocabulary
-from nlpcapsule.errors import ConfigError, ModelFolderError
+from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
 from nlpcapsule.models.build import build_answer_network, build_label_network
 from nlpcapsule.ranking.models import AnswerModel, LabelModel
 from nlpcapsule.text.tokens import WordTokenizer
@@ -39,6 +39,8 @@ MANIFEST = "manifest.json"
 
 def save_model(model: LabelModel | AnswerModel, folder: Path) -> None:
     """Writes a model folder; the manifest comes last and makes it valid."""
+    if folder.exists() and not folder.is_dir():
+        raise ModelFolderError(f"{folder} is a file: expected the name of a folder to write the model into")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MANIFEST).unlink(missing_ok=True)
     texts = {
@@ -69,7 +71,7 @@ def load_model(folder: str | Path, device: str | None = None) -> LabelModel | An
         device: "cpu", "cuda", …; None takes a GPU if there is one.
     """
     folder = Path(folder)
-    checked_manifest(folder)
+    manifest = checked_manifest(folder)
     try:
         config = Config.from_json((folder / "config.json").read_text(encoding="utf-8"))
         tokenizer = WordTokenizer.from_json((folder / "tokenizer.json").read_text(encoding="utf-8"))
@@ -85,13 +87,13 @@ def load_model(folder: str | Path, device: str | None = None) -> LabelModel | An
         )
         _load_weights(network, folder / "network.safetensors")
         nominator = None
-        if (folder / "nominator.safetensors").exists():
+        if "nominator.safetensors" in manifest["sha256"]:
             beside = nominator_config(_plain(config, facts))
             nominator = build_label_network(beside, tokenizer.size, len(labels), tokenizer.padding_id)
             _load_weights(nominator, folder / "nominator.safetensors")
             nominator = nominator.to(place).eval()
         return LabelModel(config, tokenizer, labels, network.to(place).eval(), nominator, facts)
-    except (ConfigError, json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
+    except (ConfigError, DataError, KeyError, OSError, TypeError, ValueError) as error:
         raise ModelFolderError(f"{folder}: its files do not fit together: {error}") from None
 
 
@@ -111,7 +113,7 @@ def checked_manifest(folder: Path) -> dict[str, Any]:
         raise ModelFolderError(f"{folder} is not a model folder: it has no {MANIFEST}")
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        version, checksums = manifest["format_version"], manifest["sha256"]
+        version, checksums = manifest["format_version"], dict(manifest["sha256"])
     except (ValueError, KeyError, TypeError):
         raise ModelFolderError(f"{folder / MANIFEST} is damaged; restore the folder or train again") from None
     if not isinstance(version, int) or version > FORMAT_VERSION:
@@ -133,10 +135,9 @@ def checked_manifest(folder: Path) -> dict[str, Any]:
 
 def nominator_config(config: Config) -> Config:
     """The Kim-CNN that is trained beside a network on the same words, all labels at once."""
-    size = {"embedding_size": config.model.embedding_size}
     return config.model_copy(
         update={
-            "model": KimCNNSettings(**size),
+            "model": KimCNNSettings(embedding_size=config.model.embedding_size),
             "training": config.training.model_copy(
                 update={"negatives": "all", "loss": "bce", "negative_weight": 1.0, "shuffle": True}
             ),

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
 
 from nlpcapsule import __version__
 from nlpcapsule.cli import demo, evaluate, inspect, predict, train
 from nlpcapsule.errors import NlpCapsuleError
 
+# Typer has click's errors sometimes from click and sometimes built in; this is either's UsageError.
+UsageError: Any = typer.BadParameter.__base__
+
 app = typer.Typer(
     name="nlpcapsule",
-    help="Capsule networks that tag text with thousands of labels and pick the best answer to a question.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: half as long, never cut, and brackets stay what they are
     context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="`nlpcapsule demo` shows it all on an embedded sample. `nlpcapsule COMMAND --help` says more.",
 )
 app.command("demo")(demo.demo)
 app.command("train")(train.train)
@@ -37,32 +40,39 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere.")
+    ] = False,
 ) -> None:
-    """Capsule networks that tag text with thousands of labels and pick the best answer to a question."""
+    """Tag text with labels out of thousands, and rank answers to questions, with capsule networks."""
 
 
 def main() -> None:
     """Runs a command; what the user can mend is one message and exit code 2."""
+    debug = "--debug" in sys.argv
+    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:
-        app()
-    except NlpCapsuleError as error:
-        if "--debug" in sys.argv:
+        sys.exit(app(arguments, prog_name="nlpcapsule", standalone_mode=False))
+    except UsageError as error:
+        _refuse_usage(error)
+    except (NlpCapsuleError, OSError) as error:
+        if debug:
             raise
-        Console(stderr=True, soft_wrap=True).print(
-            f"[bold red]error:[/] {_escaped(str(error))}", highlight=False
-        )
+        _fail(str(error))
+
+
+def _refuse_usage(error: Any) -> NoReturn:
+    if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help
+        error.show()
         sys.exit(2)
-    except KeyboardInterrupt:
-        typer.echo("stopped; nothing finished is lost. `train` goes on with --resume.", err=True)
-        sys.exit(130)
-    except BrokenPipeError:  # the reader of our output has gone, as `head` does
-        sys.stderr.close()
-        sys.exit(141)
+    command = error.ctx.command_path if error.ctx else "nlpcapsule"
+    _fail(f"{error.format_message().rstrip('.')} (see `{command} --help`)")
 
 
-def _escaped(text: str) -> str:
-    return text.replace("[", r"\[")
+def _fail(message: str) -> NoReturn:
+    typer.secho("error:", fg="red", bold=True, err=True, nl=False)
+    typer.echo(f" {message}", err=True)
+    sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,10 @@ def demo(
     ),
     quiet: Quiet = False,
 ) -> None:
-    """Train networks on the embedded sample, compare them, and write report.html."""
+    """Compare networks on the embedded sample.
+
+    Trains them, prints one table, tags a few documents and writes report.html with the curves.
+    """
     from nlpcapsule.demo import run_demo
 
     run_demo(out, quiet)

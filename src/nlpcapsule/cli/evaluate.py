@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,67 +11,53 @@ import typer
 from rich.console import Console
 
 from nlpcapsule.atomic_files import write_text
-from nlpcapsule.cli.options import (
+from nlpcapsule.cli.files import (
     DocumentFile,
-    Format,
-    IdKey,
-    LabelSeparator,
-    LabelsKey,
-    SkipBadRows,
-    Split,
-    TextKey,
-    TitleKey,
-    existing_parent,
+    check_output_file,
+    errors_about,
     questions_in,
+    shown,
+    tell_bad_rows,
 )
+from nlpcapsule.cli.options import ModelFolder, reads_data
 from nlpcapsule.errors import DataError
+from nlpcapsule.text.documents import Document
 from nlpcapsule.text.reading import ReadOptions
 
 if TYPE_CHECKING:
+    from nlpcapsule.dataset.labels import LabelVocabulary
     from nlpcapsule.ranking.models import AnswerModel, LabelModel
 
 
+@reads_data(need_labels=True)
 def evaluate(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder.")],
+    model: Annotated[Path, ModelFolder],
     data: Annotated[
         str, typer.Argument(metavar="DATA", help="Labelled data: a file, a folder, or - for stdin.")
     ],
+    reading: ReadOptions,
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures, as fractions.")
+        Path | None,
+        typer.Option("--json", metavar="FILE.json", help="Also write the figures to a file, as fractions."),
     ] = None,
     strict_labels: Annotated[
         bool, typer.Option("--strict-labels", help="Refuse labels that training never saw.")
     ] = False,
-    format: Format = "auto",
-    text_key: TextKey = "text",
-    labels_key: LabelsKey = "labels",
-    id_key: IdKey = "id",
-    title_key: TitleKey = "title",
-    label_separator: LabelSeparator = None,
-    split: Split = None,
-    skip_bad_rows: SkipBadRows = False,
 ) -> None:
-    """Measure a model on labelled data."""
-    if json_file is not None:
-        existing_parent(json_file)
-    reading = ReadOptions(
-        format=format,
-        text_key=text_key,
-        labels_key=labels_key,
-        id_key=id_key,
-        title_key=title_key,
-        label_separator=label_separator,
-        split=split,
-        skip_bad_rows=skip_bad_rows,
-    )
+    """Measure a model on labelled data.
+
+    A label model gets P@k, nDCG@k and more, an answer model MAP and MRR, all as fractions of 1.
+    """
+    check_output_file(json_file)
     from nlpcapsule.model_folder import load_model
     from nlpcapsule.ranking.models import LabelModel
 
     loaded = load_model(model)
-    if isinstance(loaded, LabelModel):
-        figures = _evaluate_labels(loaded, data, reading, strict_labels)
-    else:
-        figures = _evaluate_answers(loaded, data, reading)
+    with errors_about(data):
+        if isinstance(loaded, LabelModel):
+            figures = _evaluate_labels(loaded, data, reading, strict_labels)
+        else:
+            figures = _evaluate_answers(loaded, data, reading)
     if json_file is not None:
         write_text(json_file, json.dumps(figures, indent=2) + "\n")
     _print_figures(figures)
@@ -81,25 +68,17 @@ def _evaluate_labels(model: LabelModel, source: str, reading: ReadOptions, stric
     from nlpcapsule.evaluation.label_metrics import label_metrics
     from nlpcapsule.training.label_task import RANKED
 
-    documents = DocumentFile(source, reading)
-    seen: dict[str, int] = {}
+    file = DocumentFile(source, reading)
+    names: dict[str, None] = {}  # a set that keeps its order, for the message
 
-    def checked() -> Any:
-        for document in documents:
-            for label in document.labels:
-                seen[label] = seen.get(label, 0) + 1
+    def documents() -> Iterator[Document]:
+        for document in file:
+            names.update(dict.fromkeys(document.labels))
             yield document
 
-    encoded = encode_documents(checked(), model.tokenizer, model.labels, model.config.text.max_tokens)
-    unknown = [label for label in seen if label not in model.labels]
-    if seen and (len(unknown) == len(seen) or (strict and unknown)):
-        named = ", ".join(repr(label) for label in unknown[:3])
-        which = "none of the labels is" if len(unknown) == len(seen) else f"{len(unknown)} labels are not"
-        raise DataError(
-            f"{which} known to the model (for example {named})",
-            source,
-            hint=f"it was trained on labels such as {model.labels.names[0]!r}",
-        )
+    encoded = encode_documents(documents(), model.tokenizer, model.labels, model.config.text.max_tokens)
+    tell_bad_rows(source, file.report)
+    _check_labels(list(names), model.labels, source, strict)
     rankings = model.rank_tokens(encoded.tokens, RANKED)
     return label_metrics(
         rankings.labels,
@@ -111,11 +90,31 @@ def _evaluate_labels(model: LabelModel, source: str, reading: ReadOptions, stric
     )
 
 
+def _check_labels(names: list[str], known: LabelVocabulary, source: str, strict: bool) -> None:
+    """Refuses labels that cannot be measured, before the documents are ranked."""
+    if not names:
+        raise DataError(
+            "no document has a label, so there is nothing to measure",
+            shown(source),
+            hint="give labelled data",
+        )
+    unknown = [name for name in names if name not in known]
+    if len(unknown) == len(names) or (strict and unknown):
+        which = "none of the labels is" if len(unknown) == len(names) else f"{len(unknown):,} labels are not"
+        examples = ", ".join(repr(name) for name in unknown[:3])
+        raise DataError(
+            f"{which} known to the model (for example {examples})",
+            shown(source),
+            hint=f"it was trained on labels such as {known.names[0]!r}",
+        )
+
+
 def _evaluate_answers(model: AnswerModel, source: str, reading: ReadOptions) -> dict[str, Any]:
     from nlpcapsule.evaluation.answer_metrics import answer_metrics
 
-    questions, _ = questions_in(source, reading)
-    labels = [[candidate.label for candidate in question.candidates] for question in questions]
+    questions, report = questions_in(source, reading)
+    tell_bad_rows(source, report)
+    labels = [[int(candidate.label == 1) for candidate in question.candidates] for question in questions]
     return answer_metrics(model.score(questions), labels)
 
 

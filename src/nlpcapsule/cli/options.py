@@ -1,84 +1,92 @@
-"""Options that several commands share, and what they mean to the readers."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Annotated
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
-from nlpcapsule.errors import NlpCapsuleError
-from nlpcapsule.text.document_files import read_documents
-from nlpcapsule.text.documents import Document, Question
-from nlpcapsule.text.question_files import read_questions
-from nlpcapsule.text.reading import ReadOptions, ReadReport
+from nlpcapsule.text.formats import DOCUMENT_FORMATS, QUESTION_FORMATS
+from nlpcapsule.text.reading import ReadOptions
 
-Format = Annotated[str, typer.Option("--format", help="File format; told by name and content if left out.")]
-TextKey = Annotated[str, typer.Option("--text-key", help="Key or column of the text.")]
-LabelsKey = Annotated[str, typer.Option("--labels-key", help="Key or column of the labels.")]
-IdKey = Annotated[str, typer.Option("--id-key", help="Key or column of the identifier.")]
-TitleKey = Annotated[str, typer.Option("--title-key", help="Key or column of the title.")]
-LabelSeparator = Annotated[
-    str | None, typer.Option("--label-separator", help="Separates labels inside one cell.  [default: ;]")
-]
-Split = Annotated[
-    str | None, typer.Option("--split", help="Part of a layout that holds several: train, dev, test.")
-]
-SkipBadRows = Annotated[
-    bool, typer.Option("--skip-bad-rows", help="Count and report bad rows and go on without them.")
-]
+Command = Callable[..., None]
+
+ModelFolder = typer.Argument(metavar="MODEL", help="Model folder, as `nlpcapsule train` writes it.")
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 
+FORMATS = ", ".join(dict.fromkeys([*DOCUMENT_FORMATS, *QUESTION_FORMATS]))
 
-@dataclass
-class DocumentFile:
-    """Documents of a file, read anew each time they are gone through; standard input is read once and kept."""
-
-    source: str
-    options: ReadOptions
-    report: ReadReport | None = None
-
-    def __post_init__(self) -> None:
-        self._kept: list[Document] | None = None
-
-    def __iter__(self) -> Iterator[Document]:
-        if self._kept is not None:
-            return iter(self._kept)
-        report = ReadReport()
-        if self.source == "-":
-            self._kept = list(read_documents(self.source, self.options, report))
-            self.report = report
-            return iter(self._kept)
-        return self._read(report)
-
-    def _read(self, report: ReadReport) -> Iterator[Document]:
-        yield from read_documents(self.source, self.options, report)
-        self.report = report
-
-
-def questions_in(source: str, options: ReadOptions) -> tuple[list[Question], ReadReport]:
-    """All questions of a file."""
-    report = ReadReport()
-    return list(read_questions(source, options, report)), report
-
-
-def without_labels(options: ReadOptions) -> ReadOptions:
-    """The same options for data that need no labels."""
-    return replace(options, need_labels=False)
-
-
-def refuse_same_stdin(*sources: str | None) -> None:
-    """Standard input can be read once."""
-    if sum(source == "-" for source in sources) > 1:
-        raise NlpCapsuleError("standard input (-) can stand for one file only; name the other one")
+# One entry per field of `ReadOptions` that a user may choose.
+READ_OPTIONS: dict[str, Any] = {
+    "format": Annotated[
+        str,
+        typer.Option("--format", metavar="NAME", help=f"{FORMATS}; auto tells by file name and first line."),
+    ],
+    "text_key": Annotated[
+        str, typer.Option("--text-key", metavar="NAME", help="JSON key or column of the text.")
+    ],
+    "labels_key": Annotated[
+        str, typer.Option("--labels-key", metavar="NAME", help="JSON key or column of the labels.")
+    ],
+    "id_key": Annotated[
+        str, typer.Option("--id-key", metavar="NAME", help="JSON key or column of the identifier.")
+    ],
+    "title_key": Annotated[
+        str, typer.Option("--title-key", metavar="NAME", help="JSON key or column of the title.")
+    ],
+    "label_separator": Annotated[
+        str | None,
+        typer.Option(
+            "--label-separator", metavar="TEXT", help="Separates labels inside one cell.  [default: ;]"
+        ),
+    ],
+    "split": Annotated[
+        str | None,
+        typer.Option(
+            "--split", metavar="PART", help="Part of a layout that holds several: train, dev, test, all."
+        ),
+    ],
+    "skip_bad_rows": Annotated[
+        bool, typer.Option("--skip-bad-rows", help="Leave bad rows out, count and report them.")
+    ],
+}
+ABOUT_LABELS = ("labels_key", "label_separator")
 
 
-def existing_parent(path: Path) -> None:
-    """Refuses an output that could not be written, before any work is done."""
-    if path.is_dir():
-        raise NlpCapsuleError(f"{path} is a folder: expected the name of a file to write")
-    parent = path.parent
-    if parent.exists() and not parent.is_dir():
-        raise NlpCapsuleError(f"{parent} is a file, so {path} cannot be written")
+def reads_data(need_labels: bool) -> Callable[[Command], Command]:
+    """Gives a command the readers' options; it gets them as one argument, `reading`.
+
+    Typer makes an option of each parameter in a signature, so the command is shown to it with those of
+    `READ_OPTIONS` in the place of `reading`.
+
+    Args:
+        need_labels: Whether the data must have labels; if not, there are no options about them.
+    """
+    names = [name for name in READ_OPTIONS if need_labels or name not in ABOUT_LABELS]
+    added = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=getattr(ReadOptions, name),
+            annotation=READ_OPTIONS[name],
+        )
+        for name in names
+    ]
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_read_options(**values: Any) -> None:
+            chosen = {name: values.pop(name) for name in names}
+            command(**values, reading=ReadOptions(**chosen, need_labels=need_labels))
+
+        signature = inspect.signature(command, eval_str=True)
+        own = [parameter for name, parameter in signature.parameters.items() if name != "reading"]
+        shown = signature.replace(parameters=[*own, *added])
+        with_read_options.__signature__ = shown  # type: ignore[attr-defined]
+        with_read_options.__annotations__ = {p.name: p.annotation for p in shown.parameters.values()}
+        return with_read_options
+
+    return decorate

@@ -14,15 +14,8 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from nlpcapsule.atomic_files import atomic_text
-from nlpcapsule.cli.options import (
-    Format,
-    IdKey,
-    SkipBadRows,
-    Split,
-    TextKey,
-    TitleKey,
-    existing_parent,
-)
+from nlpcapsule.cli.files import check_output_file, tell_bad_rows
+from nlpcapsule.cli.options import ModelFolder, reads_data
 from nlpcapsule.text.document_files import read_documents
 from nlpcapsule.text.question_files import read_questions
 from nlpcapsule.text.reading import ReadOptions, ReadReport
@@ -33,35 +26,27 @@ if TYPE_CHECKING:
 _CHUNK = 2_000  # rows held at a time: any number of rows can be ranked in bounded memory
 
 
+@reads_data(need_labels=False)
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder.")],
+    model: Annotated[Path, ModelFolder],
     input: Annotated[
         str, typer.Argument(metavar="INPUT", help="Texts or questions: a file, a folder, or - for stdin.")
     ],
-    top_k: Annotated[int, typer.Option("--top-k", min=1, help="Labels per document.")] = 5,
+    reading: ReadOptions,
+    top_k: Annotated[
+        int, typer.Option("--top-k", metavar="NUMBER", min=1, help="Labels per document, best first.")
+    ] = 5,
     output: Annotated[
         Path | None,
         typer.Option("--output", metavar="FILE.jsonl", help="File to write; standard output if left out."),
     ] = None,
-    format: Format = "auto",
-    text_key: TextKey = "text",
-    id_key: IdKey = "id",
-    title_key: TitleKey = "title",
-    split: Split = None,
-    skip_bad_rows: SkipBadRows = False,
 ) -> None:
-    """Rank labels of texts, or candidate answers of questions: one line of JSON per input row, in order."""
-    if output is not None:
-        existing_parent(output)
-    reading = ReadOptions(
-        format=format,
-        text_key=text_key,
-        id_key=id_key,
-        title_key=title_key,
-        split=split,
-        skip_bad_rows=skip_bad_rows,
-        need_labels=False,
-    )
+    """Rank labels of texts, or answers to questions.
+
+    Writes one line of JSON per input row, in the order of the rows, with the row's id. Rows need no labels,
+    and a plain text file is one text per line.
+    """
+    check_output_file(output)
     from nlpcapsule.model_folder import load_model
     from nlpcapsule.ranking.models import LabelModel
 
@@ -77,12 +62,12 @@ def predict(
             _write(rows, file)
     else:
         # Held back until the last row is ranked: a bad row half-way must not leave half an answer behind.
-        with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
+        with tempfile.TemporaryFile("w+", encoding="utf-8", newline="\n") as file:
             _write(rows, file)
             file.seek(0)
-            shutil.copyfileobj(file, sys.stdout)
-    if report.bad_rows:
-        typer.echo(report.summary(), err=True)
+            shutil.copyfileobj(file.buffer, sys.stdout.buffer)  # as UTF-8, whatever the terminal's encoding
+            sys.stdout.buffer.flush()
+    tell_bad_rows(input, report)
 
 
 def _ranked_documents(

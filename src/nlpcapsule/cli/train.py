@@ -2,78 +2,82 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nlpcapsule.cli.options import (
+from nlpcapsule.cli.files import (
     DocumentFile,
-    Format,
-    IdKey,
-    LabelSeparator,
-    LabelsKey,
-    Quiet,
-    SkipBadRows,
-    Split,
-    TextKey,
-    TitleKey,
+    check_output_folder,
+    errors_about,
     questions_in,
     refuse_same_stdin,
+    shown,
 )
-from nlpcapsule.config import Config
-from nlpcapsule.text.reading import ReadOptions
+from nlpcapsule.cli.options import Quiet, reads_data
+from nlpcapsule.config import MODELS, Config
+from nlpcapsule.errors import DataError, NlpCapsuleError
+from nlpcapsule.text.reading import ReadOptions, ReadReport
+
+if TYPE_CHECKING:
+    from nlpcapsule.training.fit_answers import PreparedAnswers
+    from nlpcapsule.training.fit_labels import PreparedLabels
 
 
+@reads_data(need_labels=True)
 def train(
     train: Annotated[
         str, typer.Argument(metavar="TRAIN", help="Training data: a file, a folder, or - for stdin.")
     ],
-    out: Annotated[Path, typer.Option("--out", help="Model folder to write.", metavar="MODEL")],
-    dev: Annotated[str | None, typer.Option("--dev", help="Held-out data that selects the epoch.")] = None,
-    task: Annotated[str, typer.Option("--task", help="labels or answers.")] = "labels",
+    reading: ReadOptions,
+    out: Annotated[Path, typer.Option("--out", metavar="MODEL", help="Model folder to write.")],
+    dev: Annotated[
+        str | None,
+        typer.Option("--dev", metavar="DEV", help="Held-out data; the epoch that is best on them is kept."),
+    ] = None,
+    task: Annotated[
+        str,
+        typer.Option(
+            "--task", metavar="TASK", help="labels: tag documents; answers: rank candidate answers."
+        ),
+    ] = "labels",
     model: Annotated[
         str | None,
-        typer.Option(
-            "--model", help="label-query, paper, official, kim-cnn, xml-cnn.  [default: label-query]"
-        ),
+        typer.Option("--model", metavar="NAME", help=f"{', '.join(MODELS)}.  [default: label-query]"),
     ] = None,
-    config: Annotated[Path | None, typer.Option("--config", help="TOML file with settings.")] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE.toml", help="Settings, in TOML sections.")
+    ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="One setting; may be given several times."),
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="One setting, as in epochs=5; may be given several times."
+        ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that MODEL holds.")] = False,
-    format: Format = "auto",
-    text_key: TextKey = "text",
-    labels_key: LabelsKey = "labels",
-    id_key: IdKey = "id",
-    title_key: TitleKey = "title",
-    label_separator: LabelSeparator = None,
-    split: Split = None,
     dev_split: Annotated[
-        str | None, typer.Option("--dev-split", help="As --split, for the dev data.")
+        str | None, typer.Option("--dev-split", metavar="PART", help="As --split, for the dev data.")
     ] = None,
-    skip_bad_rows: SkipBadRows = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train a model on your data and write it to a folder."""
+    """Train a model on your data.
+
+    Documents are rows such as {"text": "...", "labels": ["one", "two"]} of a JSON Lines file, or rows of a
+    CSV or TSV file with these columns. With --task answers, rows are questions such as {"question": "...",
+    "candidates": [{"text": "...", "label": 1}, {"text": "...", "label": 0}]}.
+    """
     settled = Config.build(task, model, config, settings or ())
     refuse_same_stdin(train, dev)
-    reading = ReadOptions(
-        format=format,
-        text_key=text_key,
-        labels_key=labels_key,
-        id_key=id_key,
-        title_key=title_key,
-        label_separator=label_separator,
-        split=split,
-        skip_bad_rows=skip_bad_rows,
-    )
-    dev_reading = ReadOptions(**{**vars(reading), "split": dev_split})
+    if dev is None and dev_split is not None:
+        raise NlpCapsuleError("--dev-split names a part of the dev data: name the data with --dev, too")
+    check_output_folder(out)
 
-    from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
-    from nlpcapsule.training.fit_labels import fit_labels, prepare_labels
+    from nlpcapsule.training.fit_answers import fit_answers
+    from nlpcapsule.training.fit_labels import fit_labels
     from nlpcapsule.training.progress import TrainingProgress
     from nlpcapsule.training.run_folder import RunFolder
 
@@ -81,21 +85,81 @@ def train(
     if resume and folder.finished:
         typer.echo(f"{out} is finished; nothing is left to do", err=True)
         return
-    with TrainingProgress(quiet) as progress:
+    existed = out.exists()
+    dev_reading = replace(reading, split=dev_split)
+    try:
         if settled.task == "labels":
-            documents = DocumentFile(train, reading)
-            held_out = None if dev is None else DocumentFile(dev, dev_reading)
-            data = prepare_labels(documents, held_out, settled)
-            for source, file in ((train, documents), (dev, held_out)):
-                if file is not None and file.report is not None:
-                    progress.say(f"{source}: {file.report.summary()}")
-            fit_labels(data, settled, folder, progress)
+            labels = _prepare_labels(train, dev, reading, dev_reading, settled, quiet)
+            with TrainingProgress(quiet) as progress:
+                fit_labels(labels, settled, folder, progress)
         else:
-            questions, report = questions_in(train, reading)
-            progress.say(f"{train}: {report.summary()}")
-            dev_questions = None
-            if dev is not None:
-                dev_questions, report = questions_in(dev, dev_reading)
-                progress.say(f"{dev}: {report.summary()}")
-            fit_answers(prepare_answers(questions, dev_questions, settled), settled, folder, progress)
-        progress.say(f"wrote {out}")
+            answers = _prepare_answers(train, dev, reading, dev_reading, settled, quiet)
+            with TrainingProgress(quiet) as progress:
+                fit_answers(answers, settled, folder, progress)
+    except KeyboardInterrupt:
+        begun = folder.checkpoint.exists()
+        way = "give the same command again with --resume" if begun else "nothing was written"
+        typer.echo(f"stopped; {way}", err=True)
+        raise typer.Exit(130) from None
+    except NlpCapsuleError:
+        if not resume:
+            _take_back(out, existed)
+        raise
+    if not quiet:
+        name = shlex.quote(str(out))
+        typer.echo(f"the model is in {name}", err=True)
+        typer.echo(f"next: nlpcapsule evaluate {name} DATA, or nlpcapsule predict {name} INPUT", err=True)
+
+
+def _prepare_labels(
+    train: str, dev: str | None, reading: ReadOptions, dev_reading: ReadOptions, config: Config, quiet: bool
+) -> PreparedLabels:
+    from nlpcapsule.training.fit_labels import prepare_labels
+
+    documents = DocumentFile(train, reading)
+    held_out = None if dev is None else DocumentFile(dev, dev_reading)
+    with errors_about(train):
+        data = prepare_labels(documents, held_out, config)
+    _tell(train, documents.report, quiet)
+    if held_out is not None:
+        _tell(held_out.source, held_out.report, quiet)
+    if data.dev is not None and not (data.dev.labels.values < len(data.labels)).any():
+        _refuse_dev("no document has a label that a training document has", dev)
+    return data
+
+
+def _prepare_answers(
+    train: str, dev: str | None, reading: ReadOptions, dev_reading: ReadOptions, config: Config, quiet: bool
+) -> PreparedAnswers:
+    from nlpcapsule.training.fit_answers import prepare_answers
+
+    questions, report = questions_in(train, reading)
+    _tell(train, report, quiet)
+    held_out = None
+    if dev is not None:
+        held_out, report = questions_in(dev, dev_reading)
+        _tell(dev, report, quiet)
+    with errors_about(train):
+        data = prepare_answers(questions, held_out, config)
+    if data.dev is not None and not (data.dev.labels == 1).any():
+        _refuse_dev("no candidate is marked right (label 1)", dev)
+    return data
+
+
+def _refuse_dev(problem: str, dev: str | None) -> None:
+    """Without a figure on dev no epoch is better than another; found out before anything is written."""
+    source = "the part held out by training.dev_fraction" if dev is None else shown(dev)
+    raise DataError(f"{problem}, so it cannot select an epoch", source, hint="give other dev data, or none")
+
+
+def _take_back(out: Path, existed: bool) -> None:
+    """Removes what a new run wrote if it failed before its first checkpoint: it can be tried again."""
+    if out.exists() and not any(out.rglob("*.safetensors")):
+        shutil.rmtree(out)
+        if existed:
+            out.mkdir()
+
+
+def _tell(source: str, report: ReadReport, quiet: bool) -> None:
+    if report.bad_rows or not quiet:
+        typer.echo(f"{shown(source)}: {report.summary()}", err=True)

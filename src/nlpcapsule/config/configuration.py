@@ -16,6 +16,8 @@ from nlpcapsule.config.settings import (
     InferenceSettings,
     LabelQuerySettings,
     ModelSettings,
+    OfficialSettings,
+    PaperSettings,
     Settings,
     Task,
     TextSettings,
@@ -60,13 +62,11 @@ class Config(Settings):
         if task not in ("labels", "answers"):
             raise ConfigError(f"unknown task {task!r}: expected 'labels' or 'answers'")
         sections = _read_toml(Path(file)) if file else {}
-        name = model or sections.get("model", {}).get("name", "label-query")
-        if name not in MODELS:
-            raise ConfigError(f"unknown model {name!r}: {did_you_mean(str(name), MODELS)}")
+        pairs = {**dict(_parse_assignment(text) for text in assignments), **(overrides or {})}
+        name = _model_name(model, sections, pairs)
         if task == "answers" and name not in ANSWER_MODELS:
             raise ConfigError(f"the model {name!r} does not rank answers: use {' or '.join(ANSWER_MODELS)}")
         known = _known_keys(name)
-        pairs = {**dict(_parse_assignment(text) for text in assignments), **(overrides or {})}
         problems = _unknown_keys(sections, known, f"{file}: ")
         settings: dict[str, dict[str, Any]] = {section: {} for section in cls.SECTIONS}
         settings["model"]["name"] = name
@@ -101,6 +101,17 @@ class Config(Settings):
             raise ConfigError("\n".join(_worded(error))) from None
 
 
+def _model_name(model: str | None, sections: Mapping[str, Any], pairs: dict[str, Any]) -> str:
+    """The network's name: a single setting (taken out of `pairs`), else the argument, else the file's."""
+    section = sections.get("model")
+    in_file = section.get("name") if isinstance(section, dict) else None
+    single = [pairs.pop(key) for key in ("name", "model.name") if key in pairs]
+    name = next((choice for choice in (*single, model, in_file) if choice is not None), "label-query")
+    if not isinstance(name, str) or name not in MODELS:
+        raise ConfigError(f"unknown model {name!r}: {did_you_mean(str(name), MODELS)}")
+    return name
+
+
 def _checked(config: Config) -> Config:
     """Refuses settings that are each possible and impossible together."""
     losses = ("bce", "margin", "spread") if config.task == "labels" else ("pointwise", "pairwise")
@@ -117,7 +128,22 @@ def _checked(config: Config) -> Config:
         )
     if not routed and config.inference.candidates:
         raise ConfigError(f"inference.candidates needs a network that routes, not {config.model.name!r}")
+    if config.task == "answers" and (config.training.negatives != "all" or config.inference.candidates):
+        raise ConfigError("training.negatives and inference.candidates are for task 'labels', not 'answers'")
+    _check_windows(config)
     return config
+
+
+def _check_windows(config: Config) -> None:
+    """Filters that slide along the embedding must fit on it; a vector file's size is known only later."""
+    model = config.model
+    if not isinstance(model, PaperSettings | OfficialSettings) or config.text.vectors is not None:
+        return
+    if max(model.windows) > model.embedding_size:
+        raise ConfigError(
+            f"model.windows={list(model.windows)}: filters slide along the embedding, so none may be wider "
+            f"than model.embedding_size={model.embedding_size}"
+        )
 
 
 def _known_keys(model: str) -> dict[str, list[str]]:

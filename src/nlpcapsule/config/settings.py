@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 Task = Literal["labels", "answers"]
 CapsuleRouting = Literal["dynamic", "em", "kde", "kde-em", "adaptive-kde"]
 LabelRouting = Literal["dot", "kde", "adaptive-kde"]
+Widths = tuple[Annotated[int, Field(ge=1)], ...]
 
 
 class Settings(BaseModel):
@@ -32,7 +33,7 @@ class LabelQuerySettings(Settings):
 
     name: Literal["label-query"] = "label-query"
     embedding_size: int = Field(100, ge=1, description="word vector size (a vector file's size wins)")
-    windows: tuple[int, ...] = Field((3, 5, 9), min_length=1, description="convolution widths, in tokens")
+    windows: Widths = Field((3, 5, 9), min_length=1, description="convolution widths, in tokens")
     filters: int = Field(256, ge=1, description="filters per width")
     capsule_size: int = Field(256, ge=2, description="numbers in a capsule")
     condensed: int = Field(128, ge=0, description="condensed capsules; 0 routes every token, uncompressed")
@@ -40,6 +41,7 @@ class LabelQuerySettings(Settings):
     iterations: int = Field(3, ge=1, description="routing iterations (the most, when adaptive)")
     epsilon: float = Field(0.05, gt=0, description="adaptive: a document stops when its NAS moves less")
     document_size: int = Field(512, ge=0, description="numbers for the document as a whole; 0 leaves it out")
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="part of the words left out in training")
     token_dropout: float = Field(0.15, ge=0, lt=1, description="dropout on word vectors and encoder states")
     capsule_dropout: float = Field(0.3, ge=0, lt=1, description="dropout on label capsules")
 
@@ -49,7 +51,7 @@ class PaperSettings(Settings):
 
     name: Literal["paper"] = "paper"
     embedding_size: int = Field(100, ge=8, description="word vector size (a vector file's size wins)")
-    windows: tuple[int, ...] = Field((2, 4, 8), min_length=1, description="filter widths along the embedding")
+    windows: Widths = Field((2, 4, 8), min_length=1, description="filter widths along the embedding")
     filters: int = Field(32, ge=1, description="filters per width")
     capsule_size: int = Field(16, ge=2, description="numbers in a capsule")
     condensed: int = Field(128, ge=0, description="condensed capsules; 0 routes all primary capsules")
@@ -68,7 +70,7 @@ class OfficialSettings(Settings):
 
     name: Literal["official"] = "official"
     embedding_size: int = Field(100, ge=8, description="word vector size (a vector file's size wins)")
-    windows: tuple[int, ...] = Field((2, 4, 8), min_length=1, description="filter widths along the embedding")
+    windows: Widths = Field((2, 4, 8), min_length=1, description="filter widths along the embedding")
     filters: int = Field(32, ge=1, description="filters per width")
     capsule_size: int = Field(16, ge=2, description="numbers in a capsule")
     condensed: int = Field(128, ge=1, description="condensed capsules")
@@ -86,7 +88,7 @@ class KimCNNSettings(Settings):
 
     name: Literal["kim-cnn"] = "kim-cnn"
     embedding_size: int = Field(100, ge=1, description="word vector size (a vector file's size wins)")
-    windows: tuple[int, ...] = Field((3, 4, 5), min_length=1, description="convolution widths, in tokens")
+    windows: Widths = Field((3, 4, 5), min_length=1, description="convolution widths, in tokens")
     filters: int = Field(128, ge=1, description="filters per width")
     dropout: float = Field(0.5, ge=0, lt=1, description="dropout before the output layer")
 
@@ -96,7 +98,7 @@ class XMLCNNSettings(Settings):
 
     name: Literal["xml-cnn"] = "xml-cnn"
     embedding_size: int = Field(100, ge=1, description="word vector size (a vector file's size wins)")
-    windows: tuple[int, ...] = Field((2, 4, 8), min_length=1, description="convolution widths, in tokens")
+    windows: Widths = Field((2, 4, 8), min_length=1, description="convolution widths, in tokens")
     filters: int = Field(128, ge=1, description="filters per width")
     pools: int = Field(8, ge=1, description="equal parts of the document, each giving one maximum per filter")
     bottleneck: int = Field(512, ge=1, description="hidden layer before the output layer")
@@ -108,7 +110,9 @@ class TrainingSettings(Settings):
     """The training loop."""
 
     epochs: int = Field(20, ge=1, description="passes over the training part")
-    batch_size: int = Field(32, ge=1, description="documents (or question-answer pairs) per step and process")
+    batch_size: int = Field(
+        32, ge=1, description="documents (or questions) per batch, all processes together"
+    )
     accumulate: int = Field(1, ge=1, description="batches whose gradients make one step")
     learning_rate: float = Field(1e-3, gt=0, description="the peak of the one-cycle schedule")
     warmup: float = Field(0.15, ge=0, lt=1, description="part of the steps in which the rate rises")

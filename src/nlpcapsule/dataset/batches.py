@@ -1,4 +1,4 @@
-"""The order in which documents are trained on: a function of seed and epoch, so a resumed run finds it again."""
+"""The order in which documents are trained on: a function of seed and epoch, so a resumed run finds it."""
 
 from __future__ import annotations
 

@@ -106,7 +106,10 @@ class EncodedQuestions:
     def fingerprint(self) -> str:
         """A hash of every token and label."""
         digest = hashlib.sha256()
-        for array in (self.questions.values, self.answers.values, self.offsets, self.labels):
+        for ragged in (self.questions, self.answers):
+            digest.update(np.ascontiguousarray(ragged.values).tobytes())
+            digest.update(np.ascontiguousarray(ragged.offsets).tobytes())
+        for array in (self.offsets, self.labels):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()[:16]
 

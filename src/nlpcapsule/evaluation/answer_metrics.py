@@ -11,7 +11,9 @@ from nlpcapsule.evaluation.bootstrap import bootstrap_interval
 from nlpcapsule.evaluation.ranked import measure_each
 
 
-def answer_metrics(scores: Sequence[np.ndarray], labels: Sequence[np.ndarray]) -> dict[str, float]:
+def answer_metrics(
+    scores: Sequence[np.ndarray], labels: Sequence[Sequence[int] | np.ndarray]
+) -> dict[str, float]:
     """MAP and MRR over the questions that have at least one right answer.
 
     A wrong answer ranks above a right one of equal score. Data files often list the right answers first, and
@@ -39,7 +41,9 @@ def answer_metrics(scores: Sequence[np.ndarray], labels: Sequence[np.ndarray]) -
     return figures
 
 
-def per_question_metrics(scores: Sequence[np.ndarray], labels: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+def per_question_metrics(
+    scores: Sequence[np.ndarray], labels: Sequence[Sequence[int] | np.ndarray]
+) -> dict[str, np.ndarray]:
     """AP and RR of each question with a right answer, in their order, for a paired comparison."""
     if len(scores) != len(labels):
         raise NlpCapsuleError(f"`scores` has {len(scores)} questions, but `labels` has {len(labels)}.")

@@ -12,6 +12,7 @@ from nlpcapsule.evaluation.propensity import propensity_scored, training_example
 from nlpcapsule.evaluation.ranked import (
     NO_LABEL,
     JudgedRankings,
+    TrueLabels,
     check_positive_integer,
     judge_rankings,
     measure_each,
@@ -27,7 +28,7 @@ FREQUENCY_BANDS = ((0, 0, "0"), (1, 10, "1-10"), (11, 50, "11-50"), (51, None, "
 def label_metrics(
     rankings: np.ndarray,
     scores: np.ndarray | None,
-    truth: Sequence[Sequence[int]],
+    truth: TrueLabels,
     train_counts: np.ndarray,
     train_size: int,
     threshold: float | None = None,
@@ -82,7 +83,7 @@ def label_metrics(
 
 
 def per_document_metrics(
-    rankings: np.ndarray, truth: Sequence[Sequence[int]], cutoffs: Sequence[int] = CUTOFFS
+    rankings: np.ndarray, truth: TrueLabels, cutoffs: Sequence[int] = CUTOFFS
 ) -> dict[str, np.ndarray]:
     """P@k and nDCG@k of each document that has labels, in the documents' order, (N_scored,) each.
 

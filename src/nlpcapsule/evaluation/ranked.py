@@ -6,12 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from numbers import Integral
+from typing import TypeAlias
 
 import numpy as np
 
 from nlpcapsule.errors import DataError, NlpCapsuleError
 
 NO_LABEL = -1  # in a ranking: none left
+TrueLabels: TypeAlias = Sequence[Sequence[int] | np.ndarray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class JudgedRankings:
 
 
 def judge_rankings(
-    rankings: np.ndarray, truth: Sequence[Sequence[int]], scores: np.ndarray | None = None
+    rankings: np.ndarray, truth: TrueLabels, scores: np.ndarray | None = None
 ) -> JudgedRankings:
     """Check the input and mark the hits.
 

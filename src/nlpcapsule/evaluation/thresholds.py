@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from nlpcapsule.errors import ConfigError, DataError, NlpCapsuleError, did_you_mean
-from nlpcapsule.evaluation.ranked import NO_LABEL, JudgedRankings, judge_rankings
+from nlpcapsule.evaluation.ranked import NO_LABEL, JudgedRankings, TrueLabels, judge_rankings
 
 OBJECTIVES = ("micro-F1", "macro-F1")
 
@@ -43,7 +41,7 @@ def f1_at_threshold(judged: JudgedRankings, threshold: float) -> dict[str, float
 
 
 def best_threshold(
-    scores: np.ndarray, rankings: np.ndarray, truth: Sequence[Sequence[int]], objective: str = "micro-F1"
+    scores: np.ndarray, rankings: np.ndarray, truth: TrueLabels, objective: str = "micro-F1"
 ) -> float:
     """The score that, as a threshold for all labels, gives the best F1; to be tuned on held-out documents.
 

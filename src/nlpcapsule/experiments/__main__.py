@@ -1,8 +1,7 @@
-"""`python -m nlpcapsule.experiments`: prepare a data set, run a plan on it, put the results together."""
+"""`python -m nlpcapsule.experiments`: prepare a data set, run plans, and show what they gave."""
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -34,10 +33,10 @@ def prepare(
 def cell(data: Path, plan: Path, system: str, seed: int, cells: Path) -> None:
     """Run one system with one seed."""
     from nlpcapsule.experiments.cell import run_cell
-    from nlpcapsule.experiments.comparison import read_plan
+    from nlpcapsule.experiments.comparison import find_system
     from nlpcapsule.experiments.encoded_folder import EncodedParts
 
-    row = next(row for row in read_plan(plan) if row["name"] == system)
+    row = find_system(plan, system)
     path = cells / f"{system}-seed{seed}.json"
     run_cell(EncodedParts.load(data), system, row["model"], row["settings"], seed, path)
 
@@ -57,17 +56,43 @@ def run(
 ) -> None:
     """Run a plan's missing cells and put them together."""
     from nlpcapsule.experiments.comparison import run_cells, summarise, write_summary
+    from nlpcapsule.experiments.provenance import checked_out_commit, experiment_command
 
     folder = cells or out.with_suffix(".cells")
     chosen = [name for name in systems.split(",") if name]
     run_cells(data, plan, [int(seed) for seed in seeds.split(",")], folder, jobs, chosen)
-    command = "python -m nlpcapsule.experiments " + " ".join(sys.argv[1:])
-    write_summary(summarise(folder, command, commit or _commit()), out)
+    write_summary(summarise(folder, experiment_command(), commit or checked_out_commit()), out)
 
 
-def _commit() -> str:
-    asked = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    return asked.stdout.strip() or "unknown"
+@app.command()
+def trecqa(
+    data: Annotated[Path, typer.Argument(help="Folder with trecqa/ and vectors/.")],
+    plan: Annotated[Path, typer.Argument(help="TOML file with the systems.")],
+    out: Annotated[Path, typer.Argument(help="JSON file to write.")],
+    seeds: Annotated[str, typer.Option(help="Seeds, separated by commas.")] = "1,2,3",
+) -> None:
+    """Train answer rankers on TREC QA and report on both versions of dev."""
+    from nlpcapsule.experiments.comparison import read_plan, write_summary
+    from nlpcapsule.experiments.provenance import experiment_command, provenance
+    from nlpcapsule.experiments.trecqa import run_trecqa
+
+    systems = {row["name"]: row for row in read_plan(plan)}
+    numbers = [int(seed) for seed in seeds.split(",")]
+    results, fingerprint = run_trecqa(data, systems, numbers)
+    head = provenance(experiment_command(), fingerprint, numbers)
+    write_summary({**head, "systems": results}, out)
+
+
+@app.command()
+def readme(
+    path: Annotated[Path, typer.Argument(help="The README.")] = Path("README.md"),
+    results: Annotated[Path, typer.Option(help="Folder of results files.")] = Path("results"),
+) -> None:
+    """Write the README's tables anew from the results files."""
+    from nlpcapsule.atomic_files import write_text
+    from nlpcapsule.experiments.readme import with_tables
+
+    write_text(path, with_tables(path.read_text(encoding="utf-8"), results))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 import tempfile
 import time
 from pathlib import Path
@@ -18,6 +17,7 @@ from nlpcapsule.config import Config
 from nlpcapsule.dataset.encoded import EncodedDocuments
 from nlpcapsule.evaluation.label_metrics import label_metrics, per_document_metrics
 from nlpcapsule.experiments.encoded_folder import EncodedParts
+from nlpcapsule.experiments.provenance import hardware
 from nlpcapsule.training.fit_labels import PreparedLabels, fit_labels
 from nlpcapsule.training.label_task import RANKED
 from nlpcapsule.training.progress import TrainingProgress
@@ -85,12 +85,6 @@ def run_cell(
         np.save(file, np.stack([per_document[name] for name in ("P@1", "P@3", "P@5", "nDCG@5")]))
     write_text(path, json.dumps(record, indent=1) + "\n")
     return record
-
-
-def hardware() -> str:
-    """The machine, in words."""
-    place = torch.cuda.get_device_name() if torch.cuda.is_available() else platform.processor() or "CPU"
-    return f"{place}, torch {torch.__version__}, Python {platform.python_version()}"
 
 
 def _cut(part: EncodedDocuments, length: int) -> EncodedDocuments:

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from nlpcapsule.atomic_files import write_text
-from nlpcapsule.errors import ConfigError, NlpCapsuleError
+from nlpcapsule.errors import ConfigError, NlpCapsuleError, did_you_mean
 from nlpcapsule.evaluation.bootstrap import paired_bootstrap
 
 FIGURES = ("P@1", "P@3", "P@5", "nDCG@5")  # the rows of a cell's per-document figures
@@ -46,11 +46,20 @@ def read_plan(path: Path) -> list[dict[str, Any]]:
         ) from None
 
 
+def find_system(plan: Path, name: str) -> dict[str, Any]:
+    """The system of a plan that has this name."""
+    systems = {row["name"]: row for row in read_plan(plan)}
+    if name not in systems:
+        raise ConfigError(f"{plan}: there is no system {name!r}; {did_you_mean(name, systems)}")
+    return systems[name]
+
+
 def run_cells(
     data: Path, plan: Path, seeds: Sequence[int], cells: Path, jobs: int, systems: Sequence[str] = ()
 ) -> None:
     """Runs the missing cells of a plan, `jobs` at a time."""
-    wanted = [row["name"] for row in read_plan(plan) if not systems or row["name"] in systems]
+    names = systems or [row["name"] for row in read_plan(plan)]
+    wanted = [find_system(plan, name)["name"] for name in names]
     commands = [
         [
             sys.executable,
@@ -65,6 +74,7 @@ def run_cells(
         ]
         for seed in seeds
         for name in wanted
+        if not (cells / f"{name}-seed{seed}.json").exists()
     ]
 
     def run(command: list[str]) -> str | None:

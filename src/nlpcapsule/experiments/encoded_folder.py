@@ -72,9 +72,8 @@ class EncodedParts:
             json.loads((folder / "about.json").read_text(encoding="utf-8"))["name"],
             WordTokenizer.from_file(folder / "tokenizer.json"),
             LabelVocabulary.from_json((folder / "labels.json").read_text(encoding="utf-8")),
-            *(
-                EncodedDocuments.load(folder / f"{name}.safetensors")
-                for name in ("train", "select", "report")
-            ),
+            EncodedDocuments.load(folder / "train.safetensors"),
+            EncodedDocuments.load(folder / "select.safetensors"),
+            EncodedDocuments.load(folder / "report.safetensors"),
             vectors,
         )

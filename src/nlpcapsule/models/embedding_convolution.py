@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from nlpcapsule.errors import ConfigError
+
 
 class EmbeddingConvolution(nn.Module):
     """Filters W^a ∈ R^{l×k}, stride 2: one feature per step along the embedding.
@@ -20,6 +22,11 @@ class EmbeddingConvolution(nn.Module):
 
     def __init__(self, length: int, size: int, windows: Sequence[int], filters: int, padding_id: int) -> None:
         super().__init__()
+        if max(windows) > size:
+            raise ConfigError(
+                f"model.windows={list(windows)}: a filter of width {max(windows)} does not fit on word "
+                f"vectors of {size} numbers"
+            )
         self.length, self.padding_id = length, padding_id
         self.convolutions = nn.ModuleList(nn.Conv1d(length, filters, width, stride=2) for width in windows)
         self.map_sizes = [(size - width) // 2 + 1 for width in windows]

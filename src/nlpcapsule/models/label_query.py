@@ -51,6 +51,7 @@ class CondensedCapsules(nn.Module):
     ) -> None:
         super().__init__()
         self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
+        self.word_dropout = nn.Dropout1d(settings.word_dropout)  # over (B, l, v): whole words
         self.encoder = ConvolutionEncoder(
             self.embedding.size, settings.windows, settings.filters, settings.token_dropout
         )
@@ -66,7 +67,7 @@ class CondensedCapsules(nn.Module):
     def states(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """(B, l) → token states (B, l, H), not negative and zero at padding, and a mask (B, l)."""
         words, mask = self.embedding(tokens)  # (B, l, v)
-        return self.encoder(words, mask), mask
+        return self.encoder(self.word_dropout(words), mask), mask
 
     def condense(self, states: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
         """States → capsules (B, m, d), and a mask (B, l) of real capsules where every token is one."""

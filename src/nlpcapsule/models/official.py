@@ -75,7 +75,7 @@ class OfficialNetwork(nn.Module):
         return Scored(log_odds(routed.activations), routed.iterations, routed.agreement)
 
     def votes(self, condensed: Tensor, outputs: Tensor | None) -> FormedVotes:
-        """û_{j|i} = W_ij u_i; with outputs of its own, each document's W is gathered by itself, as large as it is."""
+        """û_{j|i} = W_ij u_i; W of outputs per document is gathered one document at a time, for its size."""
         if outputs is None:
             return PairwiseVotes(condensed, self.transform)
         if outputs.dim() == 1:

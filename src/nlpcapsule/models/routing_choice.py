@@ -30,8 +30,11 @@ def route(
     if settings.routing == "em":
         if em_costs is None:
             raise ValueError("EM routing needs its learned costs")
+        # Over a single output (answers) a standard softmax is inert: only a leak gives EM something to do.
+        kind = "leaky" if votes.shape[2] == 1 else "standard"
+        beta_u, beta_a = em_costs
         return routing(
-            votes, iterations=settings.iterations, beta_u=em_costs[0], beta_a=em_costs[1], valid=valid
+            votes, iterations=settings.iterations, softmax=kind, beta_u=beta_u, beta_a=beta_a, valid=valid
         )
     shared = {"softmax": settings.softmax, "kappa": settings.kappa, "valid": valid}
     if settings.routing in ("dynamic", "kde-em"):

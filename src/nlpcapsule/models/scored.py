@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-_TINY = 1e-7  # the smallest probability told from 0 in float32
+# Far below the shortest capsule: `official` starts with lengths near 1e-9, and a bound above them would leave
+# it without a gradient.
+_LEAST = 1e-30
 
 
 @dataclass
@@ -27,5 +29,5 @@ class Scored:
 
 def log_odds(activations: Tensor) -> Tensor:
     """The logit of a capsule's length, so that networks ending in lengths and in logits meet in one place."""
-    inside = activations.float().clamp(_TINY, 1 - _TINY)
+    inside = activations.float().clamp(_LEAST, 1 - torch.finfo(torch.float32).eps)
     return torch.log(inside) - torch.log1p(-inside)

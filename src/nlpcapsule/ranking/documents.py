@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import torch
 from torch import nn
 
 from nlpcapsule.dataset.ragged import Ragged
+
+
+_Part: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ def rank_documents(
     network.eval()
     device = device_of(network)
     order = np.argsort(tokens.lengths, kind="stable")
-    parts: list[tuple[np.ndarray, ...]] = []
+    parts: list[_Part] = []
     for start in range(0, len(order), batch):
         rows = order[start : start + batch]
         inputs = torch.from_numpy(tokens.padded(rows, padding_id)).to(device)
@@ -102,7 +106,7 @@ def top_columns(logits: np.ndarray, top_k: int) -> np.ndarray:
     return best
 
 
-def _in_document_order(parts: list[tuple[np.ndarray, ...]], order: np.ndarray) -> LabelRankings:
+def _in_document_order(parts: list[_Part], order: np.ndarray) -> LabelRankings:
     if not parts:
         return LabelRankings(np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0), dtype=np.float32))
     back = np.argsort(order, kind="stable")

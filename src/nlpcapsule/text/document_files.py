@@ -64,7 +64,7 @@ def read_documents(
     for document in _documents(source, options, report):
         rows += 1
         report.rows += 1
-        report.unlabelled += not document.labels
+        report.unlabelled += options.need_labels and not document.labels
         yield document
     refuse_nothing_read(source, rows, report.bad_rows - bad_rows, report.examples[examples:])
 

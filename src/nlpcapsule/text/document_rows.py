@@ -80,13 +80,20 @@ def document_from_object(
     Raises:
         BadRowError: A key is missing or its value is of the wrong type.
     """
+    if options.text_key not in row and {"question", "candidates"} <= row.keys():
+        raise BadRowError(
+            f"this is a question with candidates, expected a document with the key {options.text_key!r}",
+            path,
+            line,
+            "train on questions with --task answers, and give documents to a label model",
+        )
     if options.text_key not in row:
         raise missing_key(options.text_key, "--text-key", row, path, line)
     if options.labels_key not in row and options.need_labels:
         raise missing_key(options.labels_key, "--labels-key", row, path, line)
     return make_document(
         string_value(row[options.text_key], options.text_key, path, line),
-        label_list(row.get(options.labels_key), options.labels_key, path, line),
+        label_list(row[options.labels_key], options.labels_key, path, line) if options.need_labels else (),
         optional_string(row, options.title_key, path, line),
         optional_name(row, options.id_key, path, line),
     )

@@ -100,7 +100,7 @@ def document_file_format(name: str, first_line: str, options: ReadOptions) -> st
         return "csv"
     if suffix == ".txt" or not options.need_labels:
         return "txt"
-    raise _cannot_tell(name, DOCUMENT_FORMATS)
+    raise _cannot_tell(name, "documents", DOCUMENT_FORMATS)
 
 
 def question_file_format(name: str, first_line: str) -> str:
@@ -118,7 +118,7 @@ def question_file_format(name: str, first_line: str) -> str:
         return "wikiqa"
     if suffix == ".tsv" or "\t" in first_line:
         return "tsv"
-    raise _cannot_tell(name, QUESTION_FORMATS)
+    raise _cannot_tell(name, "questions with candidate answers", QUESTION_FORMATS)
 
 
 def _is_header(line: str, delimiter: str, options: ReadOptions) -> bool:
@@ -133,9 +133,9 @@ def _keys(line: str) -> set[str]:
     return set(row) if isinstance(row, dict) else set()
 
 
-def _cannot_tell(name: str, formats: tuple[str, ...]) -> DataError:
+def _cannot_tell(name: str, expected: str, formats: tuple[str, ...]) -> DataError:
     return DataError(
-        "its format cannot be told from its name or first line",
+        f"expected {expected}, and the format cannot be told from the file's name or first line",
         name,
         hint=f"name it with --format: {', '.join(formats)}",
     )

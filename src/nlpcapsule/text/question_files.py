@@ -6,9 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nlpcapsule.errors import DataError
+from nlpcapsule.errors import BadRowError, DataError
 from nlpcapsule.text import wikiqa
-from nlpcapsule.text.document_rows import kind_of, optional_name, parse_object, shown_names, string_value
+from nlpcapsule.text.document_rows import (
+    kind_of,
+    optional_name,
+    parse_object,
+    shown_names,
+    string_value,
+)
 from nlpcapsule.text.documents import Candidate, Question
 from nlpcapsule.text.formats import (
     QUESTION_FORMATS,
@@ -50,7 +56,6 @@ def read_questions(
     for question in _questions(source, options, report):
         rows += 1
         report.rows += 1
-        report.unlabelled += any(candidate.label is None for candidate in question.candidates)
         yield question
     refuse_nothing_read(source, rows, report.bad_rows - bad_rows, report.examples[examples:])
 
@@ -86,8 +91,7 @@ def _read_jsonl(file: TextFile, options: ReadOptions, report: ReadReport) -> Ite
         row = parse_object(line.text, file.name, line.number)
         for key in ("question", "candidates"):
             if key not in row:
-                found = shown_names(row)
-                raise bad_row(f"the key {key!r} is missing; the row has: {found}", file.name, line.number)
+                raise _missing_key(key, row, file.name, line.number)
         candidates = row["candidates"]
         if not isinstance(candidates, list):
             problem = f"'candidates' must be a list, found {kind_of(candidates)}"
@@ -106,15 +110,25 @@ def _read_jsonl(file: TextFile, options: ReadOptions, report: ReadReport) -> Ite
     return good_rows(file.filled_lines(), parse, options, report)
 
 
+def _missing_key(key: str, row: dict[str, Any], path: str, line: int) -> BadRowError:
+    expected = 'expected {"question": ..., "candidates": [{"text": ..., "label": 0 or 1}, ...]}'
+    if "question" not in row and "text" in row:
+        hint = "train on documents with --task labels, and give questions to an answer model"
+        return BadRowError(f"this is a document, {expected}", path, line, hint)
+    return bad_row(f"the key {key!r} is missing; the row has: {shown_names(row)}", path, line, expected)
+
+
 def _candidate(value: Any, where: str, options: ReadOptions, path: str, line: int) -> Candidate:
     if isinstance(value, str) and not options.need_labels:
         return Candidate(string_value(value, where, path, line))
     if not isinstance(value, dict) or "text" not in value:
         expected = "an object with 'text' and 'label'"
         raise bad_row(f"{where!r} must be {expected}, found {kind_of(value)}", path, line)
+    text = string_value(value["text"], f"{where}.text", path, line)
+    if not options.need_labels:
+        return Candidate(text)
     label = value.get("label")
-    if label not in (0, 1) and (label is not None or options.need_labels):
+    if label not in (0, 1):
         found = "nothing" if label is None else repr(label)
         raise bad_row(f"the label of {where!r} must be 0 or 1, found {found}", path, line)
-    text = string_value(value["text"], f"{where}.text", path, line)
-    return Candidate(text, None if label is None else int(label))
+    return Candidate(text, int(label))

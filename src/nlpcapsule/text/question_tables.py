@@ -76,8 +76,7 @@ class _Pairs:
         self.qid, self.question, self.answer = (
             names.index(columns[key]) for key in ("qid", "question", "answer")
         )
-        self.label = names.index(columns["label"]) if columns["label"] in names else None
-        self.need_labels = options.need_labels
+        self.label = names.index(columns["label"]) if options.need_labels else None
         self.finished: set[str] = set()
         self.current: Pair | None = None
 
@@ -97,8 +96,6 @@ class _Pairs:
         cell = cells[self.label].strip()
         if cell in ("0", "1"):
             return int(cell)
-        if not cell and not self.need_labels:
-            return None
         raise bad_row(f"the label must be 0 or 1, found {cell[:40]!r}", self.path, line)
 
     def _check_order(self, pair: Pair) -> None:

@@ -29,7 +29,7 @@ class ReadOptions:
         label_separator: What separates labels inside one cell; None means ";".
         split: The part to read of a layout that holds several ("train", "dev", "test" or "all").
         skip_bad_rows: Count bad rows and go on, where otherwise the first one is an error.
-        need_labels: False accepts rows without labels (to predict); labels that are there are still read.
+        need_labels: False reads texts alone (to predict): labels that are there are not looked at.
     """
 
     format: str = "auto"
@@ -58,7 +58,7 @@ class ReadReport:
 
     Attributes:
         rows: Documents or questions read.
-        unlabelled: Those among them without labels (a question: with a candidate that has none).
+        unlabelled: Those among them without labels, where labels are needed.
         bad_rows: Rows skipped because they were unusable.
         examples: The first few bad rows, in words.
     """

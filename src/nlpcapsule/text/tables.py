@@ -50,7 +50,11 @@ def read_table(
                 row.line,
                 "put quotes around cells that hold a delimiter",
             )
-        labels = [] if columns.labels is None else split_labels(row.cells[columns.labels], options.separator)
+        labels = (
+            []
+            if columns.labels is None or not options.need_labels
+            else split_labels(row.cells[columns.labels], options.separator)
+        )
         return make_document(
             row.cells[columns.text],
             labels,

@@ -11,12 +11,14 @@ from torch import Tensor, nn
 from nlpcapsule.config import Config
 from nlpcapsule.dataset.batches import batch_rows
 from nlpcapsule.dataset.encoded import EncodedQuestions
+from nlpcapsule.errors import ConfigError, did_you_mean
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
 from nlpcapsule.models.answer_ranker import answer_loss
 from nlpcapsule.ranking.answers import score_answers
 from nlpcapsule.ranking.documents import device_of
 
 _MOST_CANDIDATES = 16  # of one question in one step: long lists of wrong answers would drown the rest
+SELECTORS = ("MAP", "MRR")
 
 
 class AnswerTask:
@@ -41,6 +43,10 @@ class AnswerTask:
         self.config, self.train, self.dev = config, train, dev
         self.padding_id, self.title = padding_id, title
         self.select_by = config.training.select_by or "MAP"
+        if self.select_by not in SELECTORS:
+            raise ConfigError(
+                f"training.select_by={self.select_by!r}: {did_you_mean(self.select_by, SELECTORS)}"
+            )
 
     def batches(self, epoch: int) -> Sequence[np.ndarray]:
         """The epoch's batches of question indices."""
@@ -80,4 +86,4 @@ class AnswerTask:
         )
         labels = [self.dev.labels[self.dev.candidates(row)] for row in range(len(self.dev))]
         figures = answer_metrics(scores, labels)
-        return {"MAP": figures["MAP"], "MRR": figures["MRR"]}
+        return {name: figures[name] for name in SELECTORS}

@@ -195,7 +195,7 @@ def _notes(
         unseen = int((dev.labels.values >= len(labels)).sum())
         twins = find_near_duplicates(train.tokens, dev.tokens).dev_documents
         notes.append(
-            f"{len(dev):,} dev documents; {unseen:,} of their {len(dev.labels.values):,} labels are unknown to "
-            f"training; {twins:,} documents have a near-duplicate in training"
+            f"{len(dev):,} dev documents; {unseen:,} of their {len(dev.labels.values):,} labels are unknown "
+            f"to training; {twins:,} documents have a near-duplicate in training"
         )
     return notes

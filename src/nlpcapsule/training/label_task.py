@@ -13,11 +13,15 @@ from nlpcapsule.dataset.batches import batch_rows
 from nlpcapsule.dataset.encoded import EncodedDocuments
 from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.dataset.outputs import Outputs, all_outputs, batch_outputs, hard_outputs, uniform_outputs
-from nlpcapsule.evaluation.label_metrics import label_metrics
+from nlpcapsule.errors import ConfigError, did_you_mean
+from nlpcapsule.evaluation.label_metrics import CUTOFFS, label_metrics
 from nlpcapsule.models.losses import label_loss
 from nlpcapsule.ranking.documents import LabelRankings, device_of, rank_documents
 
 RANKED = 50  # labels kept per document for evaluation; the paper's own nDCG looks at the first 50
+SELECTORS = tuple(  # figures of which more is better, at hand after every epoch
+    f"{name}@{k}" for name in ("P", "nDCG", "R-precision", "PSP", "PSnDCG", "paper-nDCG") for k in CUTOFFS
+)
 
 
 class LabelTask:
@@ -49,6 +53,10 @@ class LabelTask:
         self.padding_id, self.title = padding_id, title
         self.train_candidates, self.dev_candidates = train_candidates, dev_candidates
         self.select_by = config.training.select_by or "nDCG@5"
+        if self.select_by not in SELECTORS:
+            raise ConfigError(
+                f"training.select_by={self.select_by!r}: {did_you_mean(self.select_by, SELECTORS)}"
+            )
 
     def batches(self, epoch: int) -> Sequence[np.ndarray]:
         """The epoch's batches of row indices."""

@@ -110,7 +110,10 @@ def train_network(
                 position.step += 1
             loss_sum += loss.detach()
             position.batch += 1
-            at_checkpoint = settings.checkpoint_steps and position.batch % settings.checkpoint_steps == 0
+            # Only after a step: gradients gathered on the way to one are not saved.
+            at_checkpoint = (
+                is_step and settings.checkpoint_steps and position.step % settings.checkpoint_steps == 0
+            )
             if at_checkpoint or position.batch % _LOOK_EVERY == 0 or position.batch == len(batches):
                 position.loss_sum = _finite(loss_sum, position, settings)
                 progress.batches(
@@ -131,9 +134,9 @@ def train_network(
         if accelerator.is_main_process:
             if position.best_epoch == position.epoch:
                 checkpoint.save_best(candidate)
-            checkpoint.save(position, network, _inner(optimizer), average)
-            if recorder is not None:
+            if recorder is not None:  # before the checkpoint, or a run killed in between would miss a line
                 recorder.record(position.history)
+            checkpoint.save(position, network, _inner(optimizer), average)
         accelerator.wait_for_everyone()
 
     if average is not None:

@@ -44,7 +44,7 @@ class TrainingProgress:
 
     def say(self, text: str) -> None:
         """Prints a line above the bar."""
-        self._bar.console.print(text, highlight=False)
+        self._bar.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def start(self, title: str, total: int, done: int = 0) -> None:
         """Begins a stage of `total` batches, `done` of which an earlier run has done."""

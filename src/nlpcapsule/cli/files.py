@@ -1,0 +1,109 @@
+"""What commands read and write: rows of files, and outputs that are checked before any work is done."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import typer
+
+from nlpcapsule.errors import DataError, NlpCapsuleError
+from nlpcapsule.text.document_files import read_documents
+from nlpcapsule.text.documents import Document, Question
+from nlpcapsule.text.lines import STDIN
+from nlpcapsule.text.question_files import read_questions
+from nlpcapsule.text.reading import ReadOptions, ReadReport
+
+
+@dataclass
+class DocumentFile:
+    """Documents of a file, read anew each time they are gone through; a stream is read once and kept.
+
+    Attributes:
+        source: The file or folder; "-" is standard input.
+        options: How to read it.
+        report: What the latest complete reading found.
+    """
+
+    source: str
+    options: ReadOptions
+    report: ReadReport = field(default_factory=ReadReport)
+    _kept: list[Document] | None = None
+
+    def __iter__(self) -> Iterator[Document]:
+        if self._kept is not None:
+            return iter(self._kept)
+        documents = self._read()
+        # A pipe, such as the shell's <(command), gives its lines only once.
+        if self.source == STDIN or Path(self.source).is_fifo():
+            self._kept = list(documents)
+            return iter(self._kept)
+        return documents
+
+    def _read(self) -> Iterator[Document]:
+        report = ReadReport()
+        yield from read_documents(self.source, self.options, report)
+        self.report = report
+
+
+def questions_in(source: str, options: ReadOptions) -> tuple[list[Question], ReadReport]:
+    """All questions of a file."""
+    report = ReadReport()
+    return list(read_questions(source, options, report)), report
+
+
+@contextmanager
+def errors_about(source: str) -> Iterator[None]:
+    """Names the file in an error about data as a whole, which later steps find without knowing the file."""
+    try:
+        yield
+    except DataError as error:
+        if error.path is not None:
+            raise
+        raise DataError(error.problem, shown(source), error.line, error.hint) from error
+
+
+def shown(source: str) -> str:
+    """What to call a source in messages."""
+    return "<stdin>" if source == STDIN else source
+
+
+def tell_bad_rows(source: str, report: ReadReport) -> None:
+    """Says on standard error which rows were left out, if any were."""
+    if report.bad_rows:
+        typer.echo(f"{shown(source)}: {report.summary()}", err=True)
+
+
+def refuse_same_stdin(*sources: str | None) -> None:
+    """Standard input can be read once."""
+    if sources.count(STDIN) > 1:
+        raise NlpCapsuleError("standard input (-) can stand for one file only; name the other one")
+
+
+def check_output_file(path: Path | None) -> None:
+    """Refuses a file that could not be written."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise NlpCapsuleError(f"{path} is a folder: expected the name of a file to write")
+    if path.exists() and not path.is_file():  # writing would put a plain file in a device's place
+        raise NlpCapsuleError(f"{path} is no plain file: expected the name of a file to write")
+    _check_parents(path)
+
+
+def check_output_folder(path: Path) -> None:
+    """Refuses a folder that could not be made or written into."""
+    if path.exists() and not path.is_dir():
+        raise NlpCapsuleError(f"{path} is a file: expected the name of a folder to write into")
+    _check_parents(path / "any file")
+
+
+def _check_parents(path: Path) -> None:
+    nearest = next(parent for parent in path.absolute().parents if parent.exists())
+    if not nearest.is_dir():
+        raise NlpCapsuleError(f"{nearest} is a file, so nothing can be written below it")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise NlpCapsuleError(f"the folder {nearest} is not writable; choose another place")

@@ -1,0 +1,237 @@
+"""The demo: every step on the embedded sample, from text to a table, examples and a page of curves."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from nlpcapsule import __version__
+from nlpcapsule.atomic_files import write_text
+from nlpcapsule.config import Config
+from nlpcapsule.dataset.encoded import encode_documents
+from nlpcapsule.diagnostics import plots
+from nlpcapsule.diagnostics.inspection import inspect_routing
+from nlpcapsule.diagnostics.report_page import DemoReport, ExampleDocument, ExampleQuestion, report_html
+from nlpcapsule.evaluation.answer_metrics import answer_metrics
+from nlpcapsule.evaluation.label_metrics import label_metrics
+from nlpcapsule.evaluation.report import metrics_table
+from nlpcapsule.experiments.provenance import provenance
+from nlpcapsule.model_folder import load_model
+from nlpcapsule.ranking.models import AnswerModel, LabelModel
+from nlpcapsule.sample import load_documents, load_questions, write_sample
+from nlpcapsule.text.documents import Document, Question
+from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
+from nlpcapsule.training.fit_labels import PreparedLabels, fit_labels, prepare_labels
+from nlpcapsule.training.label_task import RANKED
+from nlpcapsule.training.progress import TrainingProgress
+from nlpcapsule.training.run_folder import RunFolder
+
+# Small enough for two cores and four minutes; the same words and the same schedule for every system.
+_SHARED = {"max_tokens": 90, "training.batch_size": 32, "learning_rate": 2e-3}
+LABEL_SYSTEMS: dict[str, dict[str, Any]] = {
+    "kim-cnn": {"training.epochs": 20},
+    "xml-cnn": {"training.epochs": 20},
+    "paper": {"training.epochs": 20, "negatives": "all", "condensed": 64},
+    "label-query": {
+        "training.epochs": 20,
+        "filters": 96,
+        "capsule_size": 96,
+        "condensed": 32,
+        "document_size": 128,
+    },
+}
+ANSWER_SYSTEMS: dict[str, dict[str, Any]] = {
+    "paper": {"max_tokens": 48, "training.epochs": 10, "condensed": 64, "training.batch_size": 16},
+    "label-query": {"max_tokens": 48, "training.epochs": 20, "condensed": 16, "training.batch_size": 16},
+}
+TEST_PARTS = {"test-seen": "phrasings seen in training", "test-unseen": "phrasings training never saw"}
+COLUMNS = ("P@1", "P@3", "P@5", "nDCG@5", "micro-F1")
+ANSWER_COLUMNS = ("MAP", "MAP 95% low", "MAP 95% high", "MRR", "questions")
+
+
+@dataclass
+class Demo:
+    """Where the demo writes, and what it tells."""
+
+    folder: Path
+    console: Console
+    progress: TrainingProgress
+
+    def train_labels(self, data: PreparedLabels, name: str) -> LabelModel:
+        """Trains a label system, or opens the one an earlier demo has trained on the same data."""
+        config = Config.build("labels", name, overrides={**_SHARED, **LABEL_SYSTEMS[name]})
+        path = self.folder / "models" / name
+        model = _trained_before(path, config, data.fingerprint())
+        return model or fit_labels(data, config, _run_folder(path), self.progress)
+
+    def train_answers(self, train: list[Question], dev: list[Question], name: str) -> AnswerModel:
+        """Trains an answer system, or opens the one an earlier demo has trained on the same data."""
+        config = Config.build("answers", name, overrides=ANSWER_SYSTEMS[name])
+        data = prepare_answers(train, dev, config)
+        path = self.folder / "models" / f"answers-{name}"
+        model = _trained_before(path, config, data.fingerprint())
+        return model or fit_answers(data, config, _run_folder(path), self.progress)
+
+
+def run_demo(folder: Path, quiet: bool = False) -> dict[str, Any]:
+    """Trains the systems on the embedded sample, prints what they reach and writes report.html.
+
+    Args:
+        folder: For the sample's files, the models and the report.
+        quiet: No progress.
+
+    Returns:
+        All figures, as results.json has them.
+    """
+    started = time.perf_counter()
+    console = Console()
+    write_sample(folder / "data")
+    train = load_documents("train")
+    with TrainingProgress(quiet) as progress:
+        demo = Demo(folder, console, progress)
+        config = Config.build("labels", "label-query", overrides=_SHARED)
+        data = prepare_labels(train, load_documents("dev"), config)
+        models = {name: demo.train_labels(data, name) for name in LABEL_SYSTEMS}
+        questions = {part: load_questions(part) for part in ("train", "dev", "test")}
+        rankers = {
+            name: demo.train_answers(questions["train"], questions["dev"], name) for name in ANSWER_SYSTEMS
+        }
+    label_tables = {
+        title: {name: evaluate_labels(model, load_documents(part)) for name, model in models.items()}
+        for part, title in TEST_PARTS.items()
+    }
+    answers = {name: evaluate_answers(model, questions["test"]) for name, model in rankers.items()}
+    for title, rows in label_tables.items():
+        console.print(metrics_table(rows, COLUMNS, title=f"Labels, {title} (percent)"))
+    console.print(metrics_table(answers, ANSWER_COLUMNS, title="Answers (percent)"))
+
+    ours = models["label-query"]
+    examples = example_documents(ours, load_documents("test-unseen")[:3])
+    for example in examples:
+        _print_document(console, example)
+    seconds = time.perf_counter() - started
+    report = DemoReport(
+        label_tables={
+            title: {name: {key: row[key] for key in COLUMNS} for name, row in rows.items()}
+            for title, rows in label_tables.items()
+        },
+        answer_figures=answers,
+        documents=tuple(examples),
+        questions=tuple(example_questions(rankers["label-query"], questions["test"][:3])),
+        figures=_curves(folder, ours),
+        facts={
+            "nlpcapsule": __version__,
+            "training documents": f"{len(data.train):,}",
+            "labels": f"{len(data.labels):,}",
+            "training questions": f"{len(questions['train']):,}",
+            "words read per document": str(config.text.max_tokens),
+            "seed": str(config.training.seed),
+            "seconds": f"{seconds:.0f}",
+        },
+    )
+    write_text(folder / "report.html", report_html(report))
+    figures = {
+        **provenance("nlpcapsule demo", data.fingerprint(), [config.training.seed]),
+        "labels": label_tables,
+        "answers": answers,
+        "seconds": round(seconds, 1),
+    }
+    write_text(folder / "results.json", json.dumps(figures, indent=2) + "\n")
+    console.print(
+        f"wrote {folder / 'report.html'} after {seconds:.0f} seconds", highlight=False, soft_wrap=True
+    )
+    return figures
+
+
+def evaluate_labels(model: LabelModel, documents: list[Document]) -> dict[str, float]:
+    """All figures of a label model on documents."""
+    encoded = encode_documents(documents, model.tokenizer, model.labels, model.config.text.max_tokens)
+    rankings = model.rank_tokens(encoded.tokens, RANKED)
+    return label_metrics(
+        rankings.labels,
+        rankings.scores,
+        list(encoded.labels),
+        model.labels.counts,
+        model.facts["training_documents"],
+        model.facts["threshold"],
+    )
+
+
+def evaluate_answers(model: AnswerModel, questions: list[Question]) -> dict[str, float]:
+    """All figures of an answer model on questions."""
+    labels = [np.array([answer.label for answer in question.candidates]) for question in questions]
+    return answer_metrics(model.score(questions), labels)
+
+
+def example_documents(model: LabelModel, documents: list[Document]) -> list[ExampleDocument]:
+    """Documents beside their labels and the model's best five."""
+    ranked = model.rank([document.text for document in documents], 5)
+    return [
+        ExampleDocument(document.text, document.labels, tuple((row.label, row.score) for row in rows))
+        for document, rows in zip(documents, ranked, strict=True)
+    ]
+
+
+def example_questions(model: AnswerModel, questions: list[Question]) -> list[ExampleQuestion]:
+    """Questions beside the model's ranking of their candidates."""
+    return [
+        ExampleQuestion(
+            question.text,
+            tuple((row.answer, row.score, question.candidates[row.position].label == 1) for row in rows),
+        )
+        for question, rows in zip(questions, model.rank(questions), strict=True)
+    ]
+
+
+def _trained_before(path: Path, config: Config, fingerprint: str) -> Any:
+    """The model of an earlier demo with the same settings and data; anything else there is put away."""
+    if not (path / "manifest.json").exists():
+        return None
+    model = load_model(path)
+    if model.config == config and model.facts["data"] == fingerprint:
+        return model
+    shutil.rmtree(path)
+    return None
+
+
+def _run_folder(path: Path) -> RunFolder:
+    return RunFolder(path, resume=(path / "checkpoint" / "run.json").exists())
+
+
+def _curves(folder: Path, model: LabelModel) -> dict[str, str]:
+    """Training curves of all systems, and the paper's two routing curves of ours."""
+    histories = {
+        name: [
+            json.loads(line)
+            for line in (folder / "models" / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        ]
+        for name in LABEL_SYSTEMS
+    }
+    seen = inspect_routing(model, load_documents("test-unseen"))
+    curves = {"Dev nDCG@5 by epoch": plots.training_curves(histories, "nDCG@5")}
+    if seen.loss_by_iterations:
+        curves["System level: loss by number of iterations"] = plots.system_curve(seen.loss_by_iterations)
+    if seen.instance_agreement is not None:
+        curves["Instance level: agreement of one document by iteration"] = plots.instance_curve(
+            seen.instance_agreement, seen.instance_stop, seen.most_iterations
+        )
+    if seen.iterations is not None:
+        curves["Iterations each document took"] = plots.iterations_histogram(seen.iterations)
+    return curves
+
+
+def _print_document(console: Console, example: ExampleDocument) -> None:
+    console.print(f"\n{example.text}", highlight=False, markup=False)
+    console.print(f"  its labels: {', '.join(example.true_labels)}", highlight=False, markup=False)
+    ranked = ", ".join(
+        f"{label} {score:.2f}{' (right)' if label in example.true_labels else ''}"
+        for label, score in example.predicted
+    )
+    console.print(f"  label-query: {ranked}", highlight=False, markup=False)

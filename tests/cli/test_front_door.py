@@ -1,0 +1,129 @@
+"""Help, version, tracebacks, and how the command behaves in a shell."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from run_command import run_command, run_process
+
+from nlpcapsule import __version__
+from nlpcapsule.errors import ModelFolderError
+
+COMMANDS = ["demo", "train", "evaluate", "predict", "inspect"]
+
+
+def modules_imported_by(*arguments: str) -> tuple[int, str]:
+    """Exit code and standard output of a command, followed by whether it has imported torch."""
+    program = (
+        "import atexit, sys\n"
+        "atexit.register(lambda: print('torch imported:', 'torch' in sys.modules))\n"
+        "from nlpcapsule.cli.app import main\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=60
+    )
+    return done.returncode, done.stdout
+
+
+def test_help_lists_the_commands_and_says_where_to_begin() -> None:
+    done = run_command("--help")
+    assert (done.code, done.err) == (0, "")
+    assert all(f"\n  {command} " in done.out for command in COMMANDS)
+    assert "nlpcapsule demo" in done.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_every_command_has_help(command: str, option: str) -> None:
+    done = run_command(command, option)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"Usage: nlpcapsule {command} ")
+
+
+def test_help_names_all_formats_networks_and_defaults() -> None:
+    text = " ".join(run_command("train", "--help").out.split())
+    for name in [
+        "reuters21578",
+        "wikiqa",
+        "xml-cnn",
+        "[default: label-query]",
+        "[default: ;]",
+        "--dev-split",
+    ]:
+        assert name in text
+
+
+def test_predict_has_no_options_about_labels() -> None:
+    assert "--labels-key" not in run_command("predict", "--help").out
+    assert run_command("predict", "model", "data", "--labels-key", "x").code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--help"], 0),
+        (["--version"], 0),
+        *[([command, "--help"], 0) for command in COMMANDS],
+        (["predict", "model", "data", "--top-k", "0"], 2),
+        (["train", "data", "--out", "model", "--model", "nonsense"], 2),
+        (["train", "data", "--out", "model", "--set", "nonsense=1"], 2),
+        (["evaluate", "model"], 2),
+    ],
+)
+def test_help_and_wrong_arguments_do_not_wait_for_torch(arguments: list[str], code: int) -> None:
+    exit_code, output = modules_imported_by(*arguments)
+    assert exit_code == code
+    assert output.endswith("torch imported: False\n")
+
+
+def test_no_command_at_all_shows_the_help() -> None:
+    done = run_command()
+    assert done.code == 2
+    assert "Usage: nlpcapsule" in done.out + done.err
+
+
+def test_version() -> None:
+    done = run_command("--version")
+    assert (done.code, done.out) == (0, f"nlpcapsule {__version__}\n")
+
+
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_debug_raises_the_error_wherever_it_stands(place: int) -> None:
+    arguments = ["predict", "nowhere", "-"]
+    arguments.insert(place, "--debug")
+    with pytest.raises(ModelFolderError, match="nowhere: there is no such model folder"):
+        run_command(*arguments)
+
+
+def test_debug_shows_the_traceback() -> None:
+    done = run_process("train", "data", "--out", "model", "--task", "nonsense", "--debug")
+    assert done.code == 1
+    assert "Traceback" in done.err
+    assert "ConfigError: unknown task 'nonsense'" in done.err
+
+
+def test_output_may_go_to_a_reader_that_stops_early(label_model: Path, sample: Path) -> None:
+    program = [sys.executable, "-m", "nlpcapsule.cli.app"]
+    ranking = [*program, "predict", str(label_model), str(sample / "whole" / "documents-train.jsonl")]
+    with subprocess.Popen(ranking, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_is_a_message(label_model: Path, sample: Path) -> None:
+    program = [sys.executable, "-m", "nlpcapsule.cli.app"]
+    ranking = [*program, "predict", str(label_model), str(sample / "documents-dev.jsonl")]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(ranking, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "error: " in done.stderr
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr

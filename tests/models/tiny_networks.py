@@ -1,0 +1,67 @@
+"""Networks small enough to be run in milliseconds, and rows of tokens for them."""
+
+import torch
+
+from nlpcapsule.config import Config
+from nlpcapsule.models.build import build_answer_network, build_label_network
+
+VOCABULARY, LABELS, LENGTH, PADDING = 40, 9, 14, 0
+CAPSULE_ROUTINGS = ["dynamic", "em", "kde", "kde-em", "adaptive-kde"]
+LABEL_ROUTINGS = ["dot", "kde", "adaptive-kde"]
+
+SIZES = {
+    "label-query": {
+        "embedding_size": 8,
+        "filters": 8,
+        "capsule_size": 8,
+        "condensed": 4,
+        "document_size": 6,
+    },
+    "paper": {"embedding_size": 16, "filters": 4, "capsule_size": 8, "condensed": 4},
+    "official": {"embedding_size": 16, "filters": 4, "capsule_size": 8, "condensed": 4},
+    "kim-cnn": {"embedding_size": 8, "filters": 8},
+    "xml-cnn": {"embedding_size": 8, "filters": 8, "pools": 3, "bottleneck": 10},
+}
+
+# Every network with every routing, with and without compression.
+VARIANTS = [
+    *(("label-query", {"routing": r, "condensed": m}) for r in LABEL_ROUTINGS for m in (4, 0)),
+    ("label-query", {"document_size": 0}),
+    *(("paper", {"routing": r, "condensed": m}) for r in CAPSULE_ROUTINGS for m in (4, 0)),
+    ("paper", {"softmax": "standard", "kappa": 0.5}),
+    ("paper", {"literal": True}),
+    *(("official", {"routing": r}) for r in CAPSULE_ROUTINGS),
+    ("kim-cnn", {}),
+    ("xml-cnn", {}),
+]
+
+
+def name_of(value):
+    """A readable test id for a variant's settings."""
+    if isinstance(value, dict):
+        return "-".join(f"{key}={setting}" for key, setting in value.items()) or "default"
+    return None
+
+
+def tiny_config(model, task="labels", **settings):
+    sizes = {**SIZES[model], "text.max_tokens": LENGTH}
+    return Config.build(task, model, overrides={**sizes, **settings})
+
+
+def tiny_network(model, labels=LABELS, vectors=None, **settings):
+    network = build_label_network(tiny_config(model, **settings), VOCABULARY, labels, PADDING, vectors)
+    return network.eval()
+
+
+def tiny_answer_network(model, **settings):
+    config = tiny_config(model, "answers", **settings)
+    return build_answer_network(config, VOCABULARY, PADDING).eval()
+
+
+def token_rows(*lengths, width=None, seed=5):
+    """(B, width) random tokens, filled up with padding."""
+    generator = torch.Generator().manual_seed(seed)
+    rows = torch.full((len(lengths), width or max(lengths)), PADDING)
+    for row, length in zip(rows, lengths, strict=True):
+        row[:length] = torch.randint(1, VOCABULARY, (length,), generator=generator)
+    return rows

@@ -1,0 +1,95 @@
+"""A file appears whole or not at all, and nothing is left beside it."""
+
+import os
+
+import pytest
+
+from nlpcapsule.atomic_files import atomic_path, atomic_text, write_text
+from nlpcapsule.errors import NlpCapsuleError
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def write_half(path, interruption):
+    with atomic_text(path) as file:
+        file.write("half of the n")
+        file.flush()
+        raise interruption("stopped here")
+
+
+def test_text_is_written_as_utf8_with_plain_newlines(tmp_path):
+    write_text(tmp_path / "a.txt", "ä\nλ\n")
+    assert (tmp_path / "a.txt").read_bytes() == "ä\nλ\n".encode()
+    assert names_in(tmp_path) == ["a.txt"]
+
+
+def test_missing_folders_are_made(tmp_path):
+    write_text(tmp_path / "deep" / "er" / "a.txt", "x")
+    assert (tmp_path / "deep" / "er" / "a.txt").read_text() == "x"
+
+
+def test_an_old_file_is_replaced(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("a long old text")
+    write_text(path, "new")
+    assert path.read_text() == "new"
+
+
+@pytest.mark.parametrize("interruption", [ValueError, KeyboardInterrupt])
+def test_a_block_that_fails_keeps_the_old_file_and_leaves_nothing_behind(tmp_path, interruption):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises(interruption):
+        write_half(path, interruption)
+    assert path.read_text() == "old"
+    assert names_in(tmp_path) == ["a.txt"]
+
+
+def test_a_block_that_fails_makes_no_file_where_there_was_none(tmp_path):
+    with pytest.raises(ValueError, match="stopped here"):
+        write_half(tmp_path / "a.txt", ValueError)
+    assert names_in(tmp_path) == []
+
+
+def test_the_old_file_stands_until_the_block_ends(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with atomic_text(path) as file:
+        file.write("new")
+        file.flush()
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+
+
+def test_a_full_disk_is_reported_with_the_files_name(tmp_path):
+    path = tmp_path / "a.txt"
+    with pytest.raises(NlpCapsuleError, match=r"a\.txt cannot be written: No space left"), atomic_text(path):
+        raise OSError(28, "No space left on device")
+    assert names_in(tmp_path) == []
+
+
+def test_a_block_that_writes_nothing_is_an_error(tmp_path):
+    with pytest.raises(NlpCapsuleError, match="cannot be written"), atomic_path(tmp_path / "a.txt"):
+        pass
+
+
+def test_a_folder_is_no_place_for_a_file(tmp_path):
+    with pytest.raises(NlpCapsuleError, match="is a folder"):
+        write_text(tmp_path, "x")
+
+
+def test_a_file_in_the_place_of_the_folder_is_reported(tmp_path):
+    (tmp_path / "taken").write_text("x")
+    with pytest.raises(NlpCapsuleError, match="taken cannot be made"):
+        write_text(tmp_path / "taken" / "a.txt", "x")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_is_never_replaced_by_a_file(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(NlpCapsuleError, match="device or a pipe"):
+        write_text(pipe, "x")
+    assert pipe.is_fifo()

@@ -1,0 +1,223 @@
+"""Configurations: what wins over what, and what is refused in which words."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nlpcapsule.config import ANSWER_MODELS, MODELS, Config
+from nlpcapsule.config.reference import render_reference
+from nlpcapsule.config.settings import DEFAULTS
+from nlpcapsule.errors import ConfigError
+
+DOCUMENT = Path(__file__).parents[1] / "docs" / "configuration.md"
+
+
+@pytest.fixture
+def toml(tmp_path):
+    def write(text):
+        path = tmp_path / "settings.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def refusal(**arguments):
+    with pytest.raises(ConfigError) as caught:
+        Config.build(**arguments)
+    return str(caught.value)
+
+
+def test_without_arguments_it_is_label_query_on_labels():
+    config = Config.build()
+    assert (config.task, config.model.name, config.training.loss) == ("labels", "label-query", "bce")
+
+
+@pytest.mark.parametrize(("task", "model"), list(DEFAULTS), ids="-".join)
+def test_a_networks_own_defaults_are_taken(task, model):
+    config = Config.build(task, model)
+    for section, values in DEFAULTS[task, model].items():
+        for name, value in values.items():
+            assert getattr(getattr(config, section), name) == value
+
+
+def test_a_file_wins_over_defaults_and_a_single_setting_over_the_file(toml):
+    file = toml(
+        '[model]\nname = "paper"\nfilters = 7\ncondensed = 5\n[training]\nnegatives = "hard"\nepochs = 4\n'
+    )
+    config = Config.build(file=file, assignments=["condensed=6", "training.epochs=9"])
+    assert config.model.name == "paper"
+    assert config.model.filters == 7
+    assert config.training.negatives == "hard"
+    assert (config.model.condensed, config.training.epochs) == (6, 9)
+    assert config.training.weight_decay == 0.0  # neither says anything: the network's own default
+
+
+def test_python_values_win_over_assignments():
+    assert Config.build(assignments=["epochs=2"], overrides={"epochs": 3}).training.epochs == 3
+
+
+@pytest.mark.parametrize("key", ["name", "model.name"])
+def test_the_network_can_be_chosen_as_any_other_setting(toml, key):
+    file = toml('[model]\nname = "xml-cnn"\n')
+    assert Config.build(file=file).model.name == "xml-cnn"
+    assert Config.build(file=file, model="kim-cnn").model.name == "kim-cnn"
+    config = Config.build(file=file, assignments=[f"{key}=paper", "literal=true"])
+    assert (config.model.name, config.model.literal, config.inference.candidates) == ("paper", True, 200)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "section", "name", "value"),
+    [
+        ("windows=[2, 3]", "model", "windows", (2, 3)),
+        ("training.shuffle=false", "training", "shuffle", False),
+        ("learning_rate = 1e-2", "training", "learning_rate", 0.01),
+        ("routing=dot", "model", "routing", "dot"),
+        ('routing="kde"', "model", "routing", "kde"),
+        ("vectors=/data/a=b.txt", "text", "vectors", "/data/a=b.txt"),
+    ],
+)
+def test_assignments_are_read_as_toml_or_as_a_word(assignment, section, name, value):
+    assert getattr(getattr(Config.build(assignments=[assignment]), section), name) == value
+
+
+@pytest.mark.parametrize("text", ["epochs", "=5", " =5", ""])
+def test_an_assignment_without_key_or_value_is_refused(text):
+    assert "expected key=value" in refusal(assignments=[text])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"model": "label-quary"}, "unknown model 'label-quary': did you mean 'label-query'?"),
+        ({"overrides": {"name": 5}}, "unknown model 5: expected one of"),
+        ({"task": "tags"}, "unknown task 'tags': expected 'labels' or 'answers'"),
+        ({"assignments": ["epoch=5"]}, "unknown setting 'epoch': did you mean 'epochs'?"),
+        ({"assignments": ["model.epochs=5"]}, "unknown setting 'model.epochs': did you mean 'epochs'?"),
+        ({"assignments": ["trainign.epochs=5"]}, "unknown setting 'trainign.epochs': did you mean 'epochs'?"),
+        ({"model": "kim-cnn", "assignments": ["routing=em"]}, "unknown setting 'routing'"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_a_suggestion(arguments, message):
+    assert message in refusal(**arguments)
+
+
+def test_all_unknown_names_of_file_and_settings_are_told_at_once(toml):
+    file = toml("[trainig]\nepochs = 1\n[model]\nfilter = 3\n[text]\nmax_token = 5\n")
+    lines = refusal(file=file, assignments=["seeed=1"]).splitlines()
+    assert lines == [
+        f"{file}: unknown section [trainig]: did you mean 'training'?",
+        f"{file}: unknown setting model.filter: did you mean 'filters'?",
+        f"{file}: unknown setting text.max_token: did you mean 'max_tokens'?",
+        "unknown setting 'seeed': did you mean 'seed'?",
+    ]
+
+
+def test_all_impossible_values_are_told_at_once():
+    lines = refusal(
+        assignments=["epochs=0", "routing=em", "dev_fraction=1.0", "windows=[3, 0]", "learning_rate=nan"]
+    ).splitlines()
+    assert [line.partition(":")[0] for line in lines] == [
+        "model.windows.1=0",
+        "model.routing='em'",
+        "training.epochs=0",
+        "training.learning_rate=nan",
+        "training.dev_fraction=1.0",
+    ]
+    assert "greater than or equal to 1" in lines[2]
+
+
+@pytest.mark.parametrize("text", ['model = "paper"\n', "training = 5\n"])
+def test_a_value_where_a_section_belongs_is_refused(toml, text):
+    assert "must be a section" in refusal(file=toml(text))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    assert "gone.toml: there is no such configuration file" in refusal(file=tmp_path / "gone.toml")
+
+
+@pytest.mark.parametrize("content", [b"epochs: 5\n", b"\xff\xfe\x00"])
+def test_a_file_that_is_no_toml_is_named(tmp_path, content):
+    path = tmp_path / "a.toml"
+    path.write_bytes(content)
+    assert f"{path}: not a readable TOML file" in refusal(file=path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"assignments": ["loss=pairwise"]}, "does not go with task 'labels'"),
+        ({"task": "answers", "assignments": ["loss=bce"]}, "does not go with task 'answers'"),
+        ({"task": "answers", "model": "official"}, "does not rank answers"),
+        ({"task": "answers", "model": "kim-cnn"}, "does not rank answers"),
+        ({"task": "answers", "assignments": ["negatives=uniform"]}, "are for task 'labels'"),
+        ({"task": "answers", "assignments": ["candidates=50"]}, "are for task 'labels'"),
+        ({"model": "kim-cnn", "assignments": ["negatives=batch"]}, "needs a network that routes"),
+        ({"model": "xml-cnn", "assignments": ["candidates=50"]}, "needs a network that routes"),
+        ({"model": "paper", "assignments": ["windows=[2, 101]"]}, "none may be wider"),
+        ({"model": "official", "assignments": ["embedding_size=9", "windows=[10]"]}, "none may be wider"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(arguments, message):
+    assert message in refusal(**arguments)
+
+
+def test_a_wide_filter_may_fit_on_the_vectors_of_a_file():
+    config = Config.build(model="paper", assignments=["windows=[2, 200]", "vectors=glove.300d.txt"])
+    assert config.model.windows == (2, 200)
+
+
+@pytest.mark.parametrize(
+    ("task", "model"),
+    [*(("labels", model) for model in MODELS), *(("answers", model) for model in ANSWER_MODELS)],
+)
+def test_json_gives_the_same_configuration_back(task, model):
+    config = Config.build(task, model, assignments=["epochs=3", "windows=[4]", "learning_rate=0.1"])
+    assert Config.from_json(config.model_dump_json()) == config
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [('"epochs":20', '"epochs":-1'), ('"epochs":20', '"epoch":20'), ("}", "")]
+)
+def test_damaged_json_is_refused(old, new):
+    text = Config.build().model_dump_json()
+    assert old in text
+    with pytest.raises(ConfigError):
+        Config.from_json(text.replace(old, new))
+
+
+def test_settings_cannot_be_changed_afterwards():
+    with pytest.raises(ValueError, match="frozen"):
+        Config.build().training.epochs = 5
+
+
+def test_every_setting_has_a_description_and_a_row_in_the_reference():
+    config_text = render_reference()
+    sections = [Config.model_fields[name].annotation for name in ("text", "training", "inference")]
+    for settings in [*sections, *MODELS.values()]:
+        for name, field in settings.model_fields.items():
+            if name != "name":
+                assert field.description
+                assert f"| `{name}` |" in config_text
+                assert field.description in config_text
+
+
+def test_the_reference_tells_values_and_defaults():
+    rows = render_reference().splitlines()
+    assert "| `epochs` | integer, ≥ 1 | `20` | passes over the training part |" in rows
+    assert any(row.startswith("| `windows` | list, each integer, ≥ 1 | `[2, 4, 8]` |") for row in rows)
+    assert any(row.startswith("| `tokenizer` | text or none | none |") for row in rows)
+    assert any(row.startswith("| `shuffle` | `true`, `false` | `true` |") for row in rows)
+    assert "| labels | `official` | `training.shuffle` | `false` |" in rows
+
+
+def test_the_documents_page_is_what_the_settings_say():
+    done = subprocess.run(
+        [sys.executable, "-m", "nlpcapsule.config.reference"], capture_output=True, check=True, timeout=60
+    )
+    assert done.stdout.decode("utf-8") == render_reference()
+    assert DOCUMENT.read_text(encoding="utf-8") == render_reference(), (
+        f"run: python -m nlpcapsule.config.reference > docs/{DOCUMENT.name}"
+    )

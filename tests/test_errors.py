@@ -1,0 +1,54 @@
+"""Messages that say what is wrong, where, and what to do."""
+
+import pytest
+
+from nlpcapsule.errors import (
+    BadRowError,
+    ConfigError,
+    DataError,
+    MissingExtraError,
+    ModelFolderError,
+    NlpCapsuleError,
+    did_you_mean,
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("no label",), "no label"),
+        (("no label", "a.csv"), "a.csv: no label"),
+        (("no label", "a.csv", 3), "a.csv, line 3: no label"),
+        (("no label", "a.csv", 3, "add one"), "a.csv, line 3: no label; add one"),
+        (("no label", None, None, "add one"), "no label; add one"),
+    ],
+)
+def test_a_data_error_names_the_place_as_far_as_it_is_known(arguments, message):
+    assert str(DataError(*arguments)) == message
+
+
+def test_a_data_error_keeps_its_parts():
+    error = BadRowError("no label", "a.csv", 3, "add one")
+    assert (error.problem, error.path, error.line, error.hint) == ("no label", "a.csv", 3, "add one")
+
+
+def test_a_near_miss_gets_a_suggestion():
+    assert did_you_mean("epoch", ["epochs", "seed"]) == "did you mean 'epochs'?"
+
+
+def test_a_far_miss_gets_the_names_there_are():
+    assert did_you_mean("zzz", ["seed", "epochs"]) == "expected one of: epochs, seed"
+
+
+def test_a_missing_extra_says_what_to_install():
+    message = str(MissingExtraError("tensorboard", "tensorboard"))
+    assert "pip install 'nlpcapsule[tensorboard]'" in message
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [DataError, BadRowError, ConfigError, ModelFolderError, MissingExtraError],
+    ids=lambda k: k.__name__,
+)
+def test_every_error_can_be_caught_as_one(kind):
+    assert issubclass(kind, NlpCapsuleError)

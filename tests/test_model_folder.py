@@ -1,0 +1,284 @@
+"""A model folder gives back the model that was saved, or an error that says what is wrong with it."""
+
+import hashlib
+import json
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from nlpcapsule.config import Config
+from nlpcapsule.dataset.labels import LabelVocabulary
+from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.model_folder import load_model, nominator_config, save_model
+from nlpcapsule.models.build import build_answer_network, build_label_network
+from nlpcapsule.ranking.models import AnswerModel, LabelModel
+from nlpcapsule.text.documents import Candidate, Question
+from nlpcapsule.text.tokens import WordTokenizer
+
+SOURCE = Path(__file__).parents[1] / "src"
+TEXTS = ["rain and wind", "a goal in the last minute", "snow", ""]
+QUESTION = Question("who won the match", (Candidate("the last goal"), Candidate("rain and snow")))
+TOKENIZER = WordTokenizer.train([*TEXTS, QUESTION.text], vocabulary_size=100, min_count=1)
+LABELS = LabelVocabulary(["weather", "sport", "Zürich; été", "winter"], [4, 3, 2, 1])
+SIZES = {"max_tokens": 12, "embedding_size": 8, "filters": 4, "capsule_size": 4, "condensed": 3}
+
+
+def label_model(model="label-query", **settings):
+    sizes = SIZES if model in ("label-query", "paper", "official") else {"embedding_size": 8, "filters": 4}
+    config = Config.build("labels", model, overrides=sizes | settings)
+    network = build_label_network(config, TOKENIZER.size, len(LABELS), TOKENIZER.padding_id).eval()
+    nominator = None
+    if config.inference.candidates:
+        beside = nominator_config(config)
+        nominator = build_label_network(beside, TOKENIZER.size, len(LABELS), TOKENIZER.padding_id).eval()
+    facts = {"threshold": 0.4, "training_documents": 9}
+    return LabelModel(config, TOKENIZER, LABELS, network, nominator, facts)
+
+
+def answer_model(model="label-query"):
+    config = Config.build("answers", model, overrides=SIZES)
+    network = build_answer_network(config, TOKENIZER.size, TOKENIZER.padding_id).eval()
+    return AnswerModel(config, TOKENIZER, network, {"epochs_run": 1})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    save_model(label_model("paper", candidates=3), tmp_path / "model")
+    return tmp_path / "model"
+
+
+def edit(folder, name, change, reseal=True):
+    """Changes a JSON file; resealing gives it its new checksum, as somebody who means it might."""
+    content = json.loads((folder / name).read_text(encoding="utf-8"))
+    change(content)
+    (folder / name).write_text(json.dumps(content), encoding="utf-8")
+    if reseal and name != "manifest.json":
+        seal(folder, name)
+
+
+def seal(folder, name):
+    digest = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    edit(folder, "manifest.json", lambda manifest: manifest["sha256"].update({name: digest}))
+
+
+@pytest.mark.parametrize(
+    ("model", "settings"),
+    [
+        ("label-query", {"candidates": 0}),
+        ("label-query", {"candidates": 2, "condensed": 0}),
+        ("paper", {"candidates": 3, "routing": "em"}),
+        ("official", {"candidates": 0}),
+        ("kim-cnn", {}),
+        ("xml-cnn", {"pools": 2, "bottleneck": 4}),
+    ],
+)
+def test_a_label_model_comes_back_as_it_was(tmp_path, model, settings):
+    saved = label_model(model, **settings)
+    save_model(saved, tmp_path)
+    loaded = load_model(tmp_path)
+    assert loaded.rank(TEXTS, top_k=4) == saved.rank(TEXTS, top_k=4)
+    assert (loaded.config, loaded.facts) == (saved.config, saved.facts)
+    assert loaded.labels.names == LABELS.names
+    assert not loaded.network.training
+
+
+@pytest.mark.parametrize("model", ["label-query", "paper"])
+def test_an_answer_model_comes_back_as_it_was(tmp_path, model):
+    saved = answer_model(model)
+    save_model(saved, tmp_path)
+    assert load_model(tmp_path, device="cpu").rank([QUESTION]) == saved.rank([QUESTION])
+
+
+def test_saving_twice_writes_the_same_bytes(tmp_path):
+    model = label_model("paper", candidates=3)
+    for name in ("a", "b"):
+        save_model(model, tmp_path / name)
+    for path in (tmp_path / "a").iterdir():
+        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
+
+
+def test_a_model_saved_over_another_leaves_nothing_of_it_behind(folder):
+    plain = label_model("kim-cnn")
+    save_model(plain, folder)
+    loaded = load_model(folder)
+    assert loaded.nominator is None  # although the other model's nominator.safetensors is still there
+    assert loaded.rank(TEXTS) == plain.rank(TEXTS)
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(ModelFolderError, match="there is no such model folder"):
+        load_model(tmp_path / "nowhere")
+
+
+def test_a_file_in_place_of_a_folder(tmp_path):
+    file = tmp_path / "model"
+    file.write_text("x", encoding="utf-8")
+    with pytest.raises(ModelFolderError, match="is a file: expected a model folder"):
+        load_model(file)
+    with pytest.raises(ModelFolderError, match="is a file: expected the name of a folder"):
+        save_model(label_model(), file)
+    assert file.read_text(encoding="utf-8") == "x"
+
+
+def test_a_folder_without_a_manifest(tmp_path):
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ModelFolderError, match=r"is not a model folder: it has no manifest\.json"):
+        load_model(tmp_path)
+
+
+def test_an_unfinished_training(folder):
+    (folder / "manifest.json").unlink()
+    (folder / "checkpoint").mkdir()
+    with pytest.raises(ModelFolderError, match=r"training has not finished; .* with --resume"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "config.json",
+        "tokenizer.json",
+        "labels.json",
+        "facts.json",
+        "network.safetensors",
+        "nominator.safetensors",
+    ],
+)
+def test_a_missing_file_is_named(folder, name):
+    (folder / name).unlink()
+    with pytest.raises(ModelFolderError, match=f"the file {re.escape(name)} is missing"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize("name", ["network.safetensors", "nominator.safetensors", "tokenizer.json"])
+def test_a_truncated_file_is_named(folder, name):
+    path = folder / name
+    path.write_bytes(path.read_bytes()[:-7])
+    with pytest.raises(ModelFolderError, match=rf"{re.escape(name)} is not as it was written \(truncated or"):
+        load_model(folder)
+
+
+def test_a_single_changed_bit_is_noticed(folder):
+    path = folder / "network.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ModelFolderError, match="not as it was written"):
+        load_model(folder)
+
+
+def test_an_edited_configuration_is_noticed(folder):
+    edit(folder, "config.json", lambda config: config["model"].update(iterations=5), reseal=False)
+    with pytest.raises(
+        ModelFolderError, match=r"config\.json is not as it was written \(truncated or edited\)"
+    ):
+        load_model(folder)
+
+
+def test_a_newer_format_says_to_upgrade(folder):
+    edit(folder, "manifest.json", lambda manifest: manifest.update(format_version=2, nlpcapsule="9.0"))
+    with pytest.raises(
+        ModelFolderError, match=r"format version 2, written by nlpcapsule 9\.0; .*pip install"
+    ):
+        load_model(folder)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format_version": 1, "sha256": 3}', "\N{BOM}"])
+def test_a_damaged_manifest(folder, text):
+    (folder / "manifest.json").write_text(text, encoding="utf-8")
+    with pytest.raises(ModelFolderError, match=r"manifest\.json is damaged"):
+        load_model(folder)
+
+
+def test_weights_of_other_shapes(folder):
+    weights = load_file(folder / "network.safetensors")
+    weights["transform"] = torch.zeros(5, 4, 4)
+    save_file(weights, folder / "network.safetensors")
+    seal(folder, "network.safetensors")
+    with pytest.raises(ModelFolderError, match=r"network\.safetensors: these weights do not belong to this"):
+        load_model(folder)
+
+
+def test_weights_of_another_network(folder, tmp_path):
+    save_model(label_model("kim-cnn"), tmp_path / "other")
+    shutil.copy(tmp_path / "other" / "network.safetensors", folder)
+    seal(folder, "network.safetensors")
+    with pytest.raises(ModelFolderError, match="these weights do not belong to this configuration"):
+        load_model(folder)
+
+
+def test_weights_that_are_no_safetensors_file(folder):
+    (folder / "network.safetensors").write_bytes(b"\x80\x04N.")  # a pickle, as it happens
+    seal(folder, "network.safetensors")
+    with pytest.raises(ModelFolderError, match="these weights do not belong"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("config.json", lambda config: config["model"].update(colour="red")),
+        ("config.json", lambda config: config["training"].update(epochs=0)),
+        ("labels.json", lambda rows: rows[0].pop("label")),
+        ("tokenizer.json", lambda tokenizer: tokenizer.pop("model")),
+    ],
+)
+def test_files_that_make_no_sense_together(folder, name, change):
+    edit(folder, name, change)
+    with pytest.raises(ModelFolderError, match="its files do not fit together"):
+        load_model(folder)
+
+
+def test_a_manifest_that_vouches_for_too_little(folder):
+    edit(folder, "manifest.json", lambda manifest: manifest["sha256"].pop("facts.json"))
+    (folder / "facts.json").unlink()
+    with pytest.raises(ModelFolderError, match=r"its files do not fit together: .*facts\.json"):
+        load_model(folder)
+
+
+def test_the_manifest_is_gone_while_a_model_is_being_written_over_another(folder, monkeypatch):
+    from nlpcapsule import model_folder
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(model_folder, "save_file", fail)
+    with pytest.raises(KeyboardInterrupt):
+        save_model(label_model(), folder)
+    assert not (folder / "manifest.json").exists()
+    with pytest.raises(ModelFolderError):
+        load_model(folder)
+
+
+def test_facts_are_kept_letter_by_letter(tmp_path):
+    model = replace(label_model(), facts={"threshold": 0.1 + 0.2, "training_documents": 3, "note": "été"})
+    save_model(model, tmp_path)
+    assert load_model(tmp_path).facts == model.facts
+
+
+def test_nothing_in_the_package_reads_or_writes_pickles():
+    used = re.compile(
+        r"\b(?:pickle\.|import pickle|joblib|dill|torch\.load\(|torch\.save\(|allow_pickle=True)"
+    )
+    found = [
+        f"{path.relative_to(SOURCE)}:{number}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if used.search(line)
+    ]
+    assert found == []
+
+
+def test_every_array_file_is_read_without_pickles():
+    calls = [
+        line
+        for path in sorted(SOURCE.rglob("*.py"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "np.load(" in line
+    ]
+    assert all("allow_pickle=False" in line for line in calls)

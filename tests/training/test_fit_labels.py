@@ -1,0 +1,182 @@
+"""From documents to a trained label model, with every loss, every choice of negatives, and word vectors."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from tiny_runs import fit_documents, some_documents, tiny_config
+
+from nlpcapsule.errors import ConfigError, DataError
+from nlpcapsule.model_folder import load_model, weights_of
+from nlpcapsule.text.documents import Document
+from nlpcapsule.training.fit_labels import hold_out, prepare_labels
+from nlpcapsule.training.label_task import LabelTask
+
+
+def losses(folder):
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line)["loss"] for line in lines]
+
+
+@pytest.mark.parametrize("model", ["label-query", "paper", "official", "kim-cnn", "xml-cnn"])
+def test_every_network_learns_something(tmp_path, model):
+    fit_documents(tmp_path, tiny_config(model=model, epochs=3, learning_rate=0.01))
+    first, *_, last = losses(tmp_path)
+    assert last < first
+
+
+@pytest.mark.parametrize("negatives", ["all", "uniform", "batch", "hard"])
+@pytest.mark.parametrize("model", ["label-query", "paper"])
+def test_every_choice_of_negatives_trains_and_ranks(tmp_path, model, negatives):
+    config = tiny_config(model=model, negatives=negatives, negative_count=6, epochs=2, learning_rate=0.01)
+    trained = fit_documents(tmp_path, config)
+    first, last = losses(tmp_path)
+    assert last < first
+    assert trained.nominator is None  # it served to find hard negatives, and is not needed to rank
+    ranked = trained.rank([some_documents(1)[0].text], top_k=3)[0]
+    assert len(ranked) == 3
+    assert [row.score for row in ranked] == sorted((row.score for row in ranked), reverse=True)
+
+
+@pytest.mark.parametrize("loss", ["bce", "margin", "spread"])
+def test_every_loss_trains(tmp_path, loss):
+    fit_documents(tmp_path, tiny_config(loss=loss, epochs=2, learning_rate=0.01, negative_weight=0.5))
+    first, last = losses(tmp_path)
+    assert 0 < last < first
+
+
+@pytest.mark.parametrize("model", ["label-query", "paper", "official"])
+def test_with_candidates_only_nominated_labels_are_ranked(tmp_path, model):
+    trained = fit_documents(tmp_path, tiny_config(model=model, candidates=5))
+    assert trained.nominator is not None
+    texts = [document.text for document in some_documents(4, "dev")]
+    tokens = trained.encode(texts)
+    assert trained.rank_tokens(tokens, 50).labels.shape == (4, 5)
+    assert (tmp_path / "nominator.safetensors").exists()
+    assert (tmp_path / "nominator-metrics.jsonl").exists()
+    assert load_model(tmp_path).rank(texts) == trained.rank(texts)
+
+
+def test_as_many_candidates_as_labels_need_no_nominator(tmp_path):
+    assert fit_documents(tmp_path, tiny_config(candidates=10_000)).nominator is None
+
+
+def test_bf16_trains_on_a_cpu(tmp_path):
+    trained = fit_documents(tmp_path, tiny_config(precision="bf16", epochs=2, learning_rate=0.01))
+    first, last = losses(tmp_path)
+    assert last < first
+    assert all(tensor.dtype == torch.float32 for tensor in weights_of(trained.network).values())
+
+
+def test_same_seed_same_model_other_seed_other_model(tmp_path):
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        fit_documents(tmp_path / name, tiny_config(seed=seed, negatives="uniform", negative_count=5))
+    first, second, other = ((tmp_path / name / "network.safetensors").read_bytes() for name in "abc")
+    assert first == second
+    assert first != other
+
+
+def test_a_dev_part_selects_the_epoch_and_sets_the_threshold(tmp_path):
+    trained = fit_documents(tmp_path, tiny_config(epochs=2, learning_rate=0.01))
+    assert trained.facts["dev"]["documents"] == 16
+    assert 0 <= trained.facts["threshold"] <= 1
+    lines = (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    assert max(json.loads(line)["nDCG@5"] for line in lines) == trained.facts["dev"]["nDCG@5"]
+
+
+def test_without_a_dev_part_the_threshold_is_one_half(tmp_path):
+    facts = fit_documents(tmp_path, tiny_config(), dev=0).facts
+    assert facts["threshold"] == 0.5
+    assert "dev" not in facts
+
+
+def test_another_figure_can_select_the_epoch(tmp_path):
+    fit_documents(tmp_path, tiny_config(select_by="PSP@3"))
+    assert "PSP@3" in json.loads((tmp_path / "metrics.jsonl").read_text(encoding="utf-8"))
+
+
+def test_an_unknown_figure_is_refused_before_anything_is_trained(tmp_path, monkeypatch):
+    monkeypatch.setattr(LabelTask, "loss", lambda *_: pytest.fail("trained"))
+    with pytest.raises(ConfigError, match=r"select_by='nDGC@5': did you mean 'nDCG@5'\?"):
+        fit_documents(tmp_path, tiny_config(select_by="nDGC@5"))
+
+
+def test_word_vectors_start_the_embedding_and_their_size_wins(tmp_path):
+    documents = some_documents(64)
+    words = sorted(
+        {word for document in documents for word in document.text.lower().split() if word.isalpha()}
+    )
+    generator = np.random.default_rng(0)
+    vectors = tmp_path / "vectors.txt"
+    rows = (" ".join([word, *(f"{x:.3f}" for x in generator.normal(size=12))]) for word in words)
+    vectors.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    config = tiny_config(vectors=str(vectors), candidates=5, model="paper")
+    data = prepare_labels(documents, None, config)
+    assert data.vectors.shape == (data.tokenizer.size, 12)
+    assert any("words found" in note for note in data.notes)
+    trained = fit_documents(tmp_path / "model", config)
+    assert trained.facts["embedding_size"] == 12
+    vectors.unlink()  # a model folder needs nothing beside itself
+    texts = [document.text for document in documents[:3]]
+    assert load_model(tmp_path / "model").rank(texts) == trained.rank(texts)
+
+
+def test_a_given_tokenizer_is_used_as_it_is(tmp_path):
+    documents = some_documents(64)
+    first = prepare_labels(documents, None, tiny_config(vocabulary_size=50))
+    (tmp_path / "tokenizer.json").write_text(first.tokenizer.to_json(), encoding="utf-8")
+    config = tiny_config(tokenizer=str(tmp_path / "tokenizer.json"))
+    again = prepare_labels(documents, None, config)
+    assert again.tokenizer.size == first.tokenizer.size
+    assert again.fingerprint() == first.fingerprint()
+
+
+def test_dev_fraction_holds_documents_out():
+    config = tiny_config(dev_fraction=0.25)
+    data = prepare_labels(some_documents(40), None, config)
+    assert (len(data.train), len(data.dev)) == (30, 10)
+    assert prepare_labels(some_documents(40), None, config).fingerprint() == data.fingerprint()
+
+
+def test_holding_out_splits_without_loss_and_by_seed():
+    kept, held = hold_out(range(20), 0.2, seed=1)
+    assert sorted(kept + held) == list(range(20))
+    assert (len(held), held, kept) == (4, sorted(held), sorted(kept))
+    assert hold_out(range(20), 0.2, seed=2)[1] != held
+
+
+def test_one_document_is_too_few_to_hold_some_out():
+    with pytest.raises(DataError, match="1 rows are too few to hold 50% of them out"):
+        hold_out(["only"], 0.5, seed=1)
+
+
+def test_near_duplicates_and_unknown_labels_of_dev_are_noted():
+    train = some_documents(30)
+    dev = [train[3], Document("something else entirely", ("never heard of",))]
+    notes = " ".join(prepare_labels(train, dev, tiny_config()).notes)
+    assert "2 dev documents; 1 of their" in notes
+    assert "1 documents have a near-duplicate in training" in notes
+
+
+def test_documents_without_labels_are_trained_on(tmp_path):
+    documents = [
+        replace(row, labels=()) if index % 4 == 0 else row for index, row in enumerate(some_documents(32))
+    ]
+    data = prepare_labels(documents, None, tiny_config())
+    assert "(8 without labels)" in data.notes[0]
+    for negatives in ("all", "uniform", "batch"):
+        task = LabelTask(tiny_config(negatives=negatives), data.train, None, data.labels)
+        outputs = task.outputs(np.array([0, 4]), (1, 0, 0, 0))
+        assert outputs.targets.sum() == 0
+        assert outputs.targets.shape[1] > 0
+
+
+def test_the_sampled_negatives_depend_on_the_step_alone():
+    data = prepare_labels(some_documents(32), None, tiny_config())
+    task = LabelTask(tiny_config(negatives="uniform", negative_count=4), data.train, None, data.labels)
+    rows = np.arange(5)
+    first, again, later = (task.outputs(rows, (1, 0, step, 0)).ids for step in (0, 0, 1))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, later)

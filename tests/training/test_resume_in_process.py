@@ -1,0 +1,94 @@
+"""A run that was stopped anywhere and resumed ends as if nothing had happened."""
+
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toy_task import BATCHES, PowerCutError, ToyTask, same_weights, train_toy, without_seconds
+
+from nlpcapsule.training.checkpoint import Checkpoint
+
+VARIANTS = {
+    "plain": {},
+    "moving average": {"average": 0.8},
+    "accumulated gradients": {"accumulate": 2},
+    "checkpoints that fall between steps": {"accumulate": 3, "checkpoint_steps": 2},
+    "early stopping": {"epochs": 6, "patience": 2, "scores": (0.3, 0.6, 0.5, 0.4, 0.9, 0.9)},
+    "best epoch is not the last": {"scores": (0.3, 0.6, 0.5), "average": 0.8},
+    "all at once": {
+        "average": 0.9,
+        "accumulate": 2,
+        "epochs": 4,
+        "patience": 1,
+        "scores": (0.1, 0.3, 0.2, 0.9),
+    },
+    "no checkpoint inside an epoch": {"checkpoint_steps": 0},
+}
+
+
+def run(folder, variant, cut_before=None):
+    options = {"checkpoint_steps": 2} | VARIANTS[variant]
+    scores = options.pop("scores", None)
+    return train_toy(folder, ToyTask(scores, cut_before), record=True, **options)
+
+
+@cache
+def uninterrupted(variant):
+    with tempfile.TemporaryDirectory() as folder:
+        return run(Path(folder), variant)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@settings(max_examples=4, deadline=None)
+@given(cuts=st.lists(st.integers(0, 3 * BATCHES - 1), min_size=1, max_size=2))
+def test_a_run_cut_short_anywhere_and_resumed_ends_bit_by_bit_the_same(variant, cuts):
+    expected_weights, expected_history = uninterrupted(variant)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for cut_before in cuts:
+            try:
+                run(folder, variant, cut_before)
+            except PowerCutError:
+                continue
+        weights, history = run(folder, variant)
+        lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    assert same_weights(weights, expected_weights)
+    assert without_seconds(history) == without_seconds(expected_history)
+    assert len(lines) == len(history)
+
+
+def test_a_resumed_run_does_not_begin_at_the_beginning(tmp_path):
+    with pytest.raises(PowerCutError):
+        run(tmp_path, "plain", cut_before=BATCHES + 5)  # the last checkpoint is after batch 4 of epoch 2
+    task = ToyTask()
+    train_toy(tmp_path, task, checkpoint_steps=2)
+    # Steps are counted through, so epoch 1 has seven and a checkpoint comes after steps 8, 10 and 12.
+    assert task.done == 3 * BATCHES - 12
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path):
+    weights, history = run(tmp_path, "best epoch is not the last")
+    task = ToyTask(scores=(0.3, 0.6, 0.5))
+    again, same_history = train_toy(tmp_path, task, average=0.8, checkpoint_steps=2)
+    assert task.done == 0
+    assert same_weights(weights, again)
+    assert history == same_history
+
+
+def test_a_run_killed_right_after_its_last_checkpoint_has_every_line(tmp_path, monkeypatch):
+    save = Checkpoint.save
+
+    def cut_after_the_last(self, position, *rest):
+        save(self, position, *rest)
+        if position.finished:
+            raise PowerCutError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoint, "save", cut_after_the_last)
+        with pytest.raises(PowerCutError):
+            run(tmp_path, "plain")
+    run(tmp_path, "plain")
+    assert len((tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()) == 3

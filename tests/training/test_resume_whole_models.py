@@ -1,0 +1,101 @@
+"""Resuming the whole way from documents to a model folder: nominator, network, manifest."""
+
+import pytest
+from tiny_runs import fit_documents, fit_questions, tiny_config
+from toy_task import PowerCutError
+
+from nlpcapsule import model_folder
+from nlpcapsule.training.answer_task import AnswerTask
+from nlpcapsule.training.label_task import LabelTask
+
+LABELS = tiny_config(
+    model="paper",
+    epochs=2,
+    negatives="hard",
+    negative_count=5,
+    candidates=6,
+    average=0.9,
+    accumulate=2,
+    checkpoint_steps=1,
+)
+ANSWERS = tiny_config("answers", epochs=2, batch_size=4, checkpoint_steps=2, average=0.5)
+FILES = ["config.json", "facts.json", "labels.json", "manifest.json", "network.safetensors", "tokenizer.json"]
+
+
+def cut_after(monkeypatch, task, batches):
+    """The power fails when the task has done so many batches."""
+    loss, done = task.loss, []
+
+    def counted(*args):
+        if len(done) == batches:
+            raise PowerCutError
+        done.append(1)
+        return loss(*args)
+
+    monkeypatch.setattr(task, "loss", counted)
+
+
+@pytest.fixture(scope="module")
+def whole_labels(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("labels")
+    fit_documents(folder, LABELS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole_answers(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("answers")
+    fit_questions(folder, ANSWERS)
+    return folder
+
+
+# Four batches an epoch: the nominator takes the first eight, the network the next eight.
+@pytest.mark.parametrize("batches", [0, 3, 7, 8, 9, 13, 15])
+def test_labels_with_a_nominator_and_hard_negatives(whole_labels, tmp_path, monkeypatch, batches):
+    with monkeypatch.context() as patched:
+        cut_after(patched, LabelTask, batches)
+        with pytest.raises(PowerCutError):
+            fit_documents(tmp_path, LABELS)
+    fit_documents(tmp_path, LABELS, resume=True)
+    for name in [*FILES, "nominator.safetensors"]:
+        assert (tmp_path / name).read_bytes() == (whole_labels / name).read_bytes(), name
+
+
+@pytest.mark.parametrize("batches", [1, 6, 11])
+def test_answers(whole_answers, tmp_path, monkeypatch, batches):
+    with monkeypatch.context() as patched:
+        cut_after(patched, AnswerTask, batches)
+        with pytest.raises(PowerCutError):
+            fit_questions(tmp_path, ANSWERS)
+    fit_questions(tmp_path, ANSWERS, resume=True)
+    weights = "network.safetensors"
+    assert (tmp_path / weights).read_bytes() == (whole_answers / weights).read_bytes()
+
+
+@pytest.mark.parametrize("broken", ["config.json", "network.safetensors", "manifest.json"])
+def test_a_run_cut_short_while_its_model_is_written_is_finished_on_resuming(
+    whole_labels, tmp_path, monkeypatch, broken
+):
+    """Training is over, but there is no manifest yet: nothing may pass for a model, nothing may be lost."""
+    write_text, save_file = model_folder.write_text, model_folder.save_file
+
+    def cut_text(path, text):
+        if path.name == broken:
+            raise PowerCutError
+        write_text(path, text)
+
+    def cut_weights(tensors, path):
+        if broken in path.name:
+            raise PowerCutError
+        save_file(tensors, path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(model_folder, "write_text", cut_text)
+        patched.setattr(model_folder, "save_file", cut_weights)
+        with pytest.raises(PowerCutError):
+            fit_documents(tmp_path, LABELS)
+    with pytest.raises(model_folder.ModelFolderError, match=r"training has not finished; .*--resume"):
+        model_folder.load_model(tmp_path)
+    fit_documents(tmp_path, LABELS, resume=True)
+    for name in FILES:
+        assert (tmp_path / name).read_bytes() == (whole_labels / name).read_bytes(), name

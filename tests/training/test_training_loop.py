@@ -1,0 +1,204 @@
+"""The loop: schedule, selection of the best epoch, moving average, determinism, and a loss that blows up."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from toy_task import BATCHES, ToyTask, copied, same_weights, toy_network, train_toy, without_seconds
+
+from nlpcapsule.config import TrainingSettings
+from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.training import loop
+from nlpcapsule.training.loop import learning_rate
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def test_the_learning_rate_rises_straight_and_falls_as_half_a_cosine():
+    settings = TrainingSettings(warmup=0.2, learning_rate=0.5)
+    rates = np.array([learning_rate(step, 100, settings) for step in range(100)])
+    assert rates.argmax() == 20
+    assert rates[20] == 0.5
+    rise = np.diff(rates[:21])
+    assert np.allclose(rise, rise[0])
+    assert rises_then_falls(rates)
+    assert rates[60] == pytest.approx(0.25)  # half-way down the cosine
+    assert 0 < rates[99] < 0.001
+    assert learning_rate(100, 100, settings) == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("total", [1, 2, 3, 7])
+@pytest.mark.parametrize("warmup", [0.0, 0.15, 0.9])
+def test_short_runs_have_positive_learning_rates_up_to_the_peak(total, warmup):
+    settings = TrainingSettings(warmup=warmup, learning_rate=0.5)
+    rates = [learning_rate(step, total, settings) for step in range(total)]
+    assert all(0 < rate <= 0.5 for rate in rates)
+
+
+def rises_then_falls(rates):
+    peak = rates.argmax()
+    return (np.diff(rates[: peak + 1]) > 0).all() and (np.diff(rates[peak:]) < 0).all()
+
+
+def test_the_optimiser_is_given_the_schedule_one_rate_per_step(tmp_path, monkeypatch):
+    used = []
+    step = torch.optim.AdamW.step
+
+    def noted(self, *args, **options):
+        used.append({group["lr"] for group in self.param_groups})
+        return step(self, *args, **options)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", noted)
+    train_toy(tmp_path, ToyTask(), accumulate=2, epochs=2)
+    total = 2 * -(-BATCHES // 2)  # the odd batch at an epoch's end makes a step of its own
+    settings = TrainingSettings(learning_rate=0.05)
+    assert used == [{learning_rate(step, total, settings)} for step in range(total)]
+
+
+def test_the_best_epochs_weights_are_kept(tmp_path):
+    task = ToyTask(scores=(0.2, 0.8, 0.5))
+    weights, history = train_toy(tmp_path, task)
+    assert same_weights(weights, task.weights_by_epoch[1])
+    assert not same_weights(weights, task.weights_by_epoch[2])
+    assert [row["score"] for row in history] == [0.2, 0.8, 0.5]
+
+
+def test_of_equally_good_epochs_the_first_is_kept(tmp_path):
+    task = ToyTask(scores=(0.2, 0.8, 0.8))
+    weights, _ = train_toy(tmp_path, task)
+    assert same_weights(weights, task.weights_by_epoch[1])
+
+
+def test_without_a_dev_part_the_last_epochs_weights_are_kept(tmp_path):
+    task = ToyTask()
+    weights, _ = train_toy(tmp_path, task)
+    assert same_weights(weights, task.weights_by_epoch[2])
+
+
+def test_training_stops_when_patience_runs_out(tmp_path):
+    task = ToyTask(scores=(0.5, 0.6, 0.1, 0.2, 0.9))
+    weights, history = train_toy(tmp_path, task, epochs=5, patience=2)
+    assert len(history) == 4
+    assert same_weights(weights, task.weights_by_epoch[1])
+
+
+def test_the_moving_average_of_weights_is_what_is_kept_and_measured(tmp_path, monkeypatch):
+    after_steps = []
+    step = torch.optim.AdamW.step
+
+    def noted(self, *args, **options):
+        result = step(self, *args, **options)
+        after_steps.append(self.param_groups[0]["params"][0].detach().clone())
+        return result
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", noted)
+    task = ToyTask()
+    weights, _ = train_toy(tmp_path, task, average=0.7, epochs=1)
+    expected = after_steps[0]
+    for value in after_steps[1:]:
+        expected = 0.7 * expected + 0.3 * value
+    torch.testing.assert_close(weights["0.weight"], expected)
+    assert same_weights(weights, task.weights_by_epoch[0])
+
+
+def test_same_seed_same_result_other_seed_other_result(tmp_path):
+    first, first_history = train_toy(tmp_path / "a", ToyTask())
+    second, second_history = train_toy(tmp_path / "b", ToyTask())
+    other, _ = train_toy(tmp_path / "c", ToyTask(), seed=2)
+    assert same_weights(first, second)
+    assert without_seconds(first_history) == without_seconds(second_history)
+    assert not same_weights(first, other)
+
+
+def test_what_ran_before_in_the_process_changes_nothing(tmp_path):
+    first, _ = train_toy(tmp_path / "a", ToyTask())
+    torch.rand(17)
+    np.random.default_rng().normal()
+    second, _ = train_toy(tmp_path / "b", ToyTask())
+    assert same_weights(first, second)
+
+
+@pytest.mark.parametrize(("bad_batch", "where"), [(2, "epoch 1"), (BATCHES + 3, "epoch 2")])
+def test_a_loss_that_is_not_a_number_is_said_with_two_ways_out(tmp_path, bad_batch, where):
+    with pytest.raises(NlpCapsuleError, match=rf"became nan in {where}.*learning_rate.*float32"):
+        train_toy(tmp_path, ToyTask(bad_batch=bad_batch))
+
+
+def test_a_run_that_blew_up_leaves_no_checkpoint_with_broken_weights(tmp_path):
+    with pytest.raises(NlpCapsuleError, match="became nan"):
+        train_toy(tmp_path, ToyTask(bad_batch=1), checkpoint_steps=2)
+    assert not (tmp_path / "checkpoint" / "state.safetensors").exists()
+
+
+def test_the_history_has_one_line_per_epoch_on_disk(tmp_path):
+    _, history = train_toy(tmp_path, ToyTask(scores=(0.1, 0.2, 0.3)), record=True)
+    lines = (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == history
+    assert [row["epoch"] for row in history] == [1, 2, 3]
+    assert {"epochs", "loss", "seconds", "score"} <= history[0].keys()
+
+
+def test_accumulated_batches_make_the_step_of_one_large_batch(tmp_path):
+    """Without dropout and noise, gradients of k batches divided by k are the gradient of their mean."""
+
+    class Still(ToyTask):
+        def batches(self, epoch):
+            return np.split(np.arange(28), 7)[:4]
+
+        def loss(self, network, rows, step_seed):
+            network.eval()
+            return (network(self.inputs[rows]) - self.targets[rows]).square().mean()
+
+    class StillAndLarge(Still):
+        def batches(self, epoch):
+            return np.split(np.arange(16), 2)
+
+    small, _ = train_toy(tmp_path / "a", Still(), accumulate=2)
+    large, _ = train_toy(tmp_path / "b", StillAndLarge())
+    for name in small:
+        torch.testing.assert_close(small[name], large[name])
+
+
+def test_biases_and_gains_do_not_decay():
+    groups = loop._optimizer(toy_network(), TrainingSettings(weight_decay=0.3)).param_groups
+    assert [group["weight_decay"] for group in groups] == [0.3, 0.0]
+    assert {parameter.ndim for parameter in groups[0]["params"]} == {2}
+    assert {parameter.ndim for parameter in groups[1]["params"]} == {1}
+
+
+def test_bf16_runs_and_keeps_float32_weights(tmp_path):
+    weights, history = train_toy(tmp_path, ToyTask(), precision="bf16")
+    exact, _ = train_toy(tmp_path / "exact", ToyTask())
+    assert all(tensor.dtype == torch.float32 for tensor in weights.values())
+    assert np.isfinite([row["loss"] for row in history]).all()
+    assert not same_weights(weights, exact)
+
+
+def test_processes_share_a_batch_and_none_is_left_without_rows():
+    class Process:
+        num_processes = 3
+
+        def __init__(self, index):
+            self.process_index = index
+
+    rows = np.arange(10, 18)
+    shares = [loop._share(rows, Process(index)) for index in range(3)]
+    assert sorted(np.concatenate(shares)) == rows.tolist()
+    assert [loop._share(rows[:1], Process(index)).tolist() for index in range(3)] == [[10], [10], [10]]
+
+
+def test_the_network_is_left_ready_for_use(tmp_path):
+    network = toy_network()
+    before = copied(network)
+    loop.train_network(
+        network, ToyTask(), TrainingSettings(epochs=1), tmp_path, loop.TrainingProgress(quiet=True)
+    )
+    assert not network.training
+    assert not same_weights(before, copied(network))

@@ -164,7 +164,7 @@ def test_wrong_input_is_named(classifier, texts, labels, message):
 
 
 def test_a_dev_part_needs_labels():
-    with pytest.raises(NlpCapsuleError, match="must be of one length. Got 1 and 0"):
+    with pytest.raises(NlpCapsuleError, match=r"must be of one length\. Got 1 and 0"):
         CapsuleClassifier().fit(TEXTS, LABELS, dev_texts=["rain"])
 
 

@@ -102,7 +102,7 @@ def test_saving_twice_writes_the_same_bytes(tmp_path):
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
 
 
-def test_a_model_saved_over_another_leaves_nothing_of_it_behind(folder):
+def test_a_model_saved_over_another_is_not_mixed_with_it(folder):
     plain = label_model("kim-cnn")
     save_model(plain, folder)
     loaded = load_model(folder)

@@ -113,7 +113,7 @@ def run_demo(folder: Path, quiet: bool = False) -> dict[str, Any]:
     console.print(metrics_table(answers, ANSWER_COLUMNS, title="Answers (percent)"))
 
     ours = models["label-query"]
-    examples = example_documents(ours, load_documents("test-unseen")[:3])
+    examples = example_documents(ours, [*load_documents("test-seen")[:2], *load_documents("test-unseen")[:1]])
     for example in examples:
         _print_document(console, example)
     seconds = time.perf_counter() - started

@@ -112,18 +112,24 @@ class LabelQueryNetwork(nn.Module):
         self.document = CondensedCapsules(settings, vocabulary_size, padding_id, vectors)
         self.key = nn.Linear(size, size, bias=False)  # K
         self.query = nn.Parameter(torch.randn(label_count, size) / math.sqrt(size))  # q
-        self.slot = nn.Parameter(torch.zeros(label_count, settings.condensed))  # a label's favourite capsules
+        # A label's favourite capsules; without compression capsules are tokens, and none is like another's.
+        self.slot = nn.Parameter(torch.zeros(label_count, settings.condensed)) if settings.condensed else None
         self.agreement = agreement_projection(settings)  # R
         self.gate = nn.Parameter(torch.tensor(FIRST_GATE))
         self.dropout = nn.Dropout(settings.capsule_dropout)
         self.mlp = nn.Sequential(nn.Linear(size, size), nn.GELU())
         self.output = nn.Parameter(torch.randn(label_count, size) / math.sqrt(size))  # o
         self.bias = nn.Parameter(torch.full((label_count,), _FIRST_BIAS))  # β
-        whole = settings.document_size
         self.whole = (
-            nn.Sequential(nn.Linear(self.document.encoder.state_size, whole), nn.GELU()) if whole else None
+            WholeDocument(
+                self.document.encoder.state_size,
+                settings.document_size,
+                label_count,
+                settings.capsule_dropout,
+            )
+            if settings.document_size
+            else None
         )
-        self.whole_output = nn.Parameter(torch.randn(label_count, whole) / math.sqrt(whole or 1))  # r
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
         """Scores labels.
@@ -135,12 +141,9 @@ class LabelQueryNetwork(nn.Module):
         """
         states, real = self.document.states(tokens)  # (B, l, H)
         capsules, mask = self.document.condense(states, real)  # (B, m, d)
-        query, slot, output, bias = (
-            table if outputs is None else table[outputs]
-            for table in (self.query, self.slot, self.output, self.bias)
-        )  # (n, d) or (B, n', d)
-        coupling = query @ self.key(capsules).transpose(1, 2)  # (B, n, m)
-        coupling = coupling + slot if self.settings.condensed else coupling
+        coupling = rows_of(self.query, outputs) @ self.key(capsules).transpose(1, 2)  # (B, n, m)
+        if self.slot is not None:
+            coupling = coupling + rows_of(self.slot, outputs)
         if mask is not None:
             coupling = coupling.masked_fill(~mask.unsqueeze(1), -torch.inf)
         routed = route_labels(
@@ -155,15 +158,37 @@ class LabelQueryNetwork(nn.Module):
             valid=valid,
         )
         label_capsules = self.mlp(self.dropout(routed.label_capsules))  # (B, n, d)
-        logits = (label_capsules * output).sum(dim=-1) + bias  # (B, n)
+        logits = (label_capsules * rows_of(self.output, outputs)).sum(dim=-1)  # (B, n)
+        logits = logits + rows_of(self.bias, outputs)
         if self.whole is not None:
-            document = self.dropout(self.whole(states.amax(dim=1)))  # (B, e)
-            logits = logits + self._whole_logits(document, outputs)
+            logits = logits + self.whole(states, outputs)
         return Scored(logits.float(), routed.iterations, routed.agreement)
 
-    def _whole_logits(self, document: Tensor, outputs: Tensor | None) -> Tensor:
-        """<g, r_j> (B, n) for the asked outputs."""
-        if outputs is None or outputs.dim() == 1:
-            rows = self.whole_output if outputs is None else self.whole_output[outputs]
-            return document @ rows.T.to(document.dtype)
-        return (self.whole_output[outputs] @ document.unsqueeze(-1).to(self.whole_output.dtype)).squeeze(-1)
+
+class WholeDocument(nn.Module):
+    """<g, r_j>: what the strongest state of each filter, wherever it stands, says about each label.
+
+    Args:
+        state_size: H.
+        size: e.
+        label_count: n.
+        dropout: On g.
+    """
+
+    def __init__(self, state_size: int, size: int, label_count: int, dropout: float) -> None:
+        super().__init__()
+        self.mlp = nn.Sequential(nn.Linear(state_size, size), nn.GELU(), nn.Dropout(dropout))
+        self.output = nn.Parameter(torch.randn(label_count, size) / math.sqrt(size))  # r
+
+    def forward(self, states: Tensor, outputs: Tensor | None = None) -> Tensor:
+        """(B, l, H) → (B, n) for all labels or the asked ones."""
+        document = self.mlp(states.amax(dim=1))  # (B, e)
+        rows = rows_of(self.output, outputs)
+        if rows.dim() == 2:
+            return nn.functional.linear(document, rows)
+        return (rows @ document.unsqueeze(-1)).squeeze(-1)
+
+
+def rows_of(table: Tensor, outputs: Tensor | None) -> Tensor:
+    """The asked labels' rows of a table (n, …): all of them, (n', …) or (B, n', …)."""
+    return table if outputs is None else table[outputs]

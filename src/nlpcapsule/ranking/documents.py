@@ -12,7 +12,6 @@ from torch import nn
 
 from nlpcapsule.dataset.ragged import Ragged
 
-
 _Part: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]
 
 

@@ -1,0 +1,80 @@
+"""The README's tables say what the results files say."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from nlpcapsule.experiments.__main__ import app
+from nlpcapsule.experiments.readme import with_tables
+
+ROOT = Path(__file__).parents[2]
+INTERVALS = {"MAP": 0.5, "MAP 95% low": 0.4, "MAP 95% high": 0.625, "MRR": 0.75, "questions": 65.0}
+RESULTS = {
+    "demo": {
+        "hardware": "a toaster",
+        "seeds": [1],
+        "labels": {"test-seen": {"kim-cnn": {"P@1": 0.25, "P@3": 0.5, "P@5": 0.5, "nDCG@5": 0.75}}},
+        "answers": {"label-query": INTERVALS},
+    },
+    "eurlex15k": {
+        "hardware": "a toaster",
+        "systems": {
+            "xml-cnn": {
+                "seeds": [1, 2],
+                "mean": dict.fromkeys(("P@1", "P@3", "P@5", "nDCG@5", "PSP@5"), 0.6543),
+                "standard deviation": dict.fromkeys(("P@1", "P@3", "P@5", "nDCG@5", "PSP@5"), 0.0012),
+            }
+        },
+    },
+    "trecqa": {
+        "hardware": "a toaster",
+        "seeds": [1, 2, 3],
+        "systems": {"paper": {"mean": {"dev-clean": INTERVALS, "dev-raw": INTERVALS}}},
+    },
+}
+ROWS = {
+    "demo": ["| kim-cnn | ", "| label-query | 50.0 [40.0, 62.5] | 75.0 |", "seed 1."],
+    "eurlex15k": ["| xml-cnn | 65.43 ± 0.12 | 65.43 ± 0.12 | ", "seeds 1, 2."],
+    "trecqa": ["dev-raw (65 questions", "| paper | 50.0 [40.0, 62.5] | 75.0 |", "seeds 1, 2, 3."],
+}
+
+
+@pytest.fixture
+def results(tmp_path):
+    folder = tmp_path / "results"
+    folder.mkdir()
+    for name, record in RESULTS.items():
+        (folder / f"{name}.json").write_text(json.dumps(record), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_table_is_written_between_its_marks_and_nowhere_else(results, name):
+    before = f"# Title\n<!-- results: {name} -->\nsomething stale\n<!-- end -->\nThe rest.\n"
+    after = with_tables(before, results)
+    assert after.startswith(f"# Title\n<!-- results: {name} -->\n")
+    assert after.endswith("\n<!-- end -->\nThe rest.\n")
+    assert "something stale" not in after
+    assert all(row in after for row in [*ROWS[name], f"results/{name}.json", "a toaster"])
+    assert with_tables(after, results) == after
+
+
+def test_the_command_line_writes_the_tables_into_the_file(results, tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text("<!-- results: trecqa -->\n<!-- end -->\n", encoding="utf-8")
+    result = CliRunner().invoke(app, ["readme", str(readme), "--results", str(results)])
+    assert result.exit_code == 0, result.exception
+    assert ROWS["trecqa"][1] in readme.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_the_projects_readme_agrees_with_its_results(name):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    if not (ROOT / "results" / f"{name}.json").exists():
+        pytest.skip(f"results/{name}.json is not there")
+    block = re.search(rf"<!-- results: {name} -->\n.*?<!-- end -->", readme, re.DOTALL)
+    assert block is not None, f"the README shows no table of results/{name}.json"
+    assert block[0] == with_tables(block[0], ROOT / "results"), "run: python -m nlpcapsule.experiments readme"

@@ -13,14 +13,6 @@ from nlpcapsule.training import loop
 from nlpcapsule.training.loop import learning_rate
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def test_the_learning_rate_rises_straight_and_falls_as_half_a_cosine():
     settings = TrainingSettings(warmup=0.2, learning_rate=0.5)
     rates = np.array([learning_rate(step, 100, settings) for step in range(100)])

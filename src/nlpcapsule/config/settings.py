@@ -172,7 +172,14 @@ DEFAULTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     },
     ("answers", "label-query"): {
         "text": {"max_tokens": 64},
-        "model": {"condensed": 32, "filters": 128, "capsule_size": 128},
+        "model": {
+            "windows": (1, 3),
+            "condensed": 32,
+            "filters": 128,
+            "capsule_size": 128,
+            "word_dropout": 0.2,
+            "token_dropout": 0.3,
+        },
         "training": {"loss": "pointwise", "epochs": 10},
     },
     ("answers", "paper"): {

@@ -17,11 +17,11 @@ from nlpcapsule.atomic_files import write_text
 from nlpcapsule.config import Config
 from nlpcapsule.dataset.encoded import encode_documents
 from nlpcapsule.diagnostics import plots
+from nlpcapsule.diagnostics.demo_tables import COLUMNS, demo_tables
 from nlpcapsule.diagnostics.inspection import inspect_routing
 from nlpcapsule.diagnostics.report_page import DemoReport, ExampleDocument, ExampleQuestion, report_html
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
 from nlpcapsule.evaluation.label_metrics import label_metrics
-from nlpcapsule.evaluation.report import metrics_table
 from nlpcapsule.experiments.provenance import provenance
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.ranking.models import AnswerModel, LabelModel
@@ -55,8 +55,6 @@ ANSWER_SYSTEMS: dict[str, dict[str, Any]] = {
     "label-query": {"max_tokens": 48, "training.epochs": 20, "condensed": 16, "training.batch_size": 16},
 }
 TEST_PARTS = {"test-seen": "phrasings seen in training", "test-unseen": "phrasings training never saw"}
-COLUMNS = ("P@1", "P@3", "P@5", "nDCG@5", "micro-F1")
-ANSWER_COLUMNS = ("MAP", "MAP 95% low", "MAP 95% high", "MRR", "questions")
 
 
 @dataclass
@@ -114,9 +112,8 @@ def run_demo(folder: Path, quiet: bool = False) -> dict[str, Any]:
         for part, title in TEST_PARTS.items()
     }
     answers = {name: evaluate_answers(model, questions["test"]) for name, model in rankers.items()}
-    for title, rows in label_tables.items():
-        console.print(metrics_table(rows, COLUMNS, title=f"Labels, {title} (percent)"))
-    console.print(metrics_table(answers, ANSWER_COLUMNS, title="Answers (percent)"))
+    for table in demo_tables(label_tables, answers):
+        console.print(table)
 
     ours = models["label-query"]
     examples = example_documents(ours, [*load_documents("test-seen")[:2], *load_documents("test-unseen")[:1]])

@@ -6,13 +6,16 @@ writes them anew, and a test fails where the README says something else than the
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nlpcapsule.evaluation.report import metrics_markdown
+from rich.console import Console
+
+from nlpcapsule.diagnostics.demo_tables import demo_tables
 
 _BLOCK = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -28,12 +31,13 @@ def with_tables(readme: str, results: Path) -> str:
 
 
 def demo_table(record: dict[str, Any]) -> str:
-    """Both test parts of the embedded sample, and its questions."""
-    text = ""
-    for part, systems in record["labels"].items():
-        text += f"Labels, {part}:\n\n{metrics_markdown(systems, ['P@1', 'P@3', 'P@5', 'nDCG@5'])}\n"
-    answers = {name: _with_interval(row, "MAP") for name, row in record["answers"].items()}
-    return text + "Answers:\n\n" + _interval_table(answers, ["MAP", "MRR"]) + _source("demo", record)
+    """What the demo prints: both test parts of the embedded sample, and its questions."""
+    text = io.StringIO()
+    console = Console(file=text, width=80)
+    for table in demo_tables(record["labels"], record["answers"]):
+        console.print(table)
+    lines = [line.rstrip() for line in text.getvalue().splitlines()]
+    return "```\n" + "\n".join(lines) + "\n```\n" + _source("demo", record)
 
 
 def eurlex15k_table(record: dict[str, Any]) -> str:

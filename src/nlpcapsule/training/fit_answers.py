@@ -11,7 +11,6 @@ from nlpcapsule.config import Config
 from nlpcapsule.dataset.encoded import EncodedQuestions, encode_questions
 from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
-from nlpcapsule.model_folder import save_model
 from nlpcapsule.models.build import build_answer_network
 from nlpcapsule.ranking.answers import score_answers
 from nlpcapsule.ranking.models import AnswerModel
@@ -124,6 +123,5 @@ def fit_answers(
         rows = range(len(data.dev))
         facts["dev"] = answer_metrics(scores, [data.dev.labels[data.dev.candidates(row)] for row in rows])
     model = AnswerModel(config, data.tokenizer, network, facts)
-    save_model(model, folder.path)
-    folder.end()
+    folder.finish(model)
     return model

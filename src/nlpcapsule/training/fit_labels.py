@@ -14,7 +14,7 @@ from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.dataset.near_duplicates import find_near_duplicates
 from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.thresholds import best_threshold
-from nlpcapsule.model_folder import nominator_config, save_model
+from nlpcapsule.model_folder import nominator_config
 from nlpcapsule.models.build import build_label_network
 from nlpcapsule.ranking.documents import rank_documents
 from nlpcapsule.ranking.models import LabelModel
@@ -158,8 +158,7 @@ def fit_labels(
     model = LabelModel(
         config, data.tokenizer, data.labels, network, nominator if ranks_candidates else None, facts
     )
-    save_model(model, folder.path)
-    folder.end()
+    folder.finish(model)
     return model
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from types import TracebackType
@@ -20,6 +21,7 @@ class TrainingProgress:
     """
 
     def __init__(self, quiet: bool = False, console: Console | None = None) -> None:
+        quiet = quiet or int(os.environ.get("RANK", "0")) > 0  # of several processes, one speaks
         self.console = console or Console(file=sys.stderr, quiet=quiet)
         self._live = self.console.is_terminal and not quiet
         self._bar = Progress(

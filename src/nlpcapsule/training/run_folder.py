@@ -6,10 +6,13 @@ import json
 import shutil
 from pathlib import Path
 
+from accelerate import PartialState
+
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.config import Config
 from nlpcapsule.errors import ConfigError, ModelFolderError
-from nlpcapsule.model_folder import MANIFEST
+from nlpcapsule.model_folder import MANIFEST, save_model
+from nlpcapsule.ranking.models import AnswerModel, LabelModel
 
 
 class RunFolder:
@@ -23,6 +26,7 @@ class RunFolder:
     def __init__(self, path: Path, resume: bool = False) -> None:
         self.path = path
         self.checkpoint = path / "checkpoint"
+        self._process = PartialState()
         if path.exists() and not path.is_dir():
             raise ModelFolderError(f"{path} is a file: expected the name of a folder to write the model into")
         if resume:
@@ -33,6 +37,7 @@ class RunFolder:
             what = what if self.finished or self.checkpoint.exists() else "other files"
             way = " or go on with it: --resume" if self.checkpoint.exists() else ""
             raise ModelFolderError(f"{path} already holds {what}; name another folder with --out{way}")
+        self._process.wait_for_everyone()  # all have looked before the first one writes
 
     @property
     def finished(self) -> bool:
@@ -53,12 +58,15 @@ class RunFolder:
                     f"{self.path}: the run began with other settings ({', '.join(changed)}); resume with the "
                     "same, or begin anew in another folder"
                 )
-        else:
+        elif self._process.is_main_process:
             write_text(note, json.dumps(record, indent=2) + "\n")
 
-    def end(self) -> None:
-        """Removes the checkpoints of a finished run."""
-        shutil.rmtree(self.checkpoint, ignore_errors=True)
+    def finish(self, model: LabelModel | AnswerModel) -> None:
+        """Writes the model and removes the checkpoints; of several processes, one does it."""
+        if self._process.is_main_process:
+            save_model(model, self.path)
+            shutil.rmtree(self.checkpoint, ignore_errors=True)
+        self._process.wait_for_everyone()
 
 
 def _differences(earlier: dict, now: dict, prefix: str = "") -> list[str]:

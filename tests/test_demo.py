@@ -1,0 +1,47 @@
+"""The demo on a small part of the sample, with small networks."""
+
+import json
+
+import pytest
+
+from nlpcapsule import demo
+
+SMALL = {"training.epochs": 1, "filters": 8, "embedding_size": 16}
+
+
+@pytest.fixture
+def small_demo(monkeypatch):
+    capsules = SMALL | {"capsule_size": 8, "condensed": 8}
+    monkeypatch.setattr(demo, "LABEL_SYSTEMS", {"kim-cnn": SMALL, "label-query": capsules})
+    monkeypatch.setattr(demo, "ANSWER_SYSTEMS", {"label-query": capsules})
+    documents, questions = demo.load_documents, demo.load_questions
+    monkeypatch.setattr(demo, "load_documents", lambda part: documents(part)[:80])
+    monkeypatch.setattr(demo, "load_questions", lambda part: questions(part)[:12])
+
+
+def test_demo_prints_tables_and_examples_and_writes_everything(small_demo, tmp_path, capsys):
+    figures = demo.run_demo(tmp_path, quiet=True)
+    printed = capsys.readouterr().out
+    for title in ("phrasings seen in training", "phrasings training never saw", "Answers"):
+        assert title in printed
+    assert printed.count("its labels:") == 3
+    assert json.loads((tmp_path / "results.json").read_text()) == figures
+    assert {"command", "commit", "data", "seeds", "hardware"} <= figures.keys()
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 4
+    assert (tmp_path / "data" / "documents-train.jsonl").exists()
+
+
+def test_demo_keeps_what_it_has_trained_unless_settings_change(small_demo, tmp_path, monkeypatch):
+    def weights():
+        paths = sorted((tmp_path / "models").glob("*/network.safetensors"))
+        return {path.parent.name: path.stat().st_mtime_ns for path in paths}
+
+    demo.run_demo(tmp_path, quiet=True)
+    first = weights()
+    demo.run_demo(tmp_path, quiet=True)
+    assert weights() == first
+    changed = {**demo.LABEL_SYSTEMS, "kim-cnn": SMALL | {"filters": 4}}
+    monkeypatch.setattr(demo, "LABEL_SYSTEMS", changed)
+    demo.run_demo(tmp_path, quiet=True)
+    assert {name for name, time in weights().items() if time != first[name]} == {"kim-cnn"}

@@ -207,7 +207,7 @@ def test_a_saved_classifier_comes_back(classifier, tmp_path):
     loaded = CapsuleClassifier.load(tmp_path / "model")
     assert loaded.rank(TEXTS[:4]) == classifier.rank(TEXTS[:4])
     assert (loaded.epochs, loaded.seed, loaded.model) == (12, 1, "label-query")
-    assert estimators._config("labels", loaded) == classifier.model_.config
+    assert loaded._config() == classifier.model_.config
     assert isinstance(nlpcapsule.load(tmp_path / "model"), CapsuleClassifier)
     with pytest.raises(ModelFolderError, match=r"ranks labels: open it with CapsuleClassifier\.load"):
         AnswerRanker.load(tmp_path / "model")

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
 from nlpcapsule import __version__
@@ -20,8 +19,6 @@ from nlpcapsule.diagnostics import plots
 from nlpcapsule.diagnostics.demo_tables import COLUMNS, demo_tables
 from nlpcapsule.diagnostics.inspection import inspect_routing
 from nlpcapsule.diagnostics.report_page import DemoReport, ExampleDocument, ExampleQuestion, report_html
-from nlpcapsule.evaluation.answer_metrics import answer_metrics
-from nlpcapsule.evaluation.label_metrics import label_metrics
 from nlpcapsule.experiments.provenance import provenance
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.ranking.models import AnswerModel, LabelModel
@@ -29,7 +26,6 @@ from nlpcapsule.sample import load_documents, load_questions, write_sample
 from nlpcapsule.text.documents import Document, Question
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
 from nlpcapsule.training.fit_labels import PreparedLabels, fit_labels, prepare_labels
-from nlpcapsule.training.label_task import RANKED
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
 
@@ -111,7 +107,7 @@ def run_demo(folder: Path, quiet: bool = False) -> dict[str, Any]:
         title: {name: evaluate_labels(model, load_documents(part)) for name, model in models.items()}
         for part, title in TEST_PARTS.items()
     }
-    answers = {name: evaluate_answers(model, questions["test"]) for name, model in rankers.items()}
+    answers = {name: model.evaluate(questions["test"]) for name, model in rankers.items()}
     for table in demo_tables(label_tables, answers):
         console.print(table)
 
@@ -155,22 +151,9 @@ def run_demo(folder: Path, quiet: bool = False) -> dict[str, Any]:
 
 def evaluate_labels(model: LabelModel, documents: list[Document]) -> dict[str, float]:
     """All figures of a label model on documents."""
-    encoded = encode_documents(documents, model.tokenizer, model.labels, model.config.text.max_tokens)
-    rankings = model.rank_tokens(encoded.tokens, RANKED)
-    return label_metrics(
-        rankings.labels,
-        rankings.scores,
-        list(encoded.labels),
-        model.labels.counts,
-        model.facts["training_documents"],
-        model.facts["threshold"],
+    return model.evaluate(
+        encode_documents(documents, model.tokenizer, model.labels, model.config.text.max_tokens)
     )
-
-
-def evaluate_answers(model: AnswerModel, questions: list[Question]) -> dict[str, float]:
-    """All figures of an answer model on questions."""
-    labels = [np.array([answer.label for answer in question.candidates]) for question in questions]
-    return answer_metrics(model.score(questions), labels)
 
 
 def example_documents(model: LabelModel, documents: list[Document]) -> list[ExampleDocument]:

@@ -5,27 +5,81 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from nlpcapsule.config import Config
+from nlpcapsule.dataset.encoded import encode_documents
 from nlpcapsule.errors import ModelFolderError, NlpCapsuleError
-from nlpcapsule.evaluation.answer_metrics import answer_metrics
-from nlpcapsule.evaluation.label_metrics import label_metrics
 from nlpcapsule.model_folder import load_model, save_model
 from nlpcapsule.ranking.models import AnswerModel, LabelModel, RankedAnswer, RankedLabel
 from nlpcapsule.text.documents import Candidate, Document, Question
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
 from nlpcapsule.training.fit_labels import fit_labels, prepare_labels
-from nlpcapsule.training.label_task import RANKED
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
 
+ModelType = TypeVar("ModelType", LabelModel, AnswerModel)
 
-class CapsuleClassifier(BaseEstimator):
+
+class _CapsuleEstimator(BaseEstimator, Generic[ModelType]):
+    """What both estimators share: their parameters, and how a fitted one is kept and opened."""
+
+    _task: ClassVar[str]
+
+    def __init__(
+        self,
+        model: str = "label-query",
+        *,
+        epochs: int | None = None,
+        seed: int = 1,
+        settings: dict[str, Any] | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.model = model
+        self.epochs = epochs
+        self.seed = seed
+        self.settings = settings
+        self.verbose = verbose
+
+    def save(self, folder: str | Path) -> None:
+        """Writes a model folder that the command line and `load` read."""
+        save_model(self._fitted(), Path(folder))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Opens a model folder."""
+        model = load_model(folder)
+        if model.config.task != cls._task:
+            other = "AnswerRanker" if cls._task == "labels" else "CapsuleClassifier"
+            raise ModelFolderError(f"{folder} ranks {model.config.task}: open it with {other}.load")
+        return cls._holding(model)
+
+    @classmethod
+    def _holding(cls, model: LabelModel | AnswerModel) -> Self:
+        """An estimator around a trained model, with the parameters that lead to it."""
+        estimator = cls(**_parameters(model.config))
+        estimator.model_ = model
+        return estimator
+
+    def _config(self) -> Config:
+        overrides = {**(self.settings or {}), "training.seed": self.seed}
+        if self.epochs is not None:
+            overrides["training.epochs"] = self.epochs
+        return Config.build(self._task, self.model, overrides=overrides)
+
+    def _fitted(self) -> ModelType:
+        if not hasattr(self, "model_"):
+            raise NotFittedError(
+                f"this {type(self).__name__} is not fitted yet: call fit, or open one with load"
+            )
+        return self.model_
+
+
+class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
     """Tags texts with labels.
 
     Args:
@@ -43,20 +97,7 @@ class CapsuleClassifier(BaseEstimator):
         [['weather']]
     """
 
-    def __init__(
-        self,
-        model: str = "label-query",
-        *,
-        epochs: int | None = None,
-        seed: int = 1,
-        settings: dict[str, Any] | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.model = model
-        self.epochs = epochs
-        self.seed = seed
-        self.settings = settings
-        self.verbose = verbose
+    _task = "labels"
 
     def fit(
         self,
@@ -68,7 +109,7 @@ class CapsuleClassifier(BaseEstimator):
         """Trains on texts and their label lists; a dev part, if given, selects the best epoch."""
         train = _documents(texts, labels)
         dev = None if dev_texts is None else _documents(dev_texts, dev_labels or ())
-        config = _config("labels", self)
+        config = self._config()
         with tempfile.TemporaryDirectory() as folder, TrainingProgress(not self.verbose) as progress:
             data = prepare_labels(train, dev, config)
             self.model_ = fit_labels(data, config, RunFolder(Path(folder)), progress)
@@ -98,14 +139,8 @@ class CapsuleClassifier(BaseEstimator):
         """All figures of `nlpcapsule evaluate`."""
         model = self._fitted()
         documents = _documents(texts, labels)
-        rankings = model.rank_tokens(model.encode([document.text for document in documents]), RANKED)
-        return label_metrics(
-            rankings.labels,
-            rankings.scores,
-            model.labels.encode([document.labels for document in documents]),
-            model.labels.counts,
-            model.facts["training_documents"],
-            model.facts["threshold"],
+        return model.evaluate(
+            encode_documents(documents, model.tokenizer, model.labels, model.config.text.max_tokens)
         )
 
     @property
@@ -113,27 +148,8 @@ class CapsuleClassifier(BaseEstimator):
         """Label names by id."""
         return self._fitted().labels.names
 
-    def save(self, folder: str | Path) -> None:
-        """Writes a model folder that the command line and `load` read."""
-        save_model(self._fitted(), Path(folder))
 
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Opens a model folder of labels."""
-        model = load_model(folder)
-        if not isinstance(model, LabelModel):
-            raise ModelFolderError(f"{folder} ranks answers: open it with AnswerRanker.load")
-        estimator = cls(**_parameters(model.config))
-        estimator.model_ = model
-        return estimator
-
-    def _fitted(self) -> LabelModel:
-        if not hasattr(self, "model_"):
-            raise NotFittedError("this CapsuleClassifier is not fitted yet: call fit, or open one with load")
-        return self.model_
-
-
-class AnswerRanker(BaseEstimator):
+class AnswerRanker(_CapsuleEstimator[AnswerModel]):
     """Ranks candidate answers of questions.
 
     Args:
@@ -144,26 +160,13 @@ class AnswerRanker(BaseEstimator):
         verbose: Show progress on standard error.
     """
 
-    def __init__(
-        self,
-        model: str = "label-query",
-        *,
-        epochs: int | None = None,
-        seed: int = 1,
-        settings: dict[str, Any] | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.model = model
-        self.epochs = epochs
-        self.seed = seed
-        self.settings = settings
-        self.verbose = verbose
+    _task = "answers"
 
     def fit(
         self, questions: Sequence[str], candidates: Sequence[Sequence[str]], labels: Sequence[Sequence[int]]
     ) -> Self:
         """Trains on questions, each with candidate answers and their labels (1 right, 0 wrong)."""
-        config = _config("answers", self)
+        config = self._config()
         with tempfile.TemporaryDirectory() as folder, TrainingProgress(not self.verbose) as progress:
             data = prepare_answers(_questions(questions, candidates, labels), None, config)
             self.model_ = fit_answers(data, config, RunFolder(Path(folder)), progress)
@@ -181,48 +184,14 @@ class AnswerRanker(BaseEstimator):
         self, questions: Sequence[str], candidates: Sequence[Sequence[str]], labels: Sequence[Sequence[int]]
     ) -> float:
         """Mean average precision."""
-        scores = self._fitted().score(_questions(questions, candidates, labels))
-        return answer_metrics(scores, [np.asarray(row) for row in labels])["MAP"]
-
-    def save(self, folder: str | Path) -> None:
-        """Writes a model folder that the command line and `load` read."""
-        save_model(self._fitted(), Path(folder))
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Opens a model folder of answers."""
-        model = load_model(folder)
-        if not isinstance(model, AnswerModel):
-            raise ModelFolderError(f"{folder} ranks labels: open it with CapsuleClassifier.load")
-        estimator = cls(**_parameters(model.config))
-        estimator.model_ = model
-        return estimator
-
-    def _fitted(self) -> AnswerModel:
-        if not hasattr(self, "model_"):
-            raise NotFittedError("this AnswerRanker is not fitted yet: call fit, or open one with load")
-        return self.model_
+        return self._fitted().evaluate(_questions(questions, candidates, labels))["MAP"]
 
 
 def load(folder: str | Path) -> CapsuleClassifier | AnswerRanker:
     """Opens a model folder, whatever it ranks."""
     model = load_model(folder)
-    estimator: CapsuleClassifier | AnswerRanker
-    estimator = (
-        CapsuleClassifier(**_parameters(model.config))
-        if isinstance(model, LabelModel)
-        else AnswerRanker(**_parameters(model.config))
-    )
-    estimator.model_ = model
-    return estimator
-
-
-def _config(task: str, estimator: CapsuleClassifier | AnswerRanker) -> Config:
-    overrides = dict(estimator.settings or {})
-    overrides["training.seed"] = estimator.seed
-    if estimator.epochs is not None:
-        overrides["training.epochs"] = estimator.epochs
-    return Config.build(task, estimator.model, overrides=overrides)
+    kind = CapsuleClassifier if isinstance(model, LabelModel) else AnswerRanker
+    return kind._holding(model)
 
 
 def _parameters(config: Config) -> dict[str, Any]:

@@ -65,8 +65,6 @@ def evaluate(
 
 def _evaluate_labels(model: LabelModel, source: str, reading: ReadOptions, strict: bool) -> dict[str, Any]:
     from nlpcapsule.dataset.encoded import encode_documents
-    from nlpcapsule.evaluation.label_metrics import label_metrics
-    from nlpcapsule.training.label_task import RANKED
 
     file = DocumentFile(source, reading)
     names: dict[str, None] = {}  # a set that keeps its order, for the message
@@ -79,15 +77,7 @@ def _evaluate_labels(model: LabelModel, source: str, reading: ReadOptions, stric
     encoded = encode_documents(documents(), model.tokenizer, model.labels, model.config.text.max_tokens)
     tell_bad_rows(source, file.report)
     _check_labels(list(names), model.labels, source, strict)
-    rankings = model.rank_tokens(encoded.tokens, RANKED)
-    return label_metrics(
-        rankings.labels,
-        rankings.scores,
-        list(encoded.labels),
-        model.labels.counts,
-        model.facts["training_documents"],
-        model.facts["threshold"],
-    )
+    return model.evaluate(encoded)
 
 
 def _check_labels(names: list[str], known: LabelVocabulary, source: str, strict: bool) -> None:
@@ -110,12 +100,9 @@ def _check_labels(names: list[str], known: LabelVocabulary, source: str, strict:
 
 
 def _evaluate_answers(model: AnswerModel, source: str, reading: ReadOptions) -> dict[str, Any]:
-    from nlpcapsule.evaluation.answer_metrics import answer_metrics
-
     questions, report = questions_in(source, reading)
     tell_bad_rows(source, report)
-    labels = [[int(candidate.label == 1) for candidate in question.candidates] for question in questions]
-    return answer_metrics(model.score(questions), labels)
+    return model.evaluate(questions)
 
 
 def _print_figures(figures: dict[str, Any]) -> None:

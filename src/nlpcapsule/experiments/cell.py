@@ -15,11 +15,11 @@ from nlpcapsule import __version__
 from nlpcapsule.atomic_files import atomic_path, write_text
 from nlpcapsule.config import Config
 from nlpcapsule.dataset.encoded import EncodedDocuments
-from nlpcapsule.evaluation.label_metrics import label_metrics, per_document_metrics
+from nlpcapsule.evaluation.label_metrics import per_document_metrics
 from nlpcapsule.experiments.encoded_folder import EncodedParts
 from nlpcapsule.experiments.provenance import hardware
+from nlpcapsule.ranking.documents import RANKED
 from nlpcapsule.training.fit_labels import PreparedLabels, fit_labels
-from nlpcapsule.training.label_task import RANKED
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
 
@@ -54,14 +54,7 @@ def run_cell(
     rankings = trained.rank_tokens(report.tokens, RANKED)
     ranking_seconds = time.perf_counter() - started
     truth = list(report.labels)
-    figures = label_metrics(
-        rankings.labels,
-        rankings.scores,
-        truth,
-        parts.labels.counts,
-        len(train),
-        trained.facts["threshold"],
-    )
+    figures = trained.evaluate(report, rankings)
     iterations = None if rankings.iterations is None else np.bincount(rankings.iterations).tolist()
     record = {
         "system": system,

@@ -13,7 +13,6 @@ import numpy as np
 
 from nlpcapsule.config import Config
 from nlpcapsule.errors import DataError
-from nlpcapsule.evaluation.answer_metrics import answer_metrics
 from nlpcapsule.text.documents import Question
 from nlpcapsule.text.question_files import read_questions
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
@@ -67,12 +66,7 @@ def _run(
         prepared = prepare_answers(train, select, config)
         model = fit_answers(prepared, config, RunFolder(Path(folder)), progress)
     seconds = time.perf_counter() - started
-    figures = {
-        part: answer_metrics(
-            model.score(questions), [np.array([row.label for row in q.candidates]) for q in questions]
-        )
-        for part, questions in report.items()
-    }
+    figures = {part: model.evaluate(questions) for part, questions in report.items()}
     settings = config.model_dump(mode="json")
     settings["text"]["vectors"] = "GloVe 6B 100-d"  # the file's place is this machine's own
     return {

@@ -12,6 +12,7 @@ from torch import nn
 
 from nlpcapsule.dataset.ragged import Ragged
 
+RANKED = 50  # labels kept per document for evaluation; the paper's own nDCG looks at the first 50
 _Part: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]
 
 

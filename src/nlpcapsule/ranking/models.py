@@ -10,11 +10,13 @@ import numpy as np
 from torch import nn
 
 from nlpcapsule.config import Config
-from nlpcapsule.dataset.encoded import EncodedQuestions, encode_questions, encode_texts
+from nlpcapsule.dataset.encoded import EncodedDocuments, EncodedQuestions, encode_questions, encode_texts
 from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.evaluation.answer_metrics import answer_metrics
+from nlpcapsule.evaluation.label_metrics import label_metrics
 from nlpcapsule.ranking.answers import score_answers
-from nlpcapsule.ranking.documents import LabelRankings, rank_documents
+from nlpcapsule.ranking.documents import RANKED, LabelRankings, rank_documents
 from nlpcapsule.text.documents import Question
 from nlpcapsule.text.tokens import WordTokenizer
 
@@ -76,6 +78,20 @@ class LabelModel:
             self.network, tokens, top_k, candidates=candidates, on_batch=on_batch, **options
         )
 
+    def evaluate(
+        self, documents: EncodedDocuments, rankings: LabelRankings | None = None
+    ) -> dict[str, float]:
+        """All figures on documents; their rankings, where they are there already, are not made again."""
+        ranked = rankings or self.rank_tokens(documents.tokens, RANKED)
+        return label_metrics(
+            ranked.labels,
+            ranked.scores,
+            list(documents.labels),
+            self.labels.counts,
+            self.facts["training_documents"],
+            self.facts["threshold"],
+        )
+
     def rank(self, texts: Sequence[str], top_k: int = 5) -> list[list[RankedLabel]]:
         """The best labels of each text, best first."""
         rankings = self.rank_tokens(self.encode(texts), top_k)
@@ -119,6 +135,11 @@ class AnswerModel:
             batch=self.config.inference.batch,
             on_batch=on_batch,
         )
+
+    def evaluate(self, questions: Sequence[Question]) -> dict[str, float]:
+        """MAP, MRR and their intervals on questions whose candidates are marked."""
+        marks = [[int(row.label == 1) for row in question.candidates] for question in questions]
+        return answer_metrics(self.score(questions), marks)
 
     def rank(self, questions: Sequence[Question]) -> list[list[RankedAnswer]]:
         """Each question's candidates, best first; equal scores keep the candidates' order."""

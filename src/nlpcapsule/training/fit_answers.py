@@ -16,10 +16,9 @@ from nlpcapsule.ranking.answers import score_answers
 from nlpcapsule.ranking.models import AnswerModel
 from nlpcapsule.text.documents import Question
 from nlpcapsule.text.tokens import WordTokenizer
-from nlpcapsule.text.vectors import load_vectors
 from nlpcapsule.training.answer_task import AnswerTask
-from nlpcapsule.training.fit_labels import hold_out
 from nlpcapsule.training.loop import train_network
+from nlpcapsule.training.preparation import hold_out, starting_vectors
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
 from nlpcapsule.training.run_folder import RunFolder
@@ -80,15 +79,7 @@ def prepare_answers(
         f"{len(encoded):,} training questions with {len(encoded.labels):,} candidates, "
         f"{(encoded.labels == 1).mean():.1%} of them right; {tokenizer.size:,} words"
     ]
-    vectors = None
-    if config.text.vectors:
-        found = load_vectors(
-            config.text.vectors, tokenizer.vocabulary, tokenizer.padding_id, config.training.seed
-        )
-        vectors = found.matrix
-        notes.append(
-            f"word vectors: {found.found:,} of {tokenizer.size:,} words found ({found.coverage:.1%})"
-        )
+    vectors = starting_vectors(config, tokenizer, notes)
     return PreparedAnswers(tokenizer, encoded, held_out, vectors, tuple(notes))
 
 

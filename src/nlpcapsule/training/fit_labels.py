@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,6 @@ from nlpcapsule.config import Config
 from nlpcapsule.dataset.encoded import EncodedDocuments, encode_documents
 from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.dataset.near_duplicates import find_near_duplicates
-from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.thresholds import best_threshold
 from nlpcapsule.model_folder import nominator_config
 from nlpcapsule.models.build import build_label_network
@@ -20,9 +19,9 @@ from nlpcapsule.ranking.documents import rank_documents
 from nlpcapsule.ranking.models import LabelModel
 from nlpcapsule.text.documents import Document
 from nlpcapsule.text.tokens import WordTokenizer
-from nlpcapsule.text.vectors import load_vectors
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.loop import train_network
+from nlpcapsule.training.preparation import hold_out, starting_vectors
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
 from nlpcapsule.training.run_folder import RunFolder
@@ -82,27 +81,8 @@ def prepare_labels(
     encoded = encode_documents(train, tokenizer, labels, length)
     held_out = None if dev is None else encode_documents(dev, tokenizer, labels, length)
     notes = _notes(encoded, held_out, labels, tokenizer)
-    vectors = None
-    if config.text.vectors:
-        found = load_vectors(
-            config.text.vectors, tokenizer.vocabulary, tokenizer.padding_id, config.training.seed
-        )
-        vectors = found.matrix
-        notes.append(
-            f"word vectors: {found.found:,} of {tokenizer.size:,} words found ({found.coverage:.1%}), "
-            f"{vectors.shape[1]} numbers each"
-        )
+    vectors = starting_vectors(config, tokenizer, notes)
     return PreparedLabels(tokenizer, labels, encoded, held_out, vectors, tuple(notes))
-
-
-def hold_out(items: Sequence[Any], fraction: float, seed: int) -> tuple[list[Any], list[Any]]:
-    """Splits items into a training and a held-out part, both in their old order."""
-    count = max(1, round(len(items) * fraction))
-    if len(items) - count < 1:
-        raise DataError(f"{len(items)} rows are too few to hold {fraction:.0%} of them out")
-    chosen = set(np.random.default_rng(seed).permutation(len(items))[:count].tolist())
-    kept = [item for index, item in enumerate(items) if index not in chosen]
-    return kept, [item for index, item in enumerate(items) if index in chosen]
 
 
 def fit_labels(

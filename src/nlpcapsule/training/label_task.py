@@ -16,9 +16,8 @@ from nlpcapsule.dataset.outputs import Outputs, all_outputs, batch_outputs, hard
 from nlpcapsule.errors import ConfigError, did_you_mean
 from nlpcapsule.evaluation.label_metrics import CUTOFFS, label_metrics
 from nlpcapsule.models.losses import label_loss
-from nlpcapsule.ranking.documents import LabelRankings, device_of, rank_documents
+from nlpcapsule.ranking.documents import RANKED, LabelRankings, device_of, rank_documents
 
-RANKED = 50  # labels kept per document for evaluation; the paper's own nDCG looks at the first 50
 SELECTORS = tuple(  # figures of which more is better, at hand after every epoch
     f"{name}@{k}" for name in ("P", "nDCG", "R-precision", "PSP", "PSnDCG", "paper-nDCG") for k in CUTOFFS
 )

@@ -1,0 +1,37 @@
+"""What both tasks do before training: hold a part out, look word vectors up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nlpcapsule.config import Config
+from nlpcapsule.errors import DataError
+from nlpcapsule.text.tokens import WordTokenizer
+from nlpcapsule.text.vectors import load_vectors
+
+
+def hold_out(items: Sequence[Any], fraction: float, seed: int) -> tuple[list[Any], list[Any]]:
+    """Splits items into a training and a held-out part, both in their old order."""
+    count = max(1, round(len(items) * fraction))
+    if len(items) - count < 1:
+        raise DataError(f"{len(items)} rows are too few to hold {fraction:.0%} of them out")
+    chosen = set(np.random.default_rng(seed).permutation(len(items))[:count].tolist())
+    kept = [item for index, item in enumerate(items) if index not in chosen]
+    return kept, [item for index, item in enumerate(items) if index in chosen]
+
+
+def starting_vectors(config: Config, tokenizer: WordTokenizer, notes: list[str]) -> np.ndarray | None:
+    """The word vectors a configuration names, (V, v), or None; how many words were found joins the notes."""
+    if not config.text.vectors:
+        return None
+    found = load_vectors(
+        config.text.vectors, tokenizer.vocabulary, tokenizer.padding_id, config.training.seed
+    )
+    notes.append(
+        f"word vectors: {found.found:,} of {tokenizer.size:,} words found ({found.coverage:.1%}), "
+        f"{found.matrix.shape[1]} numbers each"
+    )
+    return found.matrix

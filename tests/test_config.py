@@ -156,8 +156,11 @@ def test_a_file_that_is_no_toml_is_named(tmp_path, content):
         ({"task": "answers", "assignments": ["candidates=50"]}, "are for task 'labels'"),
         ({"model": "kim-cnn", "assignments": ["negatives=batch"]}, "needs a network that routes"),
         ({"model": "xml-cnn", "assignments": ["candidates=50"]}, "needs a network that routes"),
+        ({"model": "cap-zhao", "assignments": ["negatives=batch"]}, "routes to chosen labels"),
+        ({"model": "cap-zhao", "assignments": ["candidates=50"]}, "routes to chosen labels"),
         ({"model": "paper", "assignments": ["windows=[2, 101]"]}, "none may be wider"),
         ({"model": "official", "assignments": ["embedding_size=9", "windows=[10]"]}, "none may be wider"),
+        ({"model": "released-xml-cnn", "assignments": ["windows=[101]"]}, "none may be wider"),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(arguments, message):
@@ -174,7 +177,8 @@ def test_a_wide_filter_may_fit_on_the_vectors_of_a_file():
     [*(("labels", model) for model in MODELS), *(("answers", model) for model in ANSWER_MODELS)],
 )
 def test_json_gives_the_same_configuration_back(task, model):
-    config = Config.build(task, model, assignments=["epochs=3", "windows=[4]", "learning_rate=0.1"])
+    widths = ["windows=[4]"] if "windows" in MODELS[model].model_fields else []
+    config = Config.build(task, model, assignments=["epochs=3", *widths, "learning_rate=0.1"])
     assert Config.from_json(config.model_dump_json()) == config
 
 

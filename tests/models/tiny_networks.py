@@ -21,6 +21,9 @@ SIZES = {
     "official": {"embedding_size": 16, "filters": 4, "capsule_size": 8, "condensed": 4},
     "kim-cnn": {"embedding_size": 8, "filters": 8},
     "xml-cnn": {"embedding_size": 8, "filters": 8, "pools": 3, "bottleneck": 10},
+    "bow-cnn": {"windows": (4, 1), "filters": 8, "pools": 3},
+    "released-xml-cnn": {"embedding_size": 16, "filters": 4, "bottleneck": 10},
+    "cap-zhao": {"embedding_size": 8, "filters": 8, "channels": 3, "capsule_size": 6},
 }
 
 # Every network with every routing, with and without compression.
@@ -33,7 +36,12 @@ VARIANTS = [
     *(("official", {"routing": r}) for r in CAPSULE_ROUTINGS),
     ("kim-cnn", {}),
     ("xml-cnn", {}),
+    *(("bow-cnn", {"pooling": pooling}) for pooling in ("average", "max")),
+    *(("released-xml-cnn", {"relu": relu}) for relu in (False, True)),
+    *(("cap-zhao", {"variant": variant}) for variant in ("A", "B")),
 ]
+# These take outputs of their own for each document; the others score all labels.
+ROUTED_TO_CHOSEN_LABELS = ("label-query", "paper", "official")
 
 
 def name_of(value):

@@ -26,12 +26,25 @@ MOST_TOKENS = 20
 
 _SIZES = {"max_tokens": MOST_TOKENS, "embedding_size": 12, "filters": 6}
 _CAPSULES = _SIZES | {"capsule_size": 8, "condensed": 5}
-_SCALE = {"label-query": 2.0, "paper": 2.0, "official": 1.2, "kim-cnn": 3.0, "xml-cnn": 3.0}
+_SIZES_OF = {
+    "bow-cnn": {"max_tokens": MOST_TOKENS, "windows": (5, 2), "filters": 6},
+    "cap-zhao": _SIZES | {"capsule_size": 8, "channels": 3},
+}
+_SCALE = {
+    "label-query": 2.0,
+    "paper": 2.0,
+    "official": 1.2,
+    "kim-cnn": 3.0,
+    "xml-cnn": 3.0,
+    "bow-cnn": 3.0,
+    "released-xml-cnn": 3.0,
+    "cap-zhao": 2.0,
+}
 
 
 def random_label_model(model: str, routing: str | None, **settings: Any) -> LabelModel:
     """A label model; `paper` and `official` rank what a Kim-CNN nominates."""
-    sizes = _SIZES if routing is None else _CAPSULES | {"routing": routing}
+    sizes = _SIZES_OF.get(model, _SIZES) if routing is None else _CAPSULES | {"routing": routing}
     if model in ("paper", "official"):
         settings = {"candidates": CANDIDATES} | settings
     config = Config.build("labels", model, overrides=sizes | adaptive(model, routing) | settings)

@@ -24,6 +24,9 @@ NETWORKS = [
     *(("official", routing) for routing in ("kde", "adaptive-kde")),
     ("kim-cnn", None),
     ("xml-cnn", None),
+    ("bow-cnn", None),
+    ("released-xml-cnn", None),
+    ("cap-zhao", None),
 ]
 ANSWER_NETWORKS = [("label-query", "dot"), ("label-query", "adaptive-kde"), ("paper", "adaptive-kde")]
 TOLERANCE = 1e-5

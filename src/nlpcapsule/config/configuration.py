@@ -18,6 +18,7 @@ from nlpcapsule.config.settings import (
     ModelSettings,
     OfficialSettings,
     PaperSettings,
+    ReleasedXMLCNNSettings,
     Settings,
     Task,
     TextSettings,
@@ -123,11 +124,13 @@ def _checked(config: Config) -> Config:
     routed = config.model.name in ("label-query", "paper", "official")
     if not routed and config.training.negatives != "all":
         raise ConfigError(
-            f"training.negatives={config.training.negatives!r} needs a network that routes; "
+            f"training.negatives={config.training.negatives!r} needs a network that routes to chosen labels; "
             f"{config.model.name!r} scores all labels at once: leave it at 'all'"
         )
     if not routed and config.inference.candidates:
-        raise ConfigError(f"inference.candidates needs a network that routes, not {config.model.name!r}")
+        raise ConfigError(
+            f"inference.candidates needs a network that routes to chosen labels, not {config.model.name!r}"
+        )
     if config.task == "answers" and (config.training.negatives != "all" or config.inference.candidates):
         raise ConfigError("training.negatives and inference.candidates are for task 'labels', not 'answers'")
     _check_windows(config)
@@ -137,7 +140,9 @@ def _checked(config: Config) -> Config:
 def _check_windows(config: Config) -> None:
     """Filters that slide along the embedding must fit on it; a vector file's size is known only later."""
     model = config.model
-    if not isinstance(model, PaperSettings | OfficialSettings) or config.text.vectors is not None:
+    if not isinstance(model, PaperSettings | OfficialSettings | ReleasedXMLCNNSettings):
+        return
+    if config.text.vectors is not None:
         return
     if max(model.windows) > model.embedding_size:
         raise ConfigError(

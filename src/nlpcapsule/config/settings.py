@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -106,6 +106,46 @@ class XMLCNNSettings(Settings):
     dropout: float = Field(0.5, ge=0, lt=1, description="dropout on the bottleneck")
 
 
+class BowCNNSettings(Settings):
+    """`bow-cnn`: convolution over bags of neighbouring words (Johnson & Zhang 2015); uses no word vectors."""
+
+    # Its tables hold a filter's weights per word; whoever asks for the size of word vectors finds none.
+    embedding_size: ClassVar[int] = 0
+
+    name: Literal["bow-cnn"] = "bow-cnn"
+    windows: Widths = Field((20,), min_length=1, description="region sizes, in tokens")
+    filters: int = Field(1000, ge=1, description="filters per region size")
+    pools: int = Field(10, ge=1, description="equal parts of the document, each pooled by itself")
+    pooling: Literal["average", "max"] = Field("average", description="what a part gives per filter")
+    dropout: float = Field(0.5, ge=0, lt=1, description="dropout before the output layer")
+
+
+class ReleasedXMLCNNSettings(Settings):
+    """`released-xml-cnn`: what the released NLP-Capsule code calls XML-CNN; linear unless `relu` is set."""
+
+    name: Literal["released-xml-cnn"] = "released-xml-cnn"
+    embedding_size: int = Field(100, ge=8, description="word vector size (a vector file's size wins)")
+    windows: Widths = Field((2, 4, 8), min_length=1, description="filter widths along the embedding")
+    filters: int = Field(32, ge=1, description="filters per width")
+    bottleneck: int = Field(512, ge=1, description="hidden layer before the output layer")
+    relu: bool = Field(False, description="a ReLU after the convolution and after the bottleneck")
+    dropout: float = Field(0.0, ge=0, lt=1, description="dropout on the bottleneck")
+
+
+class CapZhaoSettings(Settings):
+    """`cap-zhao`: capsules over n-grams, routed twice (Zhao et al. 2018); routes to all labels."""
+
+    name: Literal["cap-zhao"] = "cap-zhao"
+    variant: Literal["A", "B"] = Field("B", description="A: 3-grams; B: the mean of 3-, 4- and 5-grams")
+    embedding_size: int = Field(100, ge=1, description="word vector size (a vector file's size wins)")
+    filters: int = Field(32, ge=1, description="filters of the n-gram convolution")
+    stride: int = Field(2, ge=1, description="tokens between n-grams; 1 in the article, 2 in its code")
+    channels: int = Field(16, ge=1, description="capsules per position, in both layers below the labels")
+    capsule_size: int = Field(16, ge=2, description="numbers in a capsule")
+    neighbours: int = Field(3, ge=1, description="positions the convolutional capsule layer looks at")
+    iterations: int = Field(3, ge=1, description="routing iterations")
+
+
 class TrainingSettings(Settings):
     """The training loop."""
 
@@ -148,7 +188,16 @@ class InferenceSettings(Settings):
     candidates: int = Field(0, ge=0, description="labels a Kim-CNN nominates for routing; 0 routes to all")
 
 
-ModelSettings = LabelQuerySettings | PaperSettings | OfficialSettings | KimCNNSettings | XMLCNNSettings
+ModelSettings = (
+    LabelQuerySettings
+    | PaperSettings
+    | OfficialSettings
+    | KimCNNSettings
+    | XMLCNNSettings
+    | BowCNNSettings
+    | ReleasedXMLCNNSettings
+    | CapZhaoSettings
+)
 
 MODELS: dict[str, type[Settings]] = {
     "label-query": LabelQuerySettings,
@@ -156,6 +205,9 @@ MODELS: dict[str, type[Settings]] = {
     "official": OfficialSettings,
     "kim-cnn": KimCNNSettings,
     "xml-cnn": XMLCNNSettings,
+    "bow-cnn": BowCNNSettings,
+    "released-xml-cnn": ReleasedXMLCNNSettings,
+    "cap-zhao": CapZhaoSettings,
 }
 
 ANSWER_MODELS = ("label-query", "paper")
@@ -170,6 +222,7 @@ DEFAULTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "training": {"negatives": "batch", "weight_decay": 0.0, "shuffle": False},
         "inference": {"candidates": 200},
     },
+    ("labels", "cap-zhao"): {"training": {"weight_decay": 0.0}},
     ("answers", "label-query"): {
         "text": {"max_tokens": 64},
         "model": {

@@ -6,14 +6,20 @@ import numpy as np
 import torch
 from torch import nn
 
+from nlpcapsule.baselines.bow_cnn import BowCNN
+from nlpcapsule.baselines.cap_zhao import CapZhao
 from nlpcapsule.baselines.kim_cnn import KimCNN
+from nlpcapsule.baselines.released_xml_cnn import ReleasedXMLCNN
 from nlpcapsule.baselines.xml_cnn import XMLCNN
 from nlpcapsule.config import (
+    BowCNNSettings,
+    CapZhaoSettings,
     Config,
     KimCNNSettings,
     LabelQuerySettings,
     OfficialSettings,
     PaperSettings,
+    ReleasedXMLCNNSettings,
     XMLCNNSettings,
 )
 from nlpcapsule.models.answer_ranker import AnswerNetwork
@@ -51,6 +57,12 @@ def build_label_network(
             return KimCNN(settings, vocabulary_size, label_count, padding_id, vectors)
         case XMLCNNSettings() as settings:
             return XMLCNN(settings, vocabulary_size, label_count, padding_id, vectors)
+        case BowCNNSettings() as settings:
+            return BowCNN(settings, vocabulary_size, label_count, padding_id, vectors)
+        case ReleasedXMLCNNSettings() as settings:
+            return ReleasedXMLCNN(settings, vocabulary_size, label_count, length, padding_id, vectors)
+        case CapZhaoSettings() as settings:
+            return CapZhao(settings, vocabulary_size, label_count, length, padding_id, vectors)
 
 
 def build_answer_network(

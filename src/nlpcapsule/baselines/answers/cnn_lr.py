@@ -1,0 +1,59 @@
+"""`cnn-lr`: Yu, Hermann, Blunsom & Pulman (2014), "Deep Learning for Answer Sentence Selection".
+
+    order 1:  x = mean_t w_t                                      words w
+    order 2:  x = mean_t tanh(T_L w_t + T_R w_{t+1} + b)          bigrams
+    s = x_q^T M x_a
+    logit = logistic regression over [s; overlap features]
+
+The original trains M first and the regression on its frozen output; here both are trained at once, and the
+regression's bias serves both.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nlpcapsule.baselines.answers.pair_network import FIRST_LOG_ODDS, BilinearSimilarity, PairNetwork
+from nlpcapsule.config.answer_baselines import CNNLRSettings
+
+
+class CNNLR(PairNetwork):
+    """Mean vectors of unigrams or bigrams, compared by one matrix; see `PairNetwork` for the arguments."""
+
+    def __init__(
+        self,
+        settings: CNNLRSettings,
+        vocabulary_size: int,
+        padding_id: int = 0,
+        vectors: np.ndarray | None = None,
+        idf: np.ndarray | None = None,
+    ) -> None:
+        super().__init__(settings, vocabulary_size, padding_id, vectors, idf)
+        size = self.embedding.size
+        self.bigrams = nn.Conv1d(size, size, kernel_size=2) if settings.order == 2 else None
+        self.similarity = BilinearSimilarity(size)
+        self.regression = nn.Linear(1 + self.overlap_size, 1)
+        nn.init.ones_(self.regression.weight)  # what is alike is likely right
+        nn.init.constant_(self.regression.bias, FIRST_LOG_ODDS)
+
+    def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
+        """Scores candidates: (Q, l), (A, l') and (A,) → (A,)."""
+        asked = self._mean_vector(questions)[question_of]  # (A, v)
+        similarity = self.similarity(asked, self._mean_vector(answers))  # (A, 1)
+        overlap = self.overlap(questions, answers, question_of)
+        return self.regression(torch.cat([similarity, overlap], dim=-1)).squeeze(-1).float()
+
+    def _mean_vector(self, tokens: Tensor) -> Tensor:
+        """(B, l) → (B, v)."""
+        states, counted = self.words(tokens)  # (B, l, v), (B, l)
+        if self.bigrams is not None:
+            following = F.pad(states.transpose(1, 2), (0, 1))  # (B, v, l + 1)
+            states = torch.tanh(self.bigrams(following)).transpose(1, 2)  # (B, l, v)
+            # The last word begins no bigram, unless it is the only one.
+            counted = F.pad(counted[:, 1:], (0, 1))
+            counted[:, 0] = True
+        weights = counted.unsqueeze(-1) / counted.sum(dim=1).clamp(min=1).view(-1, 1, 1)
+        return (states * weights).sum(dim=1)

@@ -1,0 +1,92 @@
+"""`cntn`: Qiu & Huang (IJCAI 2015), a convolutional neural tensor network.
+
+    v = tanh(W [k-max_t(wide convolution of the words)] + b)       the k largest per filter, in order
+    logit = u · tanh(v_q^T M^[1:r] v_a + V [v_q; v_a] + b) + c
+
+One encoder reads questions and answers; the original's stack of convolutions is a single one here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nlpcapsule.baselines.answers.pair_network import FIRST_LOG_ODDS, PairNetwork
+from nlpcapsule.baselines.answers.severyn_cnn import WideConvolution
+from nlpcapsule.config.answer_baselines import CNTNSettings
+
+
+def k_max_pooling(states: Tensor, valid: Tensor, k: int) -> Tensor:
+    """The k largest states over time, in the order in which they occur; zeros where there are fewer.
+
+    Args:
+        states: (B, filters, t).
+        valid: (B, t) True at the start of each row, False on what fills it up.
+        k: How many to keep.
+
+    Returns:
+        (B, filters, k).
+    """
+    masked = states.masked_fill(~valid.unsqueeze(1), -torch.inf)
+    masked = F.pad(masked, (0, max(k - masked.shape[-1], 0)), value=-torch.inf)
+    # Stable, so that equal states are not chosen differently in a longer row.
+    places = masked.sort(dim=-1, descending=True, stable=True).indices[..., :k].sort(dim=-1).values
+    kept = masked.gather(-1, places)
+    return kept.masked_fill(kept == -torch.inf, 0.0)
+
+
+class TensorLayer(nn.Module):
+    """u · tanh(v_q^T M^[1:r] v_a + V [v_q; v_a] + b), with overlap features beside the r slices.
+
+    Args:
+        size: d, numbers in v_q and in v_a.
+        slices: r.
+        overlap_size: Number of overlap features.
+    """
+
+    def __init__(self, size: int, slices: int, overlap_size: int) -> None:
+        super().__init__()
+        self.tensor = nn.Parameter(torch.randn(slices, size, size))  # d · M
+        self.linear = nn.Linear(2 * size, slices)  # V, b
+        self.output = nn.Linear(slices + overlap_size, 1)  # u
+        nn.init.constant_(self.output.bias, FIRST_LOG_ODDS)
+
+    def forward(self, asked: Tensor, answered: Tensor, overlap: Tensor) -> Tensor:
+        """(A, d), (A, d) and (A, features) → (A,) float32."""
+        # Divided by d, a step of Adam, which moves all d² numbers of a slice, does not saturate the tanh.
+        products = torch.einsum("ad,rde->are", asked, self.tensor / asked.shape[-1])  # (A, r, d)
+        slices = torch.einsum("are,ae->ar", products, answered)
+        related = torch.tanh(slices + self.linear(torch.cat([asked, answered], dim=-1)))  # (A, r)
+        return self.output(torch.cat([related, overlap], dim=-1)).squeeze(-1).float()
+
+
+class CNTN(PairNetwork):
+    """Convolution, k-max pooling, tensor layer; see `PairNetwork` for the arguments."""
+
+    def __init__(
+        self,
+        settings: CNTNSettings,
+        vocabulary_size: int,
+        padding_id: int = 0,
+        vectors: np.ndarray | None = None,
+        idf: np.ndarray | None = None,
+    ) -> None:
+        super().__init__(settings, vocabulary_size, padding_id, vectors, idf)
+        self.strongest = settings.strongest
+        self.convolution = WideConvolution(self.embedding.size, settings.filters, settings.window)
+        self.text = nn.Linear(settings.filters * settings.strongest, settings.text_size)
+        self.relation = TensorLayer(settings.text_size, settings.slices, self.overlap_size)
+
+    def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
+        """Scores candidates: (Q, l), (A, l') and (A,) → (A,)."""
+        asked = self._text_vector(questions)[question_of]  # (A, d)
+        overlap = self.overlap(questions, answers, question_of)
+        return self.relation(asked, self._text_vector(answers), overlap)
+
+    def _text_vector(self, tokens: Tensor) -> Tensor:
+        """(B, l) → (B, d)."""
+        states, valid = self.convolution(*self.words(tokens))
+        pooled = k_max_pooling(states, valid, self.strongest)  # (B, filters, k)
+        return self.dropout(torch.tanh(self.text(pooled.flatten(start_dim=1))))

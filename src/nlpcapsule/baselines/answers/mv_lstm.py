@@ -1,0 +1,75 @@
+"""`mv-lstm`: Wan et al. (AAAI 2016), matching with multiple positional sentence representations.
+
+    p_t = state of a bidirectional LSTM at word t
+    S_ij = p_i^T M p_j  or  cos(p_i, p_j)                 word i of the question, word j of the answer
+    logit = u · tanh(W [k largest of S; overlap features] + b) + c
+
+Overlap features are joined if the settings ask for them; the original does without.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nlpcapsule.baselines.answers.lstm import run_lstm
+from nlpcapsule.baselines.answers.pair_network import HiddenLayerScore, PairNetwork
+from nlpcapsule.config.answer_baselines import MVLSTMSettings
+
+
+def largest_values(table: Tensor, valid: Tensor, k: int) -> Tensor:
+    """The k largest numbers of each table, largest first; zeros where there are fewer.
+
+    Args:
+        table: (A, l, l').
+        valid: (A, l, l') False on what does not count.
+        k: How many to keep.
+
+    Returns:
+        (A, k).
+    """
+    values = table.masked_fill(~valid, -torch.inf).flatten(start_dim=1)
+    values = F.pad(values, (0, max(k - values.shape[1], 0)), value=-torch.inf)
+    kept = values.topk(k, dim=1).values
+    return kept.masked_fill(kept == -torch.inf, 0.0)
+
+
+class MVLSTM(PairNetwork):
+    """All positions of two texts compared; see `PairNetwork` for the arguments."""
+
+    def __init__(
+        self,
+        settings: MVLSTMSettings,
+        vocabulary_size: int,
+        padding_id: int = 0,
+        vectors: np.ndarray | None = None,
+        idf: np.ndarray | None = None,
+    ) -> None:
+        super().__init__(settings, vocabulary_size, padding_id, vectors, idf)
+        self.strongest = settings.strongest
+        size = 2 * settings.state_size
+        self.lstm = nn.LSTM(self.embedding.size, settings.state_size, batch_first=True, bidirectional=True)
+        bilinear = settings.similarity == "bilinear"
+        self.transform = nn.Parameter(torch.eye(size)) if bilinear else None  # M
+        self.score = HiddenLayerScore(
+            settings.strongest + self.overlap_size, settings.hidden, settings.dropout
+        )
+
+    def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
+        """Scores candidates: (Q, l), (A, l') and (A,) → (A,)."""
+        asked, asked_mask = self._positions(questions)  # (Q, l, H), (Q, l)
+        answered, answered_mask = self._positions(answers)  # (A, l', H), (A, l')
+        if self.transform is not None:
+            asked = asked @ self.transform
+        table = asked[question_of] @ answered.transpose(1, 2)  # (A, l, l')
+        valid = asked_mask[question_of].unsqueeze(2) & answered_mask.unsqueeze(1)
+        largest = largest_values(table, valid, self.strongest)  # (A, k)
+        return self.score(largest, self.overlap(questions, answers, question_of))
+
+    def _positions(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, l) → states (B, l, H), of length 1 for the cosine, and the mask (B, l)."""
+        words, mask = self.words(tokens)
+        states, _ = run_lstm(self.lstm, words, mask)
+        return (states if self.transform is not None else F.normalize(states, dim=-1)), mask

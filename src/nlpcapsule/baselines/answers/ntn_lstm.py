@@ -1,0 +1,40 @@
+"""`ntn-lstm`: LSTMs under a neural tensor layer, a baseline of Tay et al. (SIGIR 2017).
+
+x = last or mean state of LSTM(words)                 own LSTM for questions and for answers
+logit = u · tanh(x_q^T M^[1:r] x_a + V [x_q; x_a] + b) + c
+
+Overlap features, if the settings ask for them, stand beside the r slices.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from torch import Tensor
+
+from nlpcapsule.baselines.answers.cntn import TensorLayer
+from nlpcapsule.baselines.answers.lstm import LSTMTextVector
+from nlpcapsule.baselines.answers.pair_network import PairNetwork
+from nlpcapsule.config.answer_baselines import NTNLSTMSettings
+
+
+class NTNLSTM(PairNetwork):
+    """Two LSTMs and a tensor layer; see `PairNetwork` for the arguments."""
+
+    def __init__(
+        self,
+        settings: NTNLSTMSettings,
+        vocabulary_size: int,
+        padding_id: int = 0,
+        vectors: np.ndarray | None = None,
+        idf: np.ndarray | None = None,
+    ) -> None:
+        super().__init__(settings, vocabulary_size, padding_id, vectors, idf)
+        self.of_questions = LSTMTextVector(self.embedding.size, settings)
+        self.of_answers = LSTMTextVector(self.embedding.size, settings)
+        self.relation = TensorLayer(settings.state_size, settings.slices, self.overlap_size)
+
+    def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
+        """Scores candidates: (Q, l), (A, l') and (A,) → (A,)."""
+        asked = self.dropout(self.of_questions(*self.words(questions)))[question_of]  # (A, H)
+        answered = self.dropout(self.of_answers(*self.words(answers)))  # (A, H)
+        return self.relation(asked, answered, self.overlap(questions, answers, question_of))

@@ -1,0 +1,94 @@
+"""What the answer rankers share: word vectors, word overlap, bilinear similarity and the last layers."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nlpcapsule.baselines.answers.word_overlap import FEATURES, overlap_features
+from nlpcapsule.config.answer_baselines import PairSettings
+from nlpcapsule.models.word_embedding import WordEmbedding
+
+FIRST_LOG_ODDS = -2.0  # most candidates are wrong
+
+
+class PairNetwork(nn.Module):
+    """Scores question-answer pairs; a pair's score depends on its own words alone.
+
+    Args:
+        settings: The network's settings.
+        vocabulary_size: V, number of tokens.
+        padding_id: The token that fills rows up.
+        vectors: Word vectors to start from.
+        idf: (V,) weight of each word in the overlap; None stands for zeros, until a saved state is loaded.
+    """
+
+    idf: Tensor  # (V,)
+
+    def __init__(
+        self,
+        settings: PairSettings,
+        vocabulary_size: int,
+        padding_id: int = 0,
+        vectors: np.ndarray | None = None,
+        idf: np.ndarray | None = None,
+    ) -> None:
+        super().__init__()
+        self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
+        self.dropout = nn.Dropout(settings.dropout)
+        self.overlap_size = FEATURES if settings.overlap else 0
+        weights = np.zeros(vocabulary_size) if idf is None else idf
+        self.register_buffer("idf", torch.tensor(weights, dtype=torch.float32))
+
+    def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
+        """Scores candidates.
+
+        Args:
+            questions: (Q, l) token ids.
+            answers: (A, l') token ids.
+            question_of: (A,) the row of `questions` each answer belongs to.
+
+        Returns:
+            (A,) float32 log-odds.
+        """
+        raise NotImplementedError
+
+    def words(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, l) → word vectors (B, l, v), with dropout, and the mask (B, l) of real tokens."""
+        vectors, mask = self.embedding(tokens)
+        return self.dropout(vectors), mask
+
+    def overlap(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
+        """(A, 2) overlap features, or (A, 0) where the settings leave them out."""
+        if not self.overlap_size:
+            return self.idf.new_zeros(len(answers), 0)
+        return overlap_features(questions, answers, question_of, self.idf, self.embedding.padding_id)
+
+
+class BilinearSimilarity(nn.Module):
+    """q^T M a, with an M that starts as the identity: at first the dot product."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.transform = nn.Parameter(torch.eye(size))  # M
+
+    def forward(self, asked: Tensor, answered: Tensor) -> Tensor:
+        """(A, d) and (A, d) → (A, 1)."""
+        return ((asked @ self.transform) * answered).sum(dim=-1, keepdim=True)
+
+
+class HiddenLayerScore(nn.Module):
+    """One tanh layer over the joined features of a pair, then its log-odds."""
+
+    def __init__(self, size: int, hidden: int, dropout: float) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(size, hidden)
+        self.dropout = nn.Dropout(dropout)
+        self.output = nn.Linear(hidden, 1)
+        nn.init.constant_(self.output.bias, FIRST_LOG_ODDS)
+
+    def forward(self, *features: Tensor) -> Tensor:
+        """Features (A, ·) to join → (A,) float32."""
+        joined = torch.cat(features, dim=-1)
+        return self.output(self.dropout(torch.tanh(self.hidden(joined)))).squeeze(-1).float()

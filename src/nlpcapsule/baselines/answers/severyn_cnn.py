@@ -1,0 +1,70 @@
+"""`severyn-cnn`: Severyn & Moschitti (SIGIR 2015), ranking short text pairs with convolutions.
+
+    x = max_t ReLU(wide convolution of the words)        own filters for questions and for answers
+    sim = x_q^T M x_a
+    logit = u · tanh(W [x_q; sim; x_a; overlap features] + b) + c
+
+The convolution is wide: it also looks at windows that reach over the text's ends.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nlpcapsule.baselines.answers.pair_network import BilinearSimilarity, HiddenLayerScore, PairNetwork
+from nlpcapsule.config.answer_baselines import SeverynCNNSettings
+
+
+class WideConvolution(nn.Module):
+    """A convolution that also looks at windows reaching over both ends of a text.
+
+    Args:
+        size: v, numbers per word vector.
+        filters: Filters.
+        window: Width, in tokens.
+    """
+
+    def __init__(self, size: int, filters: int, window: int) -> None:
+        super().__init__()
+        self.beyond = window - 1
+        self.convolution = nn.Conv1d(size, filters, window)
+
+    def forward(self, words: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, l, v) and (B, l) → (B, filters, l + window − 1) and the mask of windows with a word in them."""
+        wide = F.pad(words.transpose(1, 2), (self.beyond, self.beyond))
+        return self.convolution(wide), F.pad(mask, (self.beyond, 0), value=True)
+
+
+class SeverynCNN(PairNetwork):
+    """Two convolutions and their bilinear similarity; see `PairNetwork` for the arguments."""
+
+    def __init__(
+        self,
+        settings: SeverynCNNSettings,
+        vocabulary_size: int,
+        padding_id: int = 0,
+        vectors: np.ndarray | None = None,
+        idf: np.ndarray | None = None,
+    ) -> None:
+        super().__init__(settings, vocabulary_size, padding_id, vectors, idf)
+        filters = settings.filters
+        self.of_questions = WideConvolution(self.embedding.size, filters, settings.window)
+        self.of_answers = WideConvolution(self.embedding.size, filters, settings.window)
+        self.similarity = BilinearSimilarity(filters)
+        self.score = HiddenLayerScore(2 * filters + 1 + self.overlap_size, settings.hidden, settings.dropout)
+
+    def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
+        """Scores candidates: (Q, l), (A, l') and (A,) → (A,)."""
+        asked = self._strongest(self.of_questions, questions)[question_of]  # (A, filters)
+        answered = self._strongest(self.of_answers, answers)  # (A, filters)
+        similarity = self.similarity(asked, answered)  # (A, 1)
+        return self.score(asked, similarity, answered, self.overlap(questions, answers, question_of))
+
+    def _strongest(self, convolution: WideConvolution, tokens: Tensor) -> Tensor:
+        """(B, l) → (B, filters)."""
+        states, valid = convolution(*self.words(tokens))
+        # States are ≥ 0, so that a window of padding, set to 0, never wins.
+        return torch.amax(torch.relu(states) * valid.unsqueeze(1), dim=-1)

@@ -1,0 +1,75 @@
+"""Word overlap of question and answer: the two features of Yu et al. (2014) and Severyn & Moschitti (2015).
+
+share      = |Q ∩ A| / |Q|                                  Q, A: the sets of words
+idf share  = Σ_{w ∈ Q ∩ A} idf(w) / Σ_{w ∈ Q} idf(w)
+idf(w)     = log((1 + N) / (1 + N_w))                       N_w of N texts contain w
+
+Both works count the words; shares do not favour long questions when one threshold serves all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+FEATURES = 2
+
+
+def overlap_features(
+    questions: Tensor, answers: Tensor, question_of: Tensor, idf: Tensor, padding_id: int = 0
+) -> Tensor:
+    """How many of a question's words an answer repeats, plainly and weighted by idf.
+
+    Words are looked up in sorted rows, so memory grows with the tokens and not with pairs of them.
+
+    Args:
+        questions: (Q, l) token ids.
+        answers: (A, l') token ids.
+        question_of: (A,) the row of `questions` each answer belongs to.
+        idf: (V,) weight of each word.
+        padding_id: The token that fills rows up.
+
+    Returns:
+        (A, 2) float32 in [0, 1]; 0 where a question has no words or all its words weigh nothing.
+
+    Example:
+        >>> questions, answers = torch.tensor([[2, 3, 4, 0]]), torch.tensor([[4, 9, 3]])
+        >>> idf = torch.tensor([0, 0, 1, 1, 2, 1, 1, 1, 1, 1.0])
+        >>> overlap_features(questions, answers, torch.tensor([0]), idf)
+        tensor([[0.6667, 0.7500]])
+    """
+    asked = questions.sort(dim=1).values  # (Q, l)
+    is_new = torch.ones_like(asked, dtype=torch.bool)
+    is_new[:, 1:] = asked[:, 1:] != asked[:, :-1]  # a word asked twice counts once
+    counted = is_new & (asked != padding_id)
+    weights = torch.stack([counted.float(), counted * idf.float()[asked]], dim=-1)  # (Q, l, 2)
+
+    sorted_answers = answers.sort(dim=1).values  # (A, l')
+    wanted = asked[question_of]  # (A, l)
+    place = torch.searchsorted(sorted_answers, wanted).clamp(max=answers.shape[1] - 1)
+    found = sorted_answers.gather(1, place) == wanted  # (A, l)
+    repeated = (weights[question_of] * found.unsqueeze(-1)).sum(dim=1)  # (A, 2)
+    total = weights.sum(dim=1)[question_of]  # (A, 2)
+    return torch.where(total > 0, repeated / total.clamp(min=1e-9), 0.0)
+
+
+def inverse_document_frequency(
+    tokens: Iterable[Sequence[int] | np.ndarray], vocabulary_size: int
+) -> np.ndarray:
+    """Weight of each word: rare words tell more.
+
+    Args:
+        tokens: Token ids, one array per text.
+        vocabulary_size: V.
+
+    Returns:
+        (V,) float32; a word in every text weighs 0, a word in none weighs most.
+    """
+    texts, containing = 0, np.zeros(vocabulary_size, dtype=np.int64)
+    for row in tokens:
+        texts += 1
+        containing[np.unique(np.asarray(row, dtype=np.int64))] += 1
+    return np.log((1 + texts) / (1 + containing)).astype(np.float32)

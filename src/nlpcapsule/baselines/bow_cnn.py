@@ -1,0 +1,97 @@
+"""`bow-cnn`: Johnson & Zhang (NAACL 2015), "Effective Use of Word Order for Text Categorization with CNNs".
+
+    r_t = bag of the words x_t … x_{t+k-1}                      a region: which words, not in which order
+    c_t = ReLU(W r_t + b) = ReLU(Σ_i W[x_{t+i}] + b)            one vector of weights per word, summed
+    P(c) = [average of c over the 1st part, …, p-th part]       or the maximum
+    logit = W_o dropout(P) + b_o
+
+W is a table with a row per word, so the sparse r_t is never formed. These rows are the convolution's weights
+and no word vectors: vectors that are given are not used. A word that a region has twice counts twice.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nlpcapsule.baselines.xml_cnn import dynamic_max_pool
+from nlpcapsule.config import BowCNNSettings
+from nlpcapsule.models.scored import Scored
+from nlpcapsule.models.word_embedding import WordEmbedding
+
+
+class BowCNN(nn.Module):
+    """Convolution over bags of words, pooling over parts of the document, one linear layer.
+
+    Args:
+        settings: The network's settings.
+        vocabulary_size: Number of tokens.
+        label_count: n.
+        padding_id: The token that fills rows up.
+        vectors: Not used: this network has weights per word and no word vectors.
+    """
+
+    def __init__(
+        self,
+        settings: BowCNNSettings,
+        vocabulary_size: int,
+        label_count: int,
+        padding_id: int = 0,
+        vectors: np.ndarray | None = None,
+    ) -> None:
+        super().__init__()
+        self.padding_id, self.pools = padding_id, settings.pools
+        self.regions = nn.ModuleList(
+            BagOfWordsRegions(vocabulary_size, width, settings.filters, padding_id)
+            for width in settings.windows
+        )
+        self.pool = dynamic_average_pool if settings.pooling == "average" else dynamic_max_pool
+        self.dropout = nn.Dropout(settings.dropout)
+        self.output = nn.Linear(settings.filters * len(settings.windows) * settings.pools, label_count)
+        nn.init.constant_(self.output.bias, -4.0)  # most labels are absent from most documents
+
+    def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
+        """Scores all labels: (B, l) → (B, n). `outputs` and `valid` must be None: nothing is routed."""
+        mask = tokens != self.padding_id  # (B, l)
+        states = torch.cat([regions(tokens) for regions in self.regions], dim=-1)  # (B, l, H)
+        pooled = self.pool(states * mask.unsqueeze(-1), mask, self.pools)  # (B, p, H)
+        return Scored(self.output(self.dropout(pooled.flatten(1))).float())
+
+
+class BagOfWordsRegions(nn.Module):
+    """ReLU(Σ_i W[x_{t+i}] + b) for the region of k words around every position.
+
+    Args:
+        vocabulary_size: Number of tokens.
+        width: k, words in a region; fewer at a document's ends.
+        filters: Numbers per region.
+        padding_id: The token that fills rows up; it adds nothing to a region.
+    """
+
+    def __init__(self, vocabulary_size: int, width: int, filters: int, padding_id: int) -> None:
+        super().__init__()
+        self.width = width
+        self.weights = WordEmbedding(vocabulary_size, filters, padding_id)  # W, a row per word
+        self.bias = nn.Parameter(torch.zeros(filters))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(B, l) → (B, l, filters)."""
+        rows, _ = self.weights(tokens)  # (B, l, filters)
+        left = (self.width - 1) // 2
+        padded = nn.functional.pad(rows.transpose(1, 2), (left, self.width - 1 - left))
+        # A sliding average times k is a sliding sum, without the rounding that differences of running
+        # totals collect along a document.
+        sums = nn.functional.avg_pool1d(padded, self.width, stride=1) * self.width  # (B, filters, l)
+        return torch.relu(sums.transpose(1, 2) + self.bias)
+
+
+def dynamic_average_pool(states: Tensor, mask: Tensor, pools: int) -> Tensor:
+    """(B, l, H), zero at padding → (B, p, H): the average over each of p equal parts of the document."""
+    lengths = mask.sum(dim=1, keepdim=True)  # (B, 1)
+    position = torch.arange(states.shape[1], device=states.device)  # (l,)
+    part = (position * pools // lengths).clamp(max=pools - 1)  # (B, l); padding's zeros join the last part
+    start = states.new_zeros(states.shape[0], pools, states.shape[2])
+    totals = start.scatter_add(1, part.unsqueeze(-1).expand_as(states), states)  # (B, p, H)
+    counts = states.new_zeros(states.shape[0], pools).scatter_add(1, part, mask.to(states.dtype))  # (B, p)
+    return totals / counts.clamp(min=1).unsqueeze(-1)  # a short document has empty parts: zero

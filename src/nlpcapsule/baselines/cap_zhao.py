@@ -1,0 +1,123 @@
+"""`cap-zhao`: Zhao et al. (EMNLP 2018), "Investigating Capsule Networks … for Text Classification".
+
+M            ReLU(W^a ∘ x_{t:t+k-1} + b): n-gram convolution over time           (B, 32, L), L = (l-k)/2+1
+p            squash(W^b M_t + b): C primary capsules at each position            (B, L, C, d)
+u            routing(W^c_j p_i), i over 3 neighbouring positions                 (B, L-2, C, d)
+v_j          routing(W^d_j u_i), i over all u of the document                    (B, n, d)
+a_j          ‖v_j‖, the label's probability                                      (B, n)
+
+Variant A is one such chain with k = 3; variant B has three with k = 3, 4, 5 and averages their v_j. Both
+routings are Sabour's with a leaky softmax, and W_j is shared among children. The article has a stride of 1,
+its released code 2: the default here. The article also scales couplings by the children's lengths; left out,
+as in the released code: votes W_j u_i carry these lengths already.
+
+No compression and no partial routing: with l = 500 a chain routes m = 247·16 = 3,952 capsules to every label.
+Votes are never formed, but couplings are (B, m, n), 63 MB a document with 3,956 labels. For the gradient a
+chain keeps 134 MB a document then, and 9 MB with 103 labels.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nlpcapsule.capsules.routing import Routed, dynamic
+from nlpcapsule.capsules.routing.routed import activation
+from nlpcapsule.capsules.squash import squash
+from nlpcapsule.capsules.votes import PerClassVotes
+from nlpcapsule.config import CapZhaoSettings
+from nlpcapsule.errors import ConfigError
+from nlpcapsule.models.scored import Scored, log_odds
+from nlpcapsule.models.word_embedding import WordEmbedding
+
+_WINDOWS = {"A": (3,), "B": (3, 4, 5)}
+
+
+class CapZhao(nn.Module):
+    """One or three chains of capsule layers side by side; their label capsules are averaged.
+
+    Args:
+        settings: The network's settings.
+        vocabulary_size: Number of tokens.
+        label_count: n.
+        length: l; rows are filled up or cut to it.
+        padding_id: The token that fills rows up.
+        vectors: Word vectors to start from.
+    """
+
+    def __init__(
+        self,
+        settings: CapZhaoSettings,
+        vocabulary_size: int,
+        label_count: int,
+        length: int,
+        padding_id: int = 0,
+        vectors: np.ndarray | None = None,
+    ) -> None:
+        super().__init__()
+        self.length, self.padding_id = length, padding_id
+        windows = _WINDOWS[settings.variant]
+        # The widest n-gram must leave as many positions as the second capsule layer looks at.
+        least = max(windows) + settings.stride * (settings.neighbours - 1)
+        if length < least:
+            raise ConfigError(f"text.max_tokens={length} is too short for cap-zhao: expected {least} or more")
+        self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
+        self.chains = nn.ModuleList(
+            CapsuleChain(settings, self.embedding.size, width, label_count) for width in windows
+        )
+
+    def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
+        """Scores all labels: (B, l) → (B, n). `outputs` and `valid` must be None: it routes to all."""
+        tokens = tokens[:, : self.length]
+        tokens = nn.functional.pad(tokens, (0, self.length - tokens.shape[1]), value=self.padding_id)
+        words, _ = self.embedding(tokens)  # (B, l, v)
+        routed = [chain(words) for chain in self.chains]
+        capsules = torch.stack([one.capsules for one in routed]).mean(dim=0)  # (B, n, d)
+        agreement = torch.stack([one.agreement for one in routed]).mean(dim=0)  # (B, T)
+        return Scored(log_odds(activation(capsules)), routed[0].iterations, agreement)
+
+
+class CapsuleChain(nn.Module):
+    """Word vectors → n-grams → primary capsules → capsules of neighbourhoods → label capsules.
+
+    Args:
+        settings: The network's settings.
+        size: v, numbers per word vector.
+        width: k, words in an n-gram.
+        label_count: n.
+    """
+
+    def __init__(self, settings: CapZhaoSettings, size: int, width: int, label_count: int) -> None:
+        super().__init__()
+        self.settings = settings
+        channels, numbers = settings.channels, settings.capsule_size
+        self.ngrams = nn.Conv1d(size, settings.filters, width, stride=settings.stride)
+        self.primary = nn.Linear(settings.filters, channels * numbers)
+        self.neighbourhood = nn.Parameter(_random_transforms(channels, numbers))  # W^c_j
+        self.transform = nn.Parameter(_random_transforms(label_count, numbers))  # W^d_j
+
+    def forward(self, words: Tensor) -> Routed:
+        """(B, l, v) → label capsules (B, n, d)."""
+        ngrams = torch.relu(self.ngrams(words.transpose(1, 2))).transpose(1, 2)  # (B, L, filters)
+        lifted = self.primary(ngrams).unflatten(-1, (-1, self.settings.capsule_size))
+        return self.route(self.neighbourhoods(squash(lifted)), self.transform)
+
+    def neighbourhoods(self, primary: Tensor) -> Tensor:
+        """Routes the capsules of each K neighbouring positions: (B, L, C, d) → (B, (L-K+1)·C, d)."""
+        children = primary.unfold(1, self.settings.neighbours, 1)  # (B, L-K+1, C, d, K)
+        children = children.transpose(3, 4).flatten(2, 3)  # (B, L-K+1, C·K, d)
+        parents = self.route(children.flatten(0, 1), self.neighbourhood).capsules  # (B·(L-K+1), C, d)
+        return parents.unflatten(0, children.shape[:2]).flatten(1, 2)
+
+    def route(self, capsules: Tensor, transforms: Tensor) -> Routed:
+        """Dynamic routing of u (B, m, d) by W (n, d, d)."""
+        votes = PerClassVotes(capsules, transforms)
+        return dynamic(votes, iterations=self.settings.iterations, softmax="leaky")
+
+
+def _random_transforms(count: int, size: int) -> Tensor:
+    """(count, d, d) matrices that keep a vector's length on average."""
+    return torch.randn(count, size, size) / math.sqrt(size)

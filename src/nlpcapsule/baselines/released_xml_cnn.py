@@ -1,0 +1,61 @@
+"""`released-xml-cnn`: the network the released NLP-Capsule code calls XML-CNN and compares itself with.
+
+    m = W^a ∘ X + b                       filters span all tokens, slide along the embedding
+    logit = W_o (W_h m + b_h) + b_o       bottleneck
+
+It shares the paper's convolution, and little with Liu et al. (2017), who convolve over time, pool, and use
+ReLU and dropout: for that see `xml_cnn`. As released, nothing here is non-linear in the word vectors; `relu`
+puts a ReLU behind the convolution and behind the bottleneck.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nlpcapsule.config import ReleasedXMLCNNSettings
+from nlpcapsule.models.embedding_convolution import EmbeddingConvolution
+from nlpcapsule.models.scored import Scored
+from nlpcapsule.models.word_embedding import WordEmbedding
+
+
+class ReleasedXMLCNN(nn.Module):
+    """Convolution along the embedding, bottleneck, output layer.
+
+    Args:
+        settings: The network's settings.
+        vocabulary_size: Number of tokens.
+        label_count: n.
+        length: l; rows are filled up or cut to it, because filters span all positions.
+        padding_id: The token that fills rows up.
+        vectors: Word vectors to start from.
+    """
+
+    def __init__(
+        self,
+        settings: ReleasedXMLCNNSettings,
+        vocabulary_size: int,
+        label_count: int,
+        length: int,
+        padding_id: int = 0,
+        vectors: np.ndarray | None = None,
+    ) -> None:
+        super().__init__()
+        self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
+        self.convolution = EmbeddingConvolution(
+            length, self.embedding.size, settings.windows, settings.filters, padding_id
+        )
+        features = settings.filters * sum(self.convolution.map_sizes)
+        self.activation = nn.ReLU() if settings.relu else nn.Identity()
+        self.bottleneck = nn.Linear(features, settings.bottleneck)
+        self.dropout = nn.Dropout(settings.dropout)
+        self.output = nn.Linear(settings.bottleneck, label_count)
+        nn.init.constant_(self.output.bias, -4.0)  # most labels are absent from most documents
+
+    def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
+        """Scores all labels: (B, l) → (B, n). `outputs` and `valid` must be None: nothing is routed."""
+        maps = self.convolution(self.embedding(self.convolution.fit(tokens))[0])
+        features = torch.cat([feature.flatten(1) for feature in maps], dim=1)  # (B, filters · Σ map sizes)
+        hidden = self.activation(self.bottleneck(self.activation(features)))  # (B, bottleneck)
+        return Scored(self.output(self.dropout(hidden)).float())

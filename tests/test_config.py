@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nlpcapsule.config import ANSWER_MODELS, MODELS, Config
+from nlpcapsule.config import ANSWER_MODELS, LABEL_MODELS, MODELS, Config
+from nlpcapsule.config.networks import DEFAULTS
 from nlpcapsule.config.reference import render_reference
-from nlpcapsule.config.settings import DEFAULTS
 from nlpcapsule.errors import ConfigError
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "configuration.md"
@@ -174,7 +174,7 @@ def test_a_wide_filter_may_fit_on_the_vectors_of_a_file():
 
 @pytest.mark.parametrize(
     ("task", "model"),
-    [*(("labels", model) for model in MODELS), *(("answers", model) for model in ANSWER_MODELS)],
+    [*(("labels", model) for model in LABEL_MODELS), *(("answers", model) for model in ANSWER_MODELS)],
 )
 def test_json_gives_the_same_configuration_back(task, model):
     widths = ["windows=[4]"] if "windows" in MODELS[model].model_fields else []

@@ -83,7 +83,7 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
     """Tags texts with labels.
 
     Args:
-        model: "label-query", "paper", "official", "kim-cnn" or "xml-cnn".
+        model: "label-query", "paper" or any other network for labels that docs/configuration.md names.
         epochs: Passes over the training texts; None takes the model's default.
         seed: Same seed, same machine, same result.
         settings: Any other setting by name, for example {"training.batch_size": 64, "routing": "kde"}.
@@ -153,7 +153,7 @@ class AnswerRanker(_CapsuleEstimator[AnswerModel]):
     """Ranks candidate answers of questions.
 
     Args:
-        model: "label-query" or "paper".
+        model: "label-query", "paper" or any other network for answers that docs/configuration.md names.
         epochs: Passes over the training questions; None takes the model's default.
         seed: Same seed, same machine, same result.
         settings: Any other setting by name, for example {"loss": "pairwise"}.

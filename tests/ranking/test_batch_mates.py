@@ -17,6 +17,7 @@ from random_models import (
     random_label_model,
     texts,
 )
+from scipy.special import expit
 
 NETWORKS = [
     *(("label-query", routing) for routing in ("dot", "kde", "adaptive-kde")),
@@ -82,10 +83,10 @@ def test_labels_are_ranked_alike_in_any_company(model, routing, documents, batch
 )
 def test_answers_are_ranked_alike_in_any_company(model, routing, asked, batch, order):
     ranker = answer_model(model, routing)
-    alone = [batched(ranker, 1).score([question])[0] for question in asked]
+    alone = [expit(batched(ranker, 1).log_odds([question])[0]) for question in asked]
     places = list(range(len(asked)))
     order.shuffle(places)
-    together = batched(ranker, batch).score([asked[place] for place in places])
+    together = [expit(row) for row in batched(ranker, batch).log_odds([asked[place] for place in places])]
     for row, place in enumerate(places):
         np.testing.assert_allclose(together[row], alone[place], rtol=0, atol=TOLERANCE)
 
@@ -95,9 +96,9 @@ def test_answers_are_ranked_alike_in_any_company(model, routing, asked, batch, o
 @given(question=questions())
 def test_an_answers_score_does_not_depend_on_the_other_candidates(model, routing, question):
     ranker = answer_model(model, routing)
-    together = ranker.score([question])[0]
-    alone = [ranker.score([replace(question, candidates=(one,))])[0][0] for one in question.candidates]
-    np.testing.assert_allclose(together, alone, rtol=0, atol=TOLERANCE)
+    together = ranker.log_odds([question])[0]
+    alone = [ranker.log_odds([replace(question, candidates=(one,))])[0][0] for one in question.candidates]
+    np.testing.assert_allclose(expit(together), expit(alone), rtol=0, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize("condensed", [0, 5])

@@ -6,15 +6,13 @@ No torch here: a wrong option is reported before anything heavy is imported.
 """
 
 from nlpcapsule.config.configuration import Config
+from nlpcapsule.config.networks import ANSWER_MODELS, LABEL_MODELS, MODELS, ModelSettings
 from nlpcapsule.config.settings import (
-    ANSWER_MODELS,
-    MODELS,
     BowCNNSettings,
     CapZhaoSettings,
     InferenceSettings,
     KimCNNSettings,
     LabelQuerySettings,
-    ModelSettings,
     OfficialSettings,
     PaperSettings,
     ReleasedXMLCNNSettings,
@@ -26,6 +24,7 @@ from nlpcapsule.config.settings import (
 
 __all__ = [
     "ANSWER_MODELS",
+    "LABEL_MODELS",
     "MODELS",
     "BowCNNSettings",
     "CapZhaoSettings",

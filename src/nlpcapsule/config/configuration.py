@@ -9,13 +9,10 @@ from typing import Any, ClassVar
 
 from pydantic import Field, ValidationError
 
+from nlpcapsule.config.networks import ANSWER_MODELS, DEFAULTS, LABEL_MODELS, MODELS, ModelSettings
 from nlpcapsule.config.settings import (
-    ANSWER_MODELS,
-    DEFAULTS,
-    MODELS,
     InferenceSettings,
     LabelQuerySettings,
-    ModelSettings,
     OfficialSettings,
     PaperSettings,
     ReleasedXMLCNNSettings,
@@ -65,8 +62,9 @@ class Config(Settings):
         sections = _read_toml(Path(file)) if file else {}
         pairs = {**dict(_parse_assignment(text) for text in assignments), **(overrides or {})}
         name = _model_name(model, sections, pairs)
-        if task == "answers" and name not in ANSWER_MODELS:
-            raise ConfigError(f"the model {name!r} does not rank answers: use {' or '.join(ANSWER_MODELS)}")
+        fitting = LABEL_MODELS if task == "labels" else ANSWER_MODELS
+        if name not in fitting:
+            raise ConfigError(f"the model {name!r} does not rank {task}: use one of {', '.join(fitting)}")
         known = _known_keys(name)
         problems = _unknown_keys(sections, known, f"{file}: ")
         settings: dict[str, dict[str, Any]] = {section: {} for section in cls.SECTIONS}

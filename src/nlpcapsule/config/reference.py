@@ -10,10 +10,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from nlpcapsule.config.networks import ANSWER_MODELS, DEFAULTS, MODELS
 from nlpcapsule.config.settings import (
-    ANSWER_MODELS,
-    DEFAULTS,
-    MODELS,
     InferenceSettings,
     Settings,
     TextSettings,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -186,58 +186,3 @@ class InferenceSettings(Settings):
 
     batch: int = Field(64, ge=1, description="documents per forward pass")
     candidates: int = Field(0, ge=0, description="labels a Kim-CNN nominates for routing; 0 routes to all")
-
-
-ModelSettings = (
-    LabelQuerySettings
-    | PaperSettings
-    | OfficialSettings
-    | KimCNNSettings
-    | XMLCNNSettings
-    | BowCNNSettings
-    | ReleasedXMLCNNSettings
-    | CapZhaoSettings
-)
-
-MODELS: dict[str, type[Settings]] = {
-    "label-query": LabelQuerySettings,
-    "paper": PaperSettings,
-    "official": OfficialSettings,
-    "kim-cnn": KimCNNSettings,
-    "xml-cnn": XMLCNNSettings,
-    "bow-cnn": BowCNNSettings,
-    "released-xml-cnn": ReleasedXMLCNNSettings,
-    "cap-zhao": CapZhaoSettings,
-}
-
-ANSWER_MODELS = ("label-query", "paper")
-
-# Where a network wants other defaults than the sections above give.
-DEFAULTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
-    ("labels", "paper"): {
-        "training": {"negatives": "uniform", "weight_decay": 0.0},
-        "inference": {"candidates": 200},
-    },
-    ("labels", "official"): {
-        "training": {"negatives": "batch", "weight_decay": 0.0, "shuffle": False},
-        "inference": {"candidates": 200},
-    },
-    ("labels", "cap-zhao"): {"training": {"weight_decay": 0.0}},
-    ("answers", "label-query"): {
-        "text": {"max_tokens": 64},
-        "model": {
-            "windows": (1, 3),
-            "condensed": 32,
-            "filters": 128,
-            "capsule_size": 128,
-            "word_dropout": 0.2,
-            "token_dropout": 0.3,
-        },
-        "training": {"loss": "pointwise", "epochs": 10},
-    },
-    ("answers", "paper"): {
-        "text": {"max_tokens": 64},
-        "model": {"windows": (3, 4, 5), "condensed": 256},
-        "training": {"loss": "pointwise", "epochs": 10},
-    },
-}

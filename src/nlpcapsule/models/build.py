@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from nlpcapsule.baselines.answers.build import build_answer_baseline
 from nlpcapsule.baselines.bow_cnn import BowCNN
 from nlpcapsule.baselines.cap_zhao import CapZhao
 from nlpcapsule.baselines.kim_cnn import KimCNN
@@ -22,6 +23,7 @@ from nlpcapsule.config import (
     ReleasedXMLCNNSettings,
     XMLCNNSettings,
 )
+from nlpcapsule.config.answer_baselines import PairSettings
 from nlpcapsule.models.answer_ranker import AnswerNetwork
 from nlpcapsule.models.label_query import LabelQueryNetwork
 from nlpcapsule.models.official import OfficialNetwork
@@ -63,11 +65,27 @@ def build_label_network(
             return ReleasedXMLCNN(settings, vocabulary_size, label_count, length, padding_id, vectors)
         case CapZhaoSettings() as settings:
             return CapZhao(settings, vocabulary_size, label_count, length, padding_id, vectors)
+        case other:
+            raise TypeError(f"{other.name} does not rank labels")
 
 
 def build_answer_network(
-    config: Config, vocabulary_size: int, padding_id: int = 0, vectors: np.ndarray | None = None
+    config: Config,
+    vocabulary_size: int,
+    padding_id: int = 0,
+    vectors: np.ndarray | None = None,
+    idf: np.ndarray | None = None,
 ) -> nn.Module:
-    """The answer network a configuration names, with weights that depend on its seed alone."""
+    """The answer network a configuration names, with weights that depend on its seed alone.
+
+    Args:
+        config: The configuration.
+        vocabulary_size: Number of tokens.
+        padding_id: The token that fills rows up.
+        vectors: Word vectors to start from.
+        idf: (V,) weights of words that question and answer share, for networks that look at these.
+    """
     torch.manual_seed(config.training.seed)
+    if isinstance(config.model, PairSettings):
+        return build_answer_baseline(config.model, vocabulary_size, padding_id, vectors, idf)
     return AnswerNetwork(config.model, vocabulary_size, config.text.max_tokens, padding_id, vectors)

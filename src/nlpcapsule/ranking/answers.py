@@ -22,7 +22,9 @@ def score_answers(
     bf16: bool = False,
     on_batch: Callable[[int], None] | None = None,
 ) -> list[np.ndarray]:
-    """Probabilities that candidates are right, one array per question, in the candidates' own order.
+    """Log-odds that candidates are right, one array per question, in the candidates' own order.
+
+    Not probabilities: those of a confident network are all 1.0 in float32, and ties count against it.
 
     Args:
         network: An answer network.
@@ -50,7 +52,7 @@ def score_answers(
                 torch.from_numpy(questions.answers.padded(answers, padding_id)).to(device),
                 torch.from_numpy(question_of).to(device),
             )
-        flat = torch.sigmoid(logits).cpu().numpy()
+        flat = logits.float().cpu().numpy()
         ends = np.cumsum([len(part) for part in candidates])[:-1]
         scores += np.split(flat, ends)
         if on_batch:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 from torch import nn
 
 from nlpcapsule.config import Config
@@ -124,10 +125,10 @@ class AnswerModel:
         """Questions → token ids."""
         return encode_questions(questions, self.tokenizer, self.config.text.max_tokens)
 
-    def score(
+    def log_odds(
         self, questions: Sequence[Question], on_batch: Callable[[int], None] | None = None
     ) -> list[np.ndarray]:
-        """Probabilities that candidates are right, in the candidates' own order."""
+        """Log-odds that candidates are right, in the candidates' own order."""
         return score_answers(
             self.network,
             self.encode(questions),
@@ -139,14 +140,14 @@ class AnswerModel:
     def evaluate(self, questions: Sequence[Question]) -> dict[str, float]:
         """MAP, MRR and their intervals on questions whose candidates are marked."""
         marks = [[int(row.label == 1) for row in question.candidates] for question in questions]
-        return answer_metrics(self.score(questions), marks)
+        return answer_metrics(self.log_odds(questions), marks)
 
     def rank(self, questions: Sequence[Question]) -> list[list[RankedAnswer]]:
         """Each question's candidates, best first; equal scores keep the candidates' order."""
         ranked = []
-        for question, scores in zip(questions, self.score(questions), strict=True):
+        for question, scores in zip(questions, self.log_odds(questions), strict=True):
             order = np.argsort(-scores, kind="stable")
             ranked.append(
-                [RankedAnswer(question.candidates[i].text, float(scores[i]), int(i)) for i in order]
+                [RankedAnswer(question.candidates[i].text, float(expit(scores[i])), int(i)) for i in order]
             )
         return ranked

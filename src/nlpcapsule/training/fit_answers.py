@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nlpcapsule.baselines.answers.word_overlap import inverse_document_frequency
 from nlpcapsule.config import Config
 from nlpcapsule.dataset.encoded import EncodedQuestions, encode_questions
 from nlpcapsule.errors import DataError
@@ -98,7 +99,8 @@ def fit_answers(
     for note in data.notes:
         progress.say(note)
     padding_id = data.tokenizer.padding_id
-    network = build_answer_network(config, data.tokenizer.size, padding_id, data.vectors)
+    idf = inverse_document_frequency(data.train.answers, data.tokenizer.size)
+    network = build_answer_network(config, data.tokenizer.size, padding_id, data.vectors, idf)
     task = AnswerTask(config, data.train, data.dev, padding_id, title=f"{config.model.name} (answers)")
     recorder = Recorder(folder.path, "network", config.training.tensorboard)
     history = train_network(network, task, config.training, folder.checkpoint / "network", progress, recorder)

@@ -211,7 +211,7 @@ def test_inspecting_what_does_not_route(
 ) -> None:
     out = tmp_path / "out"
     done = run_command("inspect", unrouted_model, sample / "documents-dev.jsonl", "--out", out)
-    assert_refused(done, r"'kim-cnn' does not route.*label-query, paper or official")
+    assert_refused(done, r"'kim-cnn' has no routing to inspect.*label-query, paper or official")
     done = run_command("inspect", answer_model, sample / "questions-dev.jsonl", "--out", out)
     assert_refused(done, r"routing of label models; this model ranks answers")
     assert not out.exists()

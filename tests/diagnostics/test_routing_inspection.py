@@ -226,7 +226,7 @@ def test_inspection_leaves_the_model_as_it_was(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("name", ["kim-cnn", "xml-cnn"])
 def test_networks_that_do_not_route_are_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(NlpCapsuleError, match=f"'{name}' does not route"):
+    with pytest.raises(NlpCapsuleError, match=f"'{name}' has no routing to inspect"):
         inspect_model(model_of(name), DOCUMENTS, tmp_path / "out", 0)
     assert not (tmp_path / "out").exists()
 

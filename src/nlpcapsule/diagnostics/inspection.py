@@ -150,7 +150,7 @@ def _routed_settings(model: LabelModel) -> RoutedSettings:
     settings = getattr(model.network, "settings", None)
     if not isinstance(settings, RoutedSettings):
         raise NlpCapsuleError(
-            f"the network {model.config.model.name!r} does not route, so there is no routing to inspect; "
+            f"the network {model.config.model.name!r} has no routing to inspect; "
             "use a model trained as label-query, paper or official"
         )
     return settings

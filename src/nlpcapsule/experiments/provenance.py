@@ -44,9 +44,7 @@ def checked_out_commit() -> str:
 
 def hardware() -> str:
     """The machine, in words."""
-    place = (
-        torch.cuda.get_device_name()
-        if torch.cuda.is_available()
-        else f"{torch.get_num_threads()} CPU threads ({platform.machine()})"
-    )
+    threads = torch.get_num_threads()
+    processor = f"{threads} CPU thread{'' if threads == 1 else 's'} ({platform.machine()})"
+    place = torch.cuda.get_device_name() if torch.cuda.is_available() else processor
     return f"{place}, torch {torch.__version__}, Python {platform.python_version()}"

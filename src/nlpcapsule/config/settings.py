@@ -33,7 +33,7 @@ class LabelQuerySettings(Settings):
 
     name: Literal["label-query"] = "label-query"
     embedding_size: int = Field(100, ge=1, description="word vector size (a vector file's size wins)")
-    windows: Widths = Field((3, 5, 9), min_length=1, description="convolution widths, in tokens")
+    windows: Widths = Field((1, 3, 5, 9), min_length=1, description="convolution widths, in tokens")
     filters: int = Field(256, ge=1, description="filters per width")
     capsule_size: int = Field(256, ge=2, description="numbers in a capsule")
     condensed: int = Field(128, ge=0, description="condensed capsules; 0 routes every token, uncompressed")

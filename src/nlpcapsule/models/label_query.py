@@ -158,7 +158,7 @@ class LabelQueryNetwork(nn.Module):
             valid=valid,
         )
         label_capsules = self.mlp(self.dropout(routed.label_capsules))  # (B, n, d)
-        logits = (label_capsules * rows_of(self.output, outputs)).sum(dim=-1)  # (B, n)
+        logits = row_products(label_capsules, rows_of(self.output, outputs))  # (B, n)
         logits = logits + rows_of(self.bias, outputs)
         if self.whole is not None:
             logits = logits + self.whole(states, outputs)
@@ -187,6 +187,16 @@ class WholeDocument(nn.Module):
         if rows.dim() == 2:
             return nn.functional.linear(document, rows)
         return (rows @ document.unsqueeze(-1)).squeeze(-1)
+
+
+def row_products(left: Tensor, right: Tensor) -> Tensor:
+    """⟨left_j, right_j⟩ (B, n) of (B, n, d) and (n, d) or (B, n, d), summed in float32 at least.
+
+    Without autocast, which would first copy the largest array of the network to float32.
+    """
+    with torch.autocast(left.device.type, enabled=False):
+        kind = torch.promote_types(left.dtype, torch.float32)
+        return (left * right.to(left.dtype)).sum(dim=-1, dtype=kind)
 
 
 def rows_of(table: Tensor, outputs: Tensor | None) -> Tensor:

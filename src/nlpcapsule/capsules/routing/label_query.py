@@ -20,8 +20,8 @@ from nlpcapsule.errors import ConfigError, did_you_mean
 
 LabelAgreement = Literal["dot", "kde", "adaptive-kde"]
 
-# capsules (B, m, d), label capsules (B, n, d), coupling (B, n, m), valid -> agreement (B, n, m), scores (B,)
-AgreementFunction = Callable[[Tensor, Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
+# capsules (B, m, d), coupling (B, n, m), valid -> agreement (B, n, m), scores (B,)
+AgreementFunction = Callable[[Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
 
 # A kernel lies in [0, 1]: what a full agreement adds to a logit, times the learned gate.
 KERNEL_GAIN = 10.0
@@ -87,39 +87,37 @@ def route_labels(
     agree = _agreement_function(agreement, project)
     gain = torch.as_tensor(gate, device=capsules.device) * (1.0 if agreement == "dot" else KERNEL_GAIN)
 
-    logits = first_coupling
+    logits, active = first_coupling, capsules
     departures = Departures(capsules.shape[0], capsules.device)
     last = torch.full(capsules.shape[:1], torch.inf, device=capsules.device)  # (active,)
     for iteration in range(1, limit + 1):
-        is_last = iteration == limit
         coupling = torch.softmax(logits, dim=-1)  # (B, n, m)
-        label_capsules = coupling.to(capsules.dtype) @ capsules  # (B, n, d)
-        results = (label_capsules, coupling.detach()) if keep_coupling else (label_capsules,)
-        if is_last:
+        if iteration == limit:
             scores = torch.full_like(last, torch.nan)
             if keep_coupling:
                 with torch.no_grad():
-                    _, scores = agree(capsules, label_capsules, coupling, valid)
+                    _, scores = agree(active, coupling, valid)
             departures.score(scores)
-            departures.finish(*results)
+            departures.finish(coupling)
             break
-        agreed, scores = agree(capsules, label_capsules, coupling, valid)  # (B, n, m), (B,)
+        agreed, scores = agree(active, coupling, valid)  # (B, n, m), (B,)
         departures.score(scores)
         logits = torch.addcmul(logits, agreed, gain)  # (B, n, m)
         if is_adaptive:
             leaving = (scores - last).abs() < eps  # (active,)
-            staying = departures.leave(leaving, *results)
+            staying = departures.leave(leaving, coupling)
             if staying.numel() == 0:
                 break
             last = scores
             if staying.numel() < leaving.numel():
-                capsules, logits, last = capsules[staying], logits[staying], last[staying]
+                active, logits, last = active[staying], logits[staying], last[staying]
                 valid = None if valid is None else valid[staying]
+    coupling = departures.result(0)
     return LabelsRouted(
-        departures.result(0),
+        coupling.to(capsules.dtype) @ capsules,
         departures.iterations,
         departures.agreement,
-        departures.result(1) if keep_coupling else None,
+        coupling.detach() if keep_coupling else None,
     )
 
 
@@ -135,28 +133,37 @@ def _agreement_function(agreement: str, project: nn.Module | None) -> AgreementF
     return partial(_dot, project)
 
 
-def _kernel(
-    capsules: Tensor, label_capsules: Tensor, coupling: Tensor, valid: Tensor | None
-) -> tuple[Tensor, Tensor]:
+def _kernel(capsules: Tensor, coupling: Tensor, valid: Tensor | None) -> tuple[Tensor, Tensor]:
     """k_ij = max(0, 1 - ‖u_i - v_j‖² / d) (B, n, m), and NAS (B,).
 
     1 - ‖u - v‖²/d = (1 - ‖u‖²/d) + 2⟨v, u⟩/d - ‖v‖²/d: the small difference of larger numbers, so without
-    autocast.
+    autocast. With the couplings at hand v itself is not needed: ‖v_j‖² = Σ_i coupling_ji ⟨v_j, u_i⟩.
     """
     with torch.autocast(capsules.device.type, enabled=False):
-        inputs, labels = at_least_float32(capsules), at_least_float32(label_capsules)
+        inputs, coupling = at_least_float32(capsules), at_least_float32(coupling)
+        size = inputs.shape[-1]
         at_zero = 1.0 - inputs.square().mean(dim=-1).unsqueeze(1)  # (B, 1, m)
-        value = torch.baddbmm(at_zero, labels, inputs.transpose(1, 2), alpha=2.0 / inputs.shape[-1])
-        value = value.add_(-labels.square().mean(dim=-1, keepdim=True)).relu_()  # (B, n, m)
+        around_v = _around_label_capsules(inputs, coupling, at_zero, 2.0 / size)  # + 2⟨v, u⟩/d (B, n, m)
+        squared = (coupling * around_v).sum(dim=-1, keepdim=True) - coupling @ at_zero.transpose(1, 2)
+        value = (around_v - 0.5 * squared).relu_()  # (B, n, m)
         with torch.no_grad():
             agreed = (coupling * value).sum(dim=-1)  # (B, n)
             return value, log_of_sum(_mean_over_labels(agreed, valid))
 
 
+def _around_label_capsules(inputs: Tensor, coupling: Tensor, at_zero: Tensor, scale: float) -> Tensor:
+    """at_zero + scale · ⟨v_j, u_i⟩ (B, n, m), v = coupling u; products taken in the order that costs less."""
+    transposed = inputs.transpose(1, 2)  # (B, d, m)
+    if inputs.shape[1] <= 2 * inputs.shape[2]:
+        return torch.baddbmm(at_zero, coupling, inputs @ transposed, alpha=scale)
+    return torch.baddbmm(at_zero, coupling @ inputs, transposed, alpha=scale)
+
+
 def _dot(
-    project: nn.Module, capsules: Tensor, label_capsules: Tensor, coupling: Tensor, valid: Tensor | None
+    project: nn.Module, capsules: Tensor, coupling: Tensor, valid: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """⟨project(v_j), u_i⟩ / √d (B, n, m), and its mean (B,) over couplings and labels."""
+    label_capsules = coupling.to(capsules.dtype) @ capsules  # (B, n, d)
     projected = project(label_capsules) / capsules.shape[-1] ** 0.5  # (B, n, d)
     with torch.no_grad():  # Σ_i coupling_ji ⟨project(v_j), u_i⟩ = ⟨project(v_j), v_j⟩
         agreed = (at_least_float32(projected) * at_least_float32(label_capsules)).sum(dim=-1)  # (B, n)

@@ -19,6 +19,8 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@# fastText has no wheels: without a C++ compiler its tests are skipped, and all the rest works.
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[fasttext]' || echo "fasttext could not be built"
 	touch $(STAMP)
 
 demo: $(STAMP)

@@ -22,6 +22,7 @@ STAGES: list[set[str]] = [
     {"text"},
     {"sample"},
     {"dataset"},
+    {"lexical"},
     {"capsules"},
     {"models", "baselines"},
     {"evaluation"},

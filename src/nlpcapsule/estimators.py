@@ -18,7 +18,8 @@ from nlpcapsule.model_folder import load_model, save_model
 from nlpcapsule.ranking.models import AnswerModel, LabelModel, RankedAnswer, RankedLabel
 from nlpcapsule.text.documents import Candidate, Document, Question
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
-from nlpcapsule.training.fit_labels import fit_labels, prepare_labels
+from nlpcapsule.training.fit_labels import fit_labels
+from nlpcapsule.training.prepared_labels import prepare_labels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
 

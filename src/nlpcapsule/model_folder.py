@@ -4,8 +4,10 @@
       config.json           the configuration
       tokenizer.json        the tokenizer
       labels.json           label names and counts                   (label models)
-      network.safetensors   the weights
+      network.safetensors   the weights                              (networks)
+      lexical/              a lexical system's own files             (where one ranks)
       nominator.safetensors the candidate generator's weights        (where there is one)
+      transformer.json      a pretrained transformer's configuration (where there is one)
       facts.json            threshold, dev figures, data fingerprint
       manifest.json         format version and a checksum per file; written last, so it vouches for the rest
 
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +30,19 @@ from torch import nn
 from nlpcapsule import __version__
 from nlpcapsule.atomic_files import atomic_path, write_text
 from nlpcapsule.config import Config, KimCNNSettings
+from nlpcapsule.config.lexical_settings import LexicalSettings
 from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
+from nlpcapsule.lexical.build import lexical_system
+from nlpcapsule.lexical.ranker import LexicalRanker
 from nlpcapsule.models.build import build_answer_network, build_label_network
+from nlpcapsule.models.transformer_encoder import TRANSFORMER_FILE, TransformerEncoder
 from nlpcapsule.ranking.models import AnswerModel, LabelModel
 from nlpcapsule.text.tokens import WordTokenizer
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
+LEXICAL = "lexical"
 
 
 def save_model(model: LabelModel | AnswerModel, folder: Path) -> None:
@@ -48,17 +56,23 @@ def save_model(model: LabelModel | AnswerModel, folder: Path) -> None:
         "tokenizer.json": model.tokenizer.to_json(),
         "facts.json": json.dumps(model.facts, indent=2, ensure_ascii=False) + "\n",
     }
-    networks = {"network.safetensors": model.network}
+    networks = {} if model.network is None else {"network.safetensors": model.network}
     if isinstance(model, LabelModel):
         texts["labels.json"] = model.labels.to_json()
         if model.nominator is not None:
             networks["nominator.safetensors"] = model.nominator
+    for module in () if model.network is None else model.network.modules():
+        if isinstance(module, TransformerEncoder):
+            texts[TRANSFORMER_FILE] = module.to_json() + "\n"
     for name, text in texts.items():
         write_text(folder / name, text)
     for name, network in networks.items():
         with atomic_path(folder / name) as temporary:
             save_file(weights_of(network), temporary)
-    checksums = {name: _checksum(folder / name) for name in sorted([*texts, *networks])}
+    names = [*texts, *networks]
+    if isinstance(model, LabelModel) and model.lexical is not None:
+        names += _save_lexical(model.lexical, folder)
+    checksums = {name: _checksum(folder / name) for name in sorted(names)}
     manifest = {"format_version": FORMAT_VERSION, "nlpcapsule": __version__, "sha256": checksums}
     write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
 
@@ -78,10 +92,18 @@ def load_model(folder: str | Path, device: str | None = None) -> LabelModel | An
         facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
         place = device or ("cuda" if torch.cuda.is_available() else "cpu")
         if config.task == "answers":
-            network = build_answer_network(_plain(config, facts), tokenizer.size, tokenizer.padding_id)
+            network = build_answer_network(
+                _plain(config, facts),
+                tokenizer.size,
+                tokenizer.padding_id,
+                transformer=_transformer(folder, manifest),
+            )
             _load_weights(network, folder / "network.safetensors")
             return AnswerModel(config, tokenizer, network.to(place).eval(), facts)
         labels = LabelVocabulary.from_json((folder / "labels.json").read_text(encoding="utf-8"))
+        if isinstance(config.model, LexicalSettings):
+            lexical = lexical_system(config.model).load(config.model, folder / LEXICAL)
+            return LabelModel(config, tokenizer, labels, None, None, facts, lexical)
         network = build_label_network(
             _plain(config, facts), tokenizer.size, len(labels), tokenizer.padding_id
         )
@@ -133,6 +155,15 @@ def checked_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
+def _save_lexical(lexical: LexicalRanker, folder: Path) -> list[str]:
+    """Writes a lexical system's files and returns their names, relative to the model folder."""
+    place = folder / LEXICAL
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    lexical.save(place)
+    return [path.relative_to(folder).as_posix() for path in place.rglob("*") if path.is_file()]
+
+
 def nominator_config(config: Config) -> Config:
     """The Kim-CNN that is trained beside a network on the same words, all labels at once."""
     return config.model_copy(
@@ -155,6 +186,13 @@ def _plain(config: Config, facts: dict[str, Any]) -> Config:
     """The configuration with the word vectors' size that the weights really have."""
     size = facts.get("embedding_size", config.model.embedding_size)
     return config.model_copy(update={"model": config.model.model_copy(update={"embedding_size": size})})
+
+
+def _transformer(folder: Path, manifest: dict[str, Any]) -> dict[str, Any] | None:
+    """The configuration of the pretrained transformer that a model was made from, if it was."""
+    if TRANSFORMER_FILE not in manifest["sha256"]:
+        return None
+    return json.loads((folder / TRANSFORMER_FILE).read_text(encoding="utf-8"))
 
 
 def _load_weights(network: nn.Module, path: Path) -> None:

@@ -12,7 +12,8 @@ from nlpcapsule.models.build import build_label_network
 from nlpcapsule.models.losses import label_loss
 from nlpcapsule.sample import load_documents
 from nlpcapsule.text.documents import Document
-from nlpcapsule.training.fit_labels import fit_labels, prepare_labels
+from nlpcapsule.training.fit_labels import fit_labels
+from nlpcapsule.training.prepared_labels import prepare_labels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
 

@@ -282,7 +282,7 @@ def test_an_interruption_before_training_begins_leaves_nothing(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nlpcapsule.training.fit_labels.prepare_labels", interrupted)
+    monkeypatch.setattr("nlpcapsule.training.prepared_labels.prepare_labels", interrupted)
     done = run_command("train", sample / "documents-train.jsonl", "--out", tmp_path / "out", *TINY)
     assert (done.code, done.err) == (130, "stopped; nothing was written\n")
     assert not (tmp_path / "out").exists()

@@ -10,7 +10,7 @@ from nlpcapsule.config import Config
 from nlpcapsule.dataset.encoded import encode_documents
 from nlpcapsule.experiments.encoded_folder import EncodedParts
 from nlpcapsule.sample import load_documents
-from nlpcapsule.training.fit_labels import prepare_labels
+from nlpcapsule.training.prepared_labels import prepare_labels
 
 PLAN = """
 [[systems]]

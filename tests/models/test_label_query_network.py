@@ -78,7 +78,7 @@ def test_with_compression_there_are_m_capsules_whatever_the_length():
 def test_adaptive_routing_takes_at_most_the_set_iterations():
     rows = token_rows(14, 9, 2)
     assert tiny_network("label-query", iterations=1)(rows).iterations.tolist() == [1, 1, 1]
-    never = tiny_network("label-query", iterations=3, epsilon=1e-12).double()  # float32 rounds a small move away
+    never = tiny_network("label-query", iterations=3, epsilon=1e-12).double()  # float32 loses small moves
     assert never(rows).iterations.tolist() == [3, 3, 3]
     soon = tiny_network("label-query", iterations=6, epsilon=1e6)
     assert soon(rows).iterations.tolist() == [2, 2, 2]

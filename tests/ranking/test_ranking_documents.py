@@ -11,8 +11,9 @@ from hypothesis.extra.numpy import arrays
 from random_models import LABELS, WORDS, random_answer_model, random_label_model
 
 from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.dataset.top_columns import top_columns
 from nlpcapsule.ranking.answers import score_answers
-from nlpcapsule.ranking.documents import rank_documents, top_columns
+from nlpcapsule.ranking.documents import rank_documents
 from nlpcapsule.ranking.models import RankedAnswer, RankedLabel
 from nlpcapsule.text.documents import Candidate, Question
 

@@ -13,7 +13,7 @@ import resource, sys
 from nlpcapsule.cli.files import DocumentFile
 from nlpcapsule.config import Config
 from nlpcapsule.text.reading import ReadOptions
-from nlpcapsule.training.fit_labels import prepare_labels
+from nlpcapsule.training.prepared_labels import prepare_labels
 
 train, dev = (DocumentFile(path, ReadOptions()) for path in sys.argv[1:])
 data = prepare_labels(train, dev, Config.build())

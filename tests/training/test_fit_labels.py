@@ -11,9 +11,9 @@ from tiny_runs import fit_documents, some_documents, tiny_config
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.model_folder import load_model, weights_of
 from nlpcapsule.text.documents import Document
-from nlpcapsule.training.fit_labels import prepare_labels
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.preparation import hold_out
+from nlpcapsule.training.prepared_labels import prepare_labels
 
 
 def losses(folder):

@@ -11,7 +11,8 @@ from nlpcapsule.ranking.models import AnswerModel, LabelModel
 from nlpcapsule.sample import load_documents, load_questions
 from nlpcapsule.text.documents import Document, Question
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
-from nlpcapsule.training.fit_labels import fit_labels, prepare_labels
+from nlpcapsule.training.fit_labels import fit_labels
+from nlpcapsule.training.prepared_labels import prepare_labels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
 

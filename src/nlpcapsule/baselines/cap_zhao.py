@@ -71,13 +71,21 @@ class CapZhao(nn.Module):
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
         """Scores all labels: (B, l) → (B, n). `outputs` and `valid` must be None: it routes to all."""
+        routed = self.route_text(tokens)
+        agreement = torch.stack([one.agreement for one in routed]).mean(dim=0)  # (B, T)
+        return Scored(log_odds(activation(mean_capsules(routed))), routed[0].iterations, agreement)
+
+    def route_text(self, tokens: Tensor) -> list[Routed]:
+        """(B, l) → the label capsules (B, n, d) of each chain."""
         tokens = tokens[:, : self.length]
         tokens = nn.functional.pad(tokens, (0, self.length - tokens.shape[1]), value=self.padding_id)
         words, _ = self.embedding(tokens)  # (B, l, v)
-        routed = [chain(words) for chain in self.chains]
-        capsules = torch.stack([one.capsules for one in routed]).mean(dim=0)  # (B, n, d)
-        agreement = torch.stack([one.agreement for one in routed]).mean(dim=0)  # (B, T)
-        return Scored(log_odds(activation(capsules)), routed[0].iterations, agreement)
+        return [chain(words) for chain in self.chains]
+
+
+def mean_capsules(chains: list[Routed]) -> Tensor:
+    """The mean of what several chains made of one text, (B, n, d)."""
+    return torch.stack([chain.capsules for chain in chains]).mean(dim=0)
 
 
 class CapsuleChain(nn.Module):

@@ -25,7 +25,7 @@ from nlpcapsule.text.reading import ReadOptions, ReadReport
 
 if TYPE_CHECKING:
     from nlpcapsule.training.fit_answers import PreparedAnswers
-    from nlpcapsule.training.fit_labels import PreparedLabels
+    from nlpcapsule.training.prepared_labels import PreparedLabels
 
 
 @reads_data(need_labels=True)
@@ -47,7 +47,7 @@ def train(
     ] = "labels",
     model: Annotated[
         str | None,
-        typer.Option("--model", metavar="NAME", help=f"{', '.join(MODELS)}.  [default: label-query]"),
+        typer.Option("--model", metavar="NAME", help=f"[default: label-query]  One of {', '.join(MODELS)}."),
     ] = None,
     config: Annotated[
         Path | None, typer.Option("--config", metavar="FILE.toml", help="Settings, in TOML sections.")
@@ -114,7 +114,7 @@ def train(
 def _prepare_labels(
     train: str, dev: str | None, reading: ReadOptions, dev_reading: ReadOptions, config: Config, quiet: bool
 ) -> PreparedLabels:
-    from nlpcapsule.training.fit_labels import prepare_labels
+    from nlpcapsule.training.prepared_labels import prepare_labels
 
     documents = DocumentFile(train, reading)
     held_out = None if dev is None else DocumentFile(dev, dev_reading)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -88,6 +88,42 @@ class HDLSTMSettings(PairSettings):
     overlap: bool = Field(True, description="also look at the question words that the answer repeats")
 
 
+class BM25Settings(Settings):
+    """`bm25`: weighted counts of the question's words in the answer (Robertson & Zaragoza 2009)."""
+
+    embedding_size: ClassVar[int] = 0  # it has no word vectors
+
+    name: Literal["bm25"] = "bm25"
+    k1: float = Field(1.2, ge=0, description="how much a word's second, third, … occurrence adds")
+    b: float = Field(0.75, ge=0, le=1, description="how much long answers are marked down")
+
+
+class PretrainedSettings(Settings):
+    """What the rankers made of a pretrained transformer share (extra `transformers`)."""
+
+    embedding_size: ClassVar[int] = 0  # the transformer brings its own word vectors
+
+    encoder: str = Field(
+        "sentence-transformers/all-MiniLM-L6-v2",
+        min_length=1,
+        description="a pretrained transformer: its folder, or its id on the Hugging Face hub",
+    )
+
+
+class BiEncoderSettings(PretrainedSettings):
+    """`bi-encoder`: cosine of a transformer's mean states (Reimers & Gurevych 2019)."""
+
+    name: Literal["bi-encoder"] = "bi-encoder"
+    tune: bool = Field(False, description="train the transformer further; false uses it as it is")
+
+
+class CrossEncoderSettings(PretrainedSettings):
+    """`cross-encoder`: a transformer reads question and answer together (Nogueira & Cho 2019)."""
+
+    name: Literal["cross-encoder"] = "cross-encoder"
+    dropout: float = Field(0.1, ge=0, lt=1, description="dropout before the last layer")
+
+
 AnswerBaselineSettings = (
     CNNLRSettings
     | SeverynCNNSettings
@@ -106,4 +142,13 @@ ANSWER_BASELINES: dict[str, type[PairSettings]] = {
     "mv-lstm": MVLSTMSettings,
     "ntn-lstm": NTNLSTMSettings,
     "hd-lstm": HDLSTMSettings,
+}
+
+YardstickSettings = BM25Settings | BiEncoderSettings | CrossEncoderSettings
+
+# Not trained from scratch on the questions: word counts, and transformers pretrained on other text.
+YARDSTICKS: dict[str, type[Settings]] = {
+    "bm25": BM25Settings,
+    "bi-encoder": BiEncoderSettings,
+    "cross-encoder": CrossEncoderSettings,
 }

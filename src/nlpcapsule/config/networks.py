@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from nlpcapsule.config.answer_baselines import ANSWER_BASELINES, AnswerBaselineSettings
+from nlpcapsule.config.answer_baselines import (
+    ANSWER_BASELINES,
+    YARDSTICKS,
+    AnswerBaselineSettings,
+    YardstickSettings,
+)
+from nlpcapsule.config.lexical_settings import LEXICAL_MODELS, LexicalModelSettings
 from nlpcapsule.config.settings import (
     BowCNNSettings,
     CapZhaoSettings,
@@ -26,7 +32,9 @@ ModelSettings = (
     | BowCNNSettings
     | ReleasedXMLCNNSettings
     | CapZhaoSettings
+    | LexicalModelSettings
     | AnswerBaselineSettings
+    | YardstickSettings
 )
 
 LABEL_MODELS: dict[str, type[Settings]] = {
@@ -38,12 +46,15 @@ LABEL_MODELS: dict[str, type[Settings]] = {
     "bow-cnn": BowCNNSettings,
     "released-xml-cnn": ReleasedXMLCNNSettings,
     "cap-zhao": CapZhaoSettings,
+    **LEXICAL_MODELS,
 }
 
 ANSWER_MODELS: dict[str, type[Settings]] = {
     "label-query": LabelQuerySettings,
     "paper": PaperSettings,
+    "cap-zhao": CapZhaoSettings,
     **ANSWER_BASELINES,
+    **YARDSTICKS,
 }
 
 MODELS = {**LABEL_MODELS, **ANSWER_MODELS}
@@ -51,6 +62,13 @@ MODELS = {**LABEL_MODELS, **ANSWER_MODELS}
 _ANSWERS: dict[str, dict[str, Any]] = {
     "text": {"max_tokens": 64},
     "training": {"loss": "pointwise", "epochs": 10},
+}
+
+# A pretrained transformer moves in small steps; the texts' special tokens count as tokens.
+_PRETRAINED: dict[str, dict[str, Any]] = {
+    "text": {"max_tokens": 128},
+    "training": {"loss": "pointwise", "epochs": 3, "batch_size": 8, "learning_rate": 3e-5, "warmup": 0.1},
+    "inference": {"batch": 8},
 }
 
 # Where a network wants other defaults than the sections give.
@@ -64,6 +82,7 @@ DEFAULTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "inference": {"candidates": 200},
     },
     ("labels", "cap-zhao"): {"training": {"weight_decay": 0.0}},
+    **{("labels", name): {"text": {"max_tokens": 1000}} for name in LEXICAL_MODELS},
     **{("answers", name): _ANSWERS for name in ANSWER_BASELINES},
     ("answers", "label-query"): {
         **_ANSWERS,
@@ -76,5 +95,10 @@ DEFAULTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
             "token_dropout": 0.3,
         },
     },
+    ("answers", "cap-zhao"): {**_ANSWERS, "training": {**_ANSWERS["training"], "weight_decay": 0.0}},
+    # Names are rare and tell most, so every word of the training part counts.
+    ("answers", "bm25"): {"text": {"max_tokens": 500, "min_count": 1}, "training": {"loss": "pointwise"}},
+    ("answers", "bi-encoder"): _PRETRAINED,
+    ("answers", "cross-encoder"): _PRETRAINED,
     ("answers", "paper"): {**_ANSWERS, "model": {"windows": (3, 4, 5), "condensed": 256}},
 }

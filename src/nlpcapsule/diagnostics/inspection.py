@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from rich.console import Console
 from rich.table import Table
+from torch import nn
 
 from nlpcapsule.atomic_files import atomic_text, write_text
 from nlpcapsule.dataset.encoded import EncodedDocuments, encode_documents
@@ -169,9 +170,14 @@ def _candidates(model: LabelModel, encoded: EncodedDocuments) -> np.ndarray | No
     ).labels
 
 
+def _network(model: LabelModel) -> nn.Module:
+    assert model.network is not None  # or there would be no routed settings
+    return model.network
+
+
 def _rank(model: LabelModel, encoded: EncodedDocuments, candidates: np.ndarray | None) -> LabelRankings:
     return rank_documents(
-        model.network,
+        _network(model),
         encoded.tokens,
         top_k=1,
         padding_id=model.tokenizer.padding_id,
@@ -187,7 +193,7 @@ def _loss_per_document(model: LabelModel, encoded: EncodedDocuments, candidates:
     Labels that training never saw have no output, and true labels that were not nominated have none here:
     neither counts.
     """
-    network, training = model.network, model.config.training
+    network, training = _network(model), model.config.training
     device, was_training = device_of(network), network.training
     network.eval()
     order = np.argsort(encoded.tokens.lengths, kind="stable")

@@ -19,7 +19,9 @@ from nlpcapsule.evaluation.label_metrics import per_document_metrics
 from nlpcapsule.experiments.encoded_folder import EncodedParts
 from nlpcapsule.experiments.provenance import hardware
 from nlpcapsule.ranking.documents import RANKED
-from nlpcapsule.training.fit_labels import PreparedLabels, fit_labels
+from nlpcapsule.ranking.models import LabelModel
+from nlpcapsule.training.fit_labels import fit_labels
+from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
 
@@ -65,7 +67,7 @@ def run_cell(
         "epochs": [json.loads(line) for line in history.splitlines()],
         "training seconds": round(seconds, 1),
         "milliseconds per document": round(1000 * ranking_seconds / len(report), 3),
-        "parameters": sum(parameter.numel() for parameter in trained.network.parameters()),
+        "parameters": _parameters(trained),
         "documents by routing iterations": iterations,
         "gpu memory GiB": _gpu_memory(),
         "config": json.loads(config.model_dump_json()),
@@ -78,6 +80,11 @@ def run_cell(
         np.save(file, np.stack([per_document[name] for name in ("P@1", "P@3", "P@5", "nDCG@5")]))
     write_text(path, json.dumps(record, indent=1) + "\n")
     return record
+
+
+def _parameters(model: LabelModel) -> int | None:
+    """Numbers a network learns; a lexical system has no such count."""
+    return None if model.network is None else sum(weights.numel() for weights in model.network.parameters())
 
 
 def _cut(part: EncodedDocuments, length: int) -> EncodedDocuments:

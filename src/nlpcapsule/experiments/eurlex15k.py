@@ -14,7 +14,7 @@ from nlpcapsule.dataset.encoded import encode_documents
 from nlpcapsule.errors import DataError
 from nlpcapsule.experiments.encoded_folder import EncodedParts
 from nlpcapsule.text.document_files import read_documents
-from nlpcapsule.training.fit_labels import prepare_labels
+from nlpcapsule.training.prepared_labels import prepare_labels
 
 
 def prepare_eurlex15k(data: Path, max_tokens: int = 1_000) -> EncodedParts:

@@ -1,6 +1,6 @@
 """Answer ranking: question and answer go through one encoder to one final capsule each.
 
-    u       = capsules(text), the chain of `paper` or of `label-query`      (B, m, d)
+    u       = capsules(text), the chain of `paper`, `label-query`, `cap-zhao` (B, m, d)
     v       = routing(u) to a single output                                 (B, d)
     score   = s · cos(v_q, v_a) + b, with learned s and b: log-odds of "right"
 
@@ -16,9 +16,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from nlpcapsule.baselines.cap_zhao import CapZhao, mean_capsules
 from nlpcapsule.capsules.routing.label_query import route_labels
 from nlpcapsule.capsules.votes import PerClassVotes
-from nlpcapsule.config import LabelQuerySettings, ModelSettings, PaperSettings
+from nlpcapsule.config import CapZhaoSettings, LabelQuerySettings, ModelSettings, PaperSettings
 from nlpcapsule.models.label_query import FIRST_GATE, CondensedCapsules, agreement_projection
 from nlpcapsule.models.paper import PaperCapsules
 from nlpcapsule.models.routing_choice import route
@@ -85,35 +86,39 @@ class QueryTextCapsule(nn.Module):
         return routed.label_capsules.squeeze(1)
 
 
-class AnswerNetwork(nn.Module):
-    """Scores question-answer pairs.
-
-    Args:
-        settings: Of `paper` or `label-query`.
-        vocabulary_size: Number of tokens.
-        length: l, for `paper`, whose filters span all positions.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
-    """
+class NgramTextCapsule(nn.Module):
+    """Text → one capsule, by Cap-Zhao's capsules over n-grams, routed twice."""
 
     def __init__(
         self,
-        settings: ModelSettings,
+        settings: CapZhaoSettings,
         vocabulary_size: int,
         length: int,
-        padding_id: int = 0,
-        vectors: np.ndarray | None = None,
+        padding_id: int,
+        vectors: np.ndarray | None,
     ) -> None:
         super().__init__()
-        self.text: PaperTextCapsule | QueryTextCapsule
-        if isinstance(settings, PaperSettings):
-            self.text = PaperTextCapsule(settings, vocabulary_size, length, padding_id, vectors)
-        elif isinstance(settings, LabelQuerySettings):
-            self.text = QueryTextCapsule(settings, vocabulary_size, padding_id, vectors)
-        else:
-            raise TypeError(f"{settings.name} does not rank answers")
-        self.scale = nn.Parameter(torch.tensor(5.0))  # s
-        self.offset = nn.Parameter(torch.tensor(-2.0))  # b: most candidates are wrong
+        self.capsules = CapZhao(settings, vocabulary_size, 1, length, padding_id, vectors)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(B, l) → (B, d)."""
+        return mean_capsules(self.capsules.route_text(tokens)).squeeze(1)
+
+
+class CosineRanker(nn.Module):
+    """Scores question-answer pairs by the cosine of what one network makes of each text.
+
+    Args:
+        text: Token ids (B, l) → one vector per text (B, d).
+        scale: The first s.
+        offset: The first b.
+    """
+
+    def __init__(self, text: nn.Module, scale: float = 5.0, offset: float = -2.0) -> None:
+        super().__init__()
+        self.text = text
+        self.scale = nn.Parameter(torch.tensor(scale))  # s
+        self.offset = nn.Parameter(torch.tensor(offset))  # b: most candidates are wrong
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
         """Scores candidates.
@@ -129,6 +134,37 @@ class AnswerNetwork(nn.Module):
         asked = self.text(questions)[question_of]  # (A, d)
         answered = self.text(answers)  # (A, d)
         return self.scale * F.cosine_similarity(asked.float(), answered.float(), dim=-1) + self.offset
+
+
+class AnswerNetwork(CosineRanker):
+    """Scores question-answer pairs by the cosine of their capsules.
+
+    Args:
+        settings: Of `paper`, `label-query` or `cap-zhao`.
+        vocabulary_size: Number of tokens.
+        length: l, for `paper` and `cap-zhao`, which read rows of one length.
+        padding_id: The token that fills rows up.
+        vectors: Word vectors to start from.
+    """
+
+    def __init__(
+        self,
+        settings: ModelSettings,
+        vocabulary_size: int,
+        length: int,
+        padding_id: int = 0,
+        vectors: np.ndarray | None = None,
+    ) -> None:
+        text: nn.Module
+        if isinstance(settings, PaperSettings):
+            text = PaperTextCapsule(settings, vocabulary_size, length, padding_id, vectors)
+        elif isinstance(settings, LabelQuerySettings):
+            text = QueryTextCapsule(settings, vocabulary_size, padding_id, vectors)
+        elif isinstance(settings, CapZhaoSettings):
+            text = NgramTextCapsule(settings, vocabulary_size, length, padding_id, vectors)
+        else:
+            raise TypeError(f"{settings.name} does not rank answers")
+        super().__init__(text)
 
 
 def answer_loss(kind: str, logits: Tensor, labels: Tensor, question_of: Tensor) -> Tensor:

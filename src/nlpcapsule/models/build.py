@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import nn
 
+from nlpcapsule.baselines.answers.bi_encoder import BiEncoder
+from nlpcapsule.baselines.answers.bm25 import BM25
 from nlpcapsule.baselines.answers.build import build_answer_baseline
+from nlpcapsule.baselines.answers.cross_encoder import CrossEncoder
 from nlpcapsule.baselines.bow_cnn import BowCNN
 from nlpcapsule.baselines.cap_zhao import CapZhao
 from nlpcapsule.baselines.kim_cnn import KimCNN
@@ -23,7 +28,12 @@ from nlpcapsule.config import (
     ReleasedXMLCNNSettings,
     XMLCNNSettings,
 )
-from nlpcapsule.config.answer_baselines import PairSettings
+from nlpcapsule.config.answer_baselines import (
+    BiEncoderSettings,
+    BM25Settings,
+    CrossEncoderSettings,
+    PairSettings,
+)
 from nlpcapsule.models.answer_ranker import AnswerNetwork
 from nlpcapsule.models.label_query import LabelQueryNetwork
 from nlpcapsule.models.official import OfficialNetwork
@@ -75,6 +85,7 @@ def build_answer_network(
     padding_id: int = 0,
     vectors: np.ndarray | None = None,
     idf: np.ndarray | None = None,
+    transformer: dict[str, Any] | None = None,
 ) -> nn.Module:
     """The answer network a configuration names, with weights that depend on its seed alone.
 
@@ -84,8 +95,19 @@ def build_answer_network(
         padding_id: The token that fills rows up.
         vectors: Word vectors to start from.
         idf: (V,) weights of words that question and answer share, for networks that look at these.
+        transformer: A pretrained transformer's configuration, where its weights will be loaded from a model
+            folder; None reads the encoder that the configuration names.
     """
     torch.manual_seed(config.training.seed)
-    if isinstance(config.model, PairSettings):
-        return build_answer_baseline(config.model, vocabulary_size, padding_id, vectors, idf)
-    return AnswerNetwork(config.model, vocabulary_size, config.text.max_tokens, padding_id, vectors)
+    length = config.text.max_tokens
+    match config.model:
+        case PairSettings() as settings:
+            return build_answer_baseline(settings, vocabulary_size, padding_id, vectors, idf)
+        case BM25Settings() as settings:
+            return BM25(settings, vocabulary_size, padding_id)
+        case BiEncoderSettings() as settings:
+            return BiEncoder(settings, vocabulary_size, length, padding_id, transformer)
+        case CrossEncoderSettings() as settings:
+            return CrossEncoder(settings, vocabulary_size, length, padding_id, transformer)
+        case settings:
+            return AnswerNetwork(settings, vocabulary_size, length, padding_id, vectors)

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.dataset.top_columns import top_columns
 
 RANKED = 50  # labels kept per document for evaluation; the paper's own nDCG looks at the first 50
 _Part: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]
@@ -90,20 +91,6 @@ def rank_documents(
             on_batch(len(rows))
     network.train(was_training)
     return _in_document_order(parts, order)
-
-
-def top_columns(logits: np.ndarray, top_k: int) -> np.ndarray:
-    """(B, K) columns of the largest values, best first; equal values go by column, so ties are settled."""
-    width = min(top_k, logits.shape[1])
-    if width == 0:
-        return np.zeros((len(logits), 0), dtype=np.int64)
-    # The K-th largest value of each row: all columns at or above it take part in one stable sort.
-    bound = -np.partition(-logits, width - 1, axis=1)[:, width - 1 : width]
-    best = np.empty((len(logits), width), dtype=np.int64)
-    for row, (values, least) in enumerate(zip(logits, bound, strict=True)):
-        columns = np.flatnonzero(values >= least)
-        best[row] = columns[np.argsort(-values[columns], kind="stable")[:width]]
-    return best
 
 
 def _in_document_order(parts: list[_Part], order: np.ndarray) -> LabelRankings:

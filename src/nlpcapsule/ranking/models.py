@@ -16,8 +16,10 @@ from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.dataset.ragged import Ragged
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
 from nlpcapsule.evaluation.label_metrics import label_metrics
+from nlpcapsule.lexical.ranker import LexicalRanker
 from nlpcapsule.ranking.answers import score_answers
 from nlpcapsule.ranking.documents import RANKED, LabelRankings, rank_documents
+from nlpcapsule.ranking.lexical import rank_lexically
 from nlpcapsule.text.documents import Question
 from nlpcapsule.text.tokens import WordTokenizer
 
@@ -41,23 +43,25 @@ class RankedAnswer:
 
 @dataclass
 class LabelModel:
-    """A trained label network with all it takes to use it.
+    """A trained label network or lexical system, with all it takes to use it.
 
     Attributes:
         config: The configuration it was trained with.
         tokenizer: Text → token ids.
         labels: Label ids ↔ names.
-        network: The network that ranks.
+        network: The network that ranks; None where a lexical system does.
         nominator: The Kim-CNN that nominates candidates; None where the network ranks all labels.
         facts: What else is known: decision threshold, training documents, data fingerprint, dev figures.
+        lexical: The lexical system that ranks; None where a network does.
     """
 
     config: Config
     tokenizer: WordTokenizer
     labels: LabelVocabulary
-    network: nn.Module
+    network: nn.Module | None
     nominator: nn.Module | None = None
     facts: dict[str, Any] = field(default_factory=dict)
+    lexical: LexicalRanker | None = None
 
     def encode(self, texts: Sequence[str]) -> Ragged:
         """Texts → token ids."""
@@ -67,6 +71,9 @@ class LabelModel:
         self, tokens: Ragged, top_k: int, on_batch: Callable[[int], None] | None = None
     ) -> LabelRankings:
         """Ranks labels for encoded documents."""
+        if self.network is None:
+            assert self.lexical is not None
+            return rank_lexically(self.lexical, tokens, top_k, on_batch)
         options: dict[str, Any] = {
             "padding_id": self.tokenizer.padding_id,
             "batch": self.config.inference.batch,

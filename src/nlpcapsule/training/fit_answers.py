@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from accelerate import PartialState
 
+from nlpcapsule.baselines.answers.bm25 import BM25
 from nlpcapsule.baselines.answers.word_overlap import inverse_document_frequency
 from nlpcapsule.config import Config
+from nlpcapsule.config.answer_baselines import PretrainedSettings
 from nlpcapsule.dataset.encoded import EncodedQuestions, encode_questions
 from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
 from nlpcapsule.models.build import build_answer_network
+from nlpcapsule.models.transformer_encoder import tokenizer_file
 from nlpcapsule.ranking.answers import score_answers
 from nlpcapsule.ranking.models import AnswerModel
 from nlpcapsule.text.documents import Question
@@ -68,10 +74,8 @@ def prepare_answers(
             yield question.text
             yield from (candidate.text for candidate in question.candidates)
 
-    tokenizer = (
-        WordTokenizer.from_file(config.text.tokenizer)
-        if config.text.tokenizer
-        else WordTokenizer.train(texts(), config.text.vocabulary_size, config.text.min_count)
+    tokenizer = _given_tokenizer(config) or WordTokenizer.train(
+        texts(), config.text.vocabulary_size, config.text.min_count
     )
     length = config.text.max_tokens
     encoded = encode_questions(train, tokenizer, length)
@@ -80,8 +84,28 @@ def prepare_answers(
         f"{len(encoded):,} training questions with {len(encoded.labels):,} candidates, "
         f"{(encoded.labels == 1).mean():.1%} of them right; {tokenizer.size:,} words"
     ]
-    vectors = starting_vectors(config, tokenizer, notes)
+    vectors = None
+    if config.model.embedding_size:
+        vectors = starting_vectors(config, tokenizer, notes)
+    elif config.text.vectors:
+        notes.append(f"text.vectors is not read: {config.model.name} takes no word vectors")
     return PreparedAnswers(tokenizer, encoded, held_out, vectors, tuple(notes))
+
+
+def _given_tokenizer(config: Config) -> WordTokenizer | None:
+    """The tokenizer a configuration names, or the one its pretrained transformer was trained with."""
+    path: str | Path | None = config.text.tokenizer
+    if not isinstance(config.model, PretrainedSettings):
+        return WordTokenizer.from_file(path) if path else None
+    path = path or tokenizer_file(config.model.encoder)
+    tokenizer = WordTokenizer.from_file(path)
+    if len(tokenizer.encode([""], max_tokens=8)[0]) < 2:
+        raise DataError(
+            "puts no special tokens such as [CLS] and [SEP] around a text",
+            path,
+            hint=f"use the tokenizer.json of model.encoder={config.model.encoder!r}",
+        )
+    return tokenizer
 
 
 def fit_answers(
@@ -102,8 +126,16 @@ def fit_answers(
     idf = inverse_document_frequency(data.train.answers, data.tokenizer.size)
     network = build_answer_network(config, data.tokenizer.size, padding_id, data.vectors, idf)
     task = AnswerTask(config, data.train, data.dev, padding_id, title=f"{config.model.name} (answers)")
-    recorder = Recorder(folder.path, "network", config.training.tensorboard)
-    history = train_network(network, task, config.training, folder.checkpoint / "network", progress, recorder)
+    if isinstance(network, BM25):
+        network.count(data.train.answers)
+    history: list[dict[str, Any]] = []
+    if any(parameter.requires_grad for parameter in network.parameters()):
+        recorder = Recorder(folder.path, "network", config.training.tensorboard)
+        checkpoint = folder.checkpoint / "network"
+        history = train_network(network, task, config.training, checkpoint, progress, recorder)
+    else:
+        progress.say(f"{config.model.name} has no weights to train")
+        network.to(PartialState().device).eval()
     size = config.model.embedding_size if data.vectors is None else data.vectors.shape[1]
     facts = {
         "training_questions": len(data.train),

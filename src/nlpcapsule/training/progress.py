@@ -59,6 +59,11 @@ class TrainingProgress:
         if self._task is not None:
             self._bar.update(self._task, completed=done, figures=f"loss {loss:.4f}")
 
+    def parts(self, done: int, total: int) -> None:
+        """So many parts of a stage that has no loss are done."""
+        if self._task is not None:
+            self._bar.update(self._task, completed=done, total=total)
+
     def epoch(self, title: str, record: Mapping[str, Any]) -> None:
         """An epoch is done."""
         figures = "  ".join(

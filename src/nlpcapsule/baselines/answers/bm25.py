@@ -1,0 +1,67 @@
+"""`bm25`: Robertson & Zaragoza (2009), "The Probabilistic Relevance Framework: BM25 and Beyond".
+
+score(q, a) = Σ_{w of q} idf(w) · f_a(w) (k₁ + 1) / (f_a(w) + k₁ (1 − b + b |a| / L))
+idf(w)      = log(1 + (N − N_w + ½) / (N_w + ½))             N_w of N answers contain w
+
+f_a(w) is how often w stands in a, |a| the number of tokens in a, L the mean of |a|; a word asked twice counts
+twice. Counts come from the training answers, and nothing is learned by gradient. With this idf, which is
+never negative, a shared word never counts against an answer. Words the vocabulary lacks are all one word, a
+rare one: an unknown name in the question and one in the answer are more often the same than not.
+
+The score itself serves as log-odds: it ranks as it should, but it says nothing about how likely an answer is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nlpcapsule.config.answer_baselines import BM25Settings
+
+
+class BM25(nn.Module):
+    """Scores answers by the question words they repeat; its numbers are counted, none is trained.
+
+    Args:
+        settings: k₁ and b.
+        vocabulary_size: V, number of tokens.
+        padding_id: The token that fills rows up.
+    """
+
+    def __init__(self, settings: BM25Settings, vocabulary_size: int, padding_id: int = 0) -> None:
+        super().__init__()
+        self.saturation, self.length_share = settings.k1, settings.b
+        self.padding_id = padding_id
+        # Parameters, as those tell on which device a network is; without a gradient.
+        self.idf = nn.Parameter(torch.zeros(vocabulary_size), requires_grad=False)  # (V,)
+        self.mean_length = nn.Parameter(torch.ones(()), requires_grad=False)  # L
+
+    def count(self, answers: Iterable[Sequence[int] | np.ndarray]) -> None:
+        """Takes the words' weights and the mean length from answers, token ids with one array per answer."""
+        total = tokens = 0
+        containing = np.zeros(len(self.idf))
+        for answer in answers:
+            total += 1
+            tokens += len(answer)
+            containing[np.unique(np.asarray(answer, dtype=np.int64))] += 1
+        idf = np.log1p((total - containing + 0.5) / (containing + 0.5))
+        idf[self.padding_id] = 0
+        self.idf.copy_(torch.from_numpy(idf))
+        self.mean_length.fill_(max(tokens, 1) / max(total, 1))
+
+    def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
+        """Scores candidates: (Q, l), (A, l') and (A,) → (A,) float32.
+
+        Words are looked up in sorted rows, so memory grows with the tokens and not with pairs of them.
+        """
+        asked = questions[question_of]  # (A, l)
+        rows = answers.sort(dim=1).values  # (A, l')
+        count = torch.searchsorted(rows, asked, right=True) - torch.searchsorted(rows, asked)  # f (A, l)
+        length = (answers != self.padding_id).sum(dim=1, keepdim=True) / self.mean_length  # (A, 1)
+        norm = self.saturation * (1 - self.length_share + self.length_share * length)
+        # Where neither the word occurs nor anything normalises it, there is nothing to divide.
+        gain = count * (self.saturation + 1) / (count + norm).clamp(min=1e-9)  # (A, l)
+        return (self.idf[asked] * gain).sum(dim=1)

@@ -1,0 +1,81 @@
+"""`cross-encoder`: Nogueira & Cho (2019), "Passage Re-ranking with BERT": both texts read at once.
+
+    h = transformer([CLS] question [SEP] answer [SEP]), token types 0 and 1
+    logit = u · dropout(pooled(h)) + c
+
+Every word of the answer is read in the light of the question; nothing can be computed beforehand.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nlpcapsule.baselines.answers.pair_network import FIRST_LOG_ODDS
+from nlpcapsule.config.answer_baselines import CrossEncoderSettings
+from nlpcapsule.models.transformer_encoder import TransformerEncoder
+
+
+class CrossEncoder(nn.Module):
+    """A transformer over question and answer, and a linear layer.
+
+    Args:
+        settings: The network's settings.
+        vocabulary_size: Number of tokens.
+        length: l, most tokens of a text.
+        padding_id: The token that fills rows up.
+        transformer: The transformer's configuration where its weights will be loaded; None reads
+            `settings.encoder`.
+    """
+
+    def __init__(
+        self,
+        settings: CrossEncoderSettings,
+        vocabulary_size: int,
+        length: int,
+        padding_id: int = 0,
+        transformer: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        both = 2 * length - 1  # the answer's first token is left out
+        self.encoder = TransformerEncoder(
+            settings.encoder, vocabulary_size, padding_id, both, transformer, pooled=True
+        )
+        self.dropout = nn.Dropout(settings.dropout)
+        self.output = nn.Linear(self.encoder.size, 1)  # u, c
+        nn.init.normal_(self.output.weight, std=0.02)
+        nn.init.constant_(self.output.bias, FIRST_LOG_ODDS)
+
+    def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
+        """Scores candidates: (Q, l), (A, l') and (A,) → (A,) float32."""
+        tokens, kinds = join_texts(questions[question_of], answers, self.encoder.padding_id)
+        states = self.encoder(tokens, tokens != self.encoder.padding_id, kinds)  # (A, l'', h)
+        return self.output(self.dropout(self.encoder.pooled(states))).squeeze(-1).float()
+
+
+def join_texts(questions: Tensor, answers: Tensor, padding_id: int = 0) -> tuple[Tensor, Tensor]:
+    """[CLS] question [SEP] and [CLS] answer [SEP] → [CLS] question [SEP] answer [SEP], padding at the end.
+
+    Args:
+        questions: (A, l) token ids.
+        answers: (A, l') token ids.
+        padding_id: The token that fills rows up.
+
+    Returns:
+        Token ids (A, l'') as wide as the longest pair, and 0 for the question's tokens, 1 for the answer's.
+
+    Example:
+        >>> join_texts(torch.tensor([[101, 5, 102, 0]]), torch.tensor([[101, 7, 8, 102]]))
+        (tensor([[101,   5, 102,   7,   8, 102]]), tensor([[0, 0, 0, 1, 1, 1]]))
+    """
+    answers = answers[:, 1:]
+    tokens = torch.cat([questions, answers], dim=1)  # (A, l + l' − 1)
+    kinds = torch.cat([torch.zeros_like(questions), torch.ones_like(answers)], dim=1)
+    is_padding = tokens == padding_id
+    width = int((~is_padding).sum(dim=1).max().clamp(min=1))
+    # Sorting stably by "is padding" closes the gap between the two texts.
+    order = is_padding.long().argsort(dim=1, stable=True)[:, :width]
+    tokens, kinds = tokens.gather(1, order), kinds.gather(1, order)
+    return tokens, kinds.masked_fill(tokens == padding_id, 0)

@@ -1,0 +1,1 @@
+"""Systems that see a document as the words it holds: linear models, trees, fastText."""

@@ -1,0 +1,155 @@
+"""fastText by its own library: the mean of a document's word vectors, and a linear layer on it."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import logsumexp
+
+from nlpcapsule.atomic_files import atomic_path, atomic_text
+from nlpcapsule.config.lexical_settings import FastTextSettings
+from nlpcapsule.dataset.encoded import EncodedDocuments
+from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.dataset.top_columns import top_columns
+from nlpcapsule.errors import MissingExtraError, NlpCapsuleError
+from nlpcapsule.lexical.arrays import load_arrays, save_arrays
+from nlpcapsule.lexical.ranker import Fitting, LexicalRanker
+
+_PREFIX = "__label__"
+_LINE_END = "</s>"  # a word of every document, by the library's custom: even an empty one has a vector
+_MODEL_FILE, _ARRAYS_FILE = "fasttext.bin", "fasttext.safetensors"
+_NEAREST_TO_CERTAIN = -1e-12  # log-probabilities stay below it: the log-odds of certainty are infinite
+
+
+@dataclass(frozen=True, eq=False)
+class FastText(LexicalRanker):
+    """Word vectors and label vectors. To the library a word is its token id, which needs no escaping.
+
+    Attributes:
+        settings: What it was trained with.
+        model: The library's model.
+        label_count: n.
+        ignored: (I,) token ids that are no words.
+    """
+
+    settings_type = FastTextSettings
+
+    settings: FastTextSettings
+    model: Any
+    label_count: int
+    ignored: np.ndarray
+
+    @classmethod
+    def fit(cls, settings: FastTextSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
+        """Trains with one thread, as several would write over each other's steps in random order."""
+        fasttext = _library()
+        ignored = np.array(fitting.ignored, dtype=np.int64)
+        fitting.advance(0, 1)
+        with tempfile.TemporaryDirectory() as folder:
+            texts, vectors = Path(folder) / "train.txt", Path(folder) / "start.vec"
+            _write_training_file(texts, documents, fitting.label_count, ignored)
+            _write_first_vectors(vectors, documents.tokens, ignored, settings.size, fitting.seed)
+            try:
+                model = fasttext.train_supervised(
+                    input=str(texts),
+                    pretrainedVectors=str(vectors),
+                    dim=settings.size,
+                    epoch=settings.passes,
+                    lr=settings.rate,
+                    loss=settings.loss,
+                    label=_PREFIX,
+                    seed=fitting.seed,
+                    thread=1,
+                    verbose=0,
+                )
+            except RuntimeError as error:
+                raise NlpCapsuleError(
+                    f"training fastText failed: {error} At the rate {settings.rate:g} it may have diverged; "
+                    "set a smaller `rate`"
+                ) from None
+        fitting.advance(1, 1)
+        return cls(settings, model, fitting.label_count, ignored)
+
+    @cached_property
+    def _label_vectors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Label ids (m,) in the library's order and their vectors (m, size): only labels that it saw."""
+        ids = [int(name.removeprefix(_PREFIX)) for name in self.model.get_labels()]
+        return np.array(ids, dtype=np.int64), self.model.get_output_matrix()
+
+    def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
+        """The best labels of documents and their log-odds."""
+        width = min(top_k, self.label_count)
+        labels = np.empty((len(tokens), width), dtype=np.int64)
+        log_odds = np.empty((len(tokens), width))
+        for row, document in enumerate(tokens):
+            scores = self._log_odds(document)  # (1, n)
+            labels[row] = top_columns(scores, width)[0]
+            log_odds[row] = scores[0, labels[row]]
+        return labels, log_odds
+
+    def _log_odds(self, document: np.ndarray) -> np.ndarray:
+        """(1, n). The library's own `predict` would round probabilities, and so make labels equal."""
+        ids, vectors = self._label_vectors
+        mean = self.model.get_sentence_vector(_text(document, self.ignored))  # (size,)
+        scores = (vectors @ mean).astype(np.float64)  # (m,)
+        if self.settings.loss == "softmax":
+            log_probability = np.minimum(scores - logsumexp(scores), _NEAREST_TO_CERTAIN)
+            scores = log_probability - np.log(-np.expm1(log_probability))
+        filled = np.full((1, self.label_count), scores.min() - 1)  # labels it never saw come last
+        filled[0, ids] = scores
+        return filled
+
+    def save(self, folder: Path) -> None:
+        """Writes the library's own file and a small one beside it."""
+        with atomic_path(folder / _MODEL_FILE) as temporary:
+            self.model.save_model(str(temporary))
+        save_arrays(folder / _ARRAYS_FILE, label_count=np.array([self.label_count]), ignored=self.ignored)
+
+    @classmethod
+    def load(cls, settings: FastTextSettings, folder: Path) -> Self:
+        """Reads what `save` wrote."""
+        fasttext = _library()
+        arrays = load_arrays(folder / _ARRAYS_FILE)
+        model = fasttext.load_model(str(folder / _MODEL_FILE))
+        return cls(settings, model, int(arrays["label_count"][0]), arrays["ignored"])
+
+
+def _library() -> ModuleType:
+    try:
+        import fasttext
+    except ImportError:
+        raise MissingExtraError("fasttext", "fasttext") from None
+    return fasttext
+
+
+def _text(document: np.ndarray, ignored: np.ndarray) -> str:
+    return " ".join(map(str, document[~np.isin(document, ignored)].tolist()))
+
+
+def _write_training_file(
+    path: Path, documents: EncodedDocuments, label_count: int, ignored: np.ndarray
+) -> None:
+    """A line per document: "__label__17 __label__4 305 12 9"; the library skips those without labels."""
+    with atomic_text(path) as file:
+        for tokens, labels in zip(documents.tokens, documents.labels, strict=True):
+            names = " ".join(f"{_PREFIX}{label}" for label in labels[labels < label_count].tolist())
+            file.write(f"{names} {_text(tokens, ignored)}\n")
+
+
+def _write_first_vectors(path: Path, tokens: Ragged, ignored: np.ndarray, size: int, seed: int) -> None:
+    """The vectors that training starts from, drawn evenly from ±1/size, as the library means to do itself.
+
+    With one thread, fasttext 0.9.3 draws a tenth of the numbers and leaves the rest as the memory was.
+    """
+    words = [*map(str, np.setdiff1d(tokens.values, ignored).tolist()), _LINE_END]
+    vectors = np.random.default_rng(seed).uniform(-1 / size, 1 / size, (len(words), size))
+    with atomic_text(path) as file:
+        file.write(f"{len(words)} {size}\n")
+        for word, vector in zip(words, vectors, strict=True):
+            file.write(f"{word} {' '.join(f'{number:.6g}' for number in vector)}\n")

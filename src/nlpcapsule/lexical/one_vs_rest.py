@@ -1,0 +1,157 @@
+"""A linear support vector machine per label, on tf-idf.
+
+min over w, b of   ½ (‖w‖² + b²) + C Σ_i max(0, 1 − y_i (w · x_i + b))²,     y_i = ±1
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import joblib
+import numpy as np
+from scipy import sparse
+from sklearn.svm import LinearSVC
+
+from nlpcapsule.config.lexical_settings import OneVsRestSettings
+from nlpcapsule.dataset.encoded import EncodedDocuments
+from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.dataset.top_columns import top_columns
+from nlpcapsule.lexical.arrays import load_arrays, save_arrays
+from nlpcapsule.lexical.bag_of_words import BagOfWords
+from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, label_matrix
+
+_BLOCK = 32  # labels per checkpoint file
+_SCORES_AT_A_TIME = 2**24  # so that ranking takes little memory, however many labels there are
+_FILE = "one-vs-rest.safetensors"
+
+
+@dataclass(frozen=True, eq=False)
+class OneVsRest(LexicalRanker):
+    """A weight per label and word.
+
+    Attributes:
+        bag: Turns tokens into features.
+        weights: (n, V) float32, sparse.
+        bias: (n,) float32.
+    """
+
+    settings_type = OneVsRestSettings
+
+    bag: BagOfWords
+    weights: sparse.csr_matrix
+    bias: np.ndarray
+
+    @classmethod
+    def fit(cls, settings: OneVsRestSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
+        """Learns a block of labels after another, each kept in the checkpoint folder, on all cores."""
+        bag = BagOfWords.fit(documents.tokens, len(fitting.words), fitting.ignored)
+        features = bag.rows(documents.tokens).astype(np.float64)  # (N, V), as liblinear takes it
+        targets = label_matrix(documents.labels, fitting.label_count).tocsc()  # (N, n)
+        folder = fitting.checkpoint / f"one-vs-rest-{_fingerprint(settings, documents, fitting)}"
+        starts = range(0, fitting.label_count, _BLOCK)
+        files = {start: folder / f"{start}.safetensors" for start in starts}
+        missing = [start for start in starts if not files[start].exists()]
+        done = len(starts) - len(missing)
+        fitting.advance(done, len(starts))
+        blocks = ((start, targets[:, start : start + _BLOCK]) for start in missing)
+        for start, (weights, bias) in _fit_blocks(features, blocks, len(missing), settings, fitting.seed):
+            save_arrays(files[start], weights=weights, bias=bias)
+            done += 1
+            fitting.advance(done, len(starts))
+        parts = [load_arrays(files[start]) for start in starts]
+        weights = sparse.vstack([part["weights"] for part in parts], format="csr")
+        return cls(bag, weights, np.concatenate([part["bias"] for part in parts]))
+
+    @cached_property
+    def _weights_by_word(self) -> sparse.csr_matrix:
+        """(V, n)."""
+        return self.weights.T.tocsr()
+
+    def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
+        """The best labels of documents and their margins."""
+        features = self.bag.rows(tokens)  # (N, V)
+        width = min(top_k, len(self.bias))
+        labels = np.empty((len(tokens), width), dtype=np.int64)
+        margins = np.empty((len(tokens), width))
+        chunk = max(1, _SCORES_AT_A_TIME // len(self.bias))
+        for start in range(0, len(tokens), chunk):
+            rows = slice(start, start + chunk)
+            scores = (features[rows] @ self._weights_by_word).toarray() + self.bias  # (chunk, n)
+            labels[rows] = top_columns(scores, width)
+            margins[rows] = np.take_along_axis(scores, labels[rows], axis=1)
+        return labels, margins
+
+    def save(self, folder: Path) -> None:
+        """Writes one file."""
+        save_arrays(folder / _FILE, idf=self.bag.idf, weights=self.weights, bias=self.bias)
+
+    @classmethod
+    def load(cls, settings: OneVsRestSettings, folder: Path) -> Self:
+        """Reads what `save` wrote."""
+        arrays = load_arrays(folder / _FILE)
+        return cls(BagOfWords(arrays["idf"]), arrays["weights"], arrays["bias"])
+
+
+def _fit_blocks(
+    features: sparse.csr_matrix,
+    blocks: Iterator[tuple[int, sparse.csc_matrix]],
+    count: int,
+    settings: OneVsRestSettings,
+    seed: int,
+) -> Iterator[tuple[int, tuple[sparse.csr_matrix, np.ndarray]]]:
+    """Yields each block's start, weights and bias as they are learned.
+
+    Processes, not threads: liblinear's threads would draw from one random generator in turns, and the
+    weights would change a little with every run.
+    """
+    workers = max(1, min(joblib.cpu_count(), count))
+    run = joblib.Parallel(n_jobs=workers, return_as="generator")
+    yield from run(
+        joblib.delayed(_fit_block)(features, start, targets, settings.penalty, settings.smallest_weight, seed)
+        for start, targets in blocks
+    )
+
+
+def _fit_block(
+    features: sparse.csr_matrix,
+    start: int,
+    targets: sparse.csc_matrix,
+    penalty: float,
+    smallest_weight: float,
+    seed: int,
+) -> tuple[int, tuple[sparse.csr_matrix, np.ndarray]]:
+    """The block's start, weights (block, V) and bias (block,)."""
+    documents, words = features.shape
+    weights, bias = [], np.empty(targets.shape[1], dtype=np.float32)
+    for label in range(targets.shape[1]):
+        holders = targets.indices[targets.indptr[label] : targets.indptr[label + 1]]
+        if len(holders) in (0, documents):  # nothing to tell apart: the bias alone says it all
+            weights.append(sparse.csr_matrix((1, words), dtype=np.float32))
+            bias[label] = 1 if len(holders) else -1
+            continue
+        has_label = np.zeros(documents, dtype=np.int8)
+        has_label[holders] = 1
+        machine = LinearSVC(C=penalty, loss="squared_hinge", dual=True, random_state=seed)
+        machine.fit(features, has_label)
+        row = np.where(np.abs(machine.coef_) < smallest_weight, 0, machine.coef_)  # (1, V)
+        weights.append(sparse.csr_matrix(row.astype(np.float32)))
+        bias[label] = machine.intercept_[0]
+    return start, (sparse.vstack(weights, format="csr"), bias)
+
+
+def _fingerprint(settings: OneVsRestSettings, documents: EncodedDocuments, fitting: Fitting) -> str:
+    """Names the checkpoint after all that shapes it, so that no other training's blocks are taken."""
+    shaped_by = (
+        documents.fingerprint(),
+        settings.model_dump_json(),
+        len(fitting.words),
+        fitting.label_count,
+        fitting.ignored,
+        fitting.seed,
+    )
+    return hashlib.sha256(repr(shaped_by).encode()).hexdigest()[:16]

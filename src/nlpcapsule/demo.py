@@ -138,7 +138,7 @@ def run_demo(folder: Path, quiet: bool = False) -> dict[str, Any]:
     )
     write_text(folder / "report.html", report_html(report))
     figures = {
-        **provenance("nlpcapsule demo", data.fingerprint(), [config.training.seed]),
+        **provenance("nlpcapsule demo", data=data.fingerprint(), seeds=[config.training.seed]),
         "labels": label_tables,
         "answers": answers,
         "seconds": round(seconds, 1),

@@ -116,13 +116,28 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
             self.model_ = fit_labels(data, config, RunFolder(Path(folder)), progress)
         return self
 
-    def predict(self, texts: Sequence[str], top_k: int = 5) -> list[list[str]]:
-        """The names of the best labels of each text, best first."""
-        return [[row.label for row in ranked] for ranked in self.rank(texts, top_k)]
+    def predict(
+        self, texts: Sequence[str], top_k: int = 5, threshold: float | None = None
+    ) -> list[list[str]]:
+        """The names of the best labels of each text, best first; arguments as in `rank`."""
+        return [[row.label for row in ranked] for ranked in self.rank(texts, top_k, threshold)]
 
-    def rank(self, texts: Sequence[str], top_k: int = 5) -> list[list[RankedLabel]]:
-        """The best labels of each text with their probabilities, best first."""
-        return self._fitted().rank(_texts(texts), top_k)
+    def rank(
+        self, texts: Sequence[str], top_k: int = 5, threshold: float | None = None
+    ) -> list[list[RankedLabel]]:
+        """The best labels of each text with their probabilities, best first.
+
+        Args:
+            texts: The texts.
+            top_k: Labels per text, at most.
+            threshold: Leaves labels out whose probability is below it; `threshold_` is the tuned one.
+        """
+        return self._fitted().rank(_texts(texts), top_k, threshold)
+
+    @property
+    def threshold_(self) -> float:
+        """The probability from which on a label is given, tuned on the dev part; 0.5 without one."""
+        return self._fitted().facts["threshold"]
 
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, labels) probabilities, columns in the order of `classes_`."""

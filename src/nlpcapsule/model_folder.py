@@ -5,7 +5,8 @@
       tokenizer.json        the tokenizer
       labels.json           label names and counts                   (label models)
       network.safetensors   the weights                              (networks)
-      lexical/              a lexical system's own files             (where one ranks)
+      lexical/              a lexical system's own files             (where one ranks or nominates)
+      fusion.json           how its score joins the network's        (where there are both)
       nominator.safetensors the candidate generator's weights        (where there is one)
       transformer.json      a pretrained transformer's configuration (where there is one)
       facts.json            threshold, dev figures, data fingerprint
@@ -33,16 +34,18 @@ from nlpcapsule.config import Config, KimCNNSettings
 from nlpcapsule.config.lexical_settings import LexicalSettings
 from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
-from nlpcapsule.lexical.build import lexical_system
+from nlpcapsule.lexical.build import evidence_settings, lexical_system
 from nlpcapsule.lexical.ranker import LexicalRanker
 from nlpcapsule.models.build import build_answer_network, build_label_network
 from nlpcapsule.models.transformer_encoder import TRANSFORMER_FILE, TransformerEncoder
+from nlpcapsule.ranking.fusion import Fusion
 from nlpcapsule.ranking.models import AnswerModel, LabelModel
 from nlpcapsule.text.tokens import WordTokenizer
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 LEXICAL = "lexical"
+FUSION = "fusion.json"
 
 
 def save_model(model: LabelModel | AnswerModel, folder: Path) -> None:
@@ -59,6 +62,8 @@ def save_model(model: LabelModel | AnswerModel, folder: Path) -> None:
     networks = {} if model.network is None else {"network.safetensors": model.network}
     if isinstance(model, LabelModel):
         texts["labels.json"] = model.labels.to_json()
+        if model.fusion is not None:
+            texts[FUSION] = json.dumps(model.fusion.to_json(), indent=2) + "\n"
         if model.nominator is not None:
             networks["nominator.safetensors"] = model.nominator
     for module in () if model.network is None else model.network.modules():
@@ -104,8 +109,13 @@ def load_model(folder: str | Path, device: str | None = None) -> LabelModel | An
         if isinstance(config.model, LexicalSettings):
             lexical = lexical_system(config.model).load(config.model, folder / LEXICAL)
             return LabelModel(config, tokenizer, labels, None, None, facts, lexical)
+        evidence, fusion = _evidence(folder, facts, manifest)
         network = build_label_network(
-            _plain(config, facts), tokenizer.size, len(labels), tokenizer.padding_id
+            _plain(config, facts),
+            tokenizer.size,
+            len(labels),
+            tokenizer.padding_id,
+            transformer=_transformer(folder, manifest),
         )
         _load_weights(network, folder / "network.safetensors")
         nominator = None
@@ -114,7 +124,9 @@ def load_model(folder: str | Path, device: str | None = None) -> LabelModel | An
             nominator = build_label_network(beside, tokenizer.size, len(labels), tokenizer.padding_id)
             _load_weights(nominator, folder / "nominator.safetensors")
             nominator = nominator.to(place).eval()
-        return LabelModel(config, tokenizer, labels, network.to(place).eval(), nominator, facts)
+        return LabelModel(
+            config, tokenizer, labels, network.to(place).eval(), nominator, facts, evidence, fusion
+        )
     except (ConfigError, DataError, KeyError, OSError, TypeError, ValueError) as error:
         raise ModelFolderError(f"{folder}: its files do not fit together: {error}") from None
 
@@ -153,6 +165,17 @@ def checked_manifest(folder: Path) -> dict[str, Any]:
                 f"{path} is not as it was written (truncated or edited); restore it or train again"
             )
     return manifest
+
+
+def _evidence(
+    folder: Path, facts: dict[str, Any], manifest: dict[str, Any]
+) -> tuple[LexicalRanker | None, Fusion | None]:
+    """The lexical system beside a network and how the two are joined, if it has one."""
+    if FUSION not in manifest["sha256"]:
+        return None, None
+    settings = evidence_settings(facts["lexical"])
+    lexical = lexical_system(settings).load(settings, folder / LEXICAL)
+    return lexical, Fusion.from_json(json.loads((folder / FUSION).read_text(encoding="utf-8")))
 
 
 def _save_lexical(lexical: LexicalRanker, folder: Path) -> list[str]:

@@ -87,6 +87,26 @@ def test_predicting_labels_gives_one_line_per_row_in_order(
         assert all(0 <= score <= 1 for score in scores)
 
 
+def test_a_threshold_leaves_labels_out_that_do_not_reach_it(label_model: Path, sample: Path) -> None:
+    data = sample / "documents-dev.jsonl"
+    every, some, tuned = (
+        rows_of(run_command("predict", label_model, data, "--top-k", "50", *options).out)
+        for options in ([], ["--threshold", "0.1"], ["--threshold", "tuned"])
+    )
+    least = json.loads((label_model / "facts.json").read_text(encoding="utf-8"))["threshold"]
+    for row, above, chosen in zip(every, some, tuned, strict=True):
+        assert above["labels"] == [entry for entry in row["labels"] if entry["score"] >= 0.1]
+        assert chosen["labels"] == [entry for entry in row["labels"] if entry["score"] >= round(least, 6)]
+
+
+@pytest.mark.parametrize("value", ["much", "1.5", "-0.1", "nan"])
+def test_a_threshold_that_is_none_is_refused(label_model: Path, sample: Path, value: str) -> None:
+    done = run_command("predict", label_model, sample / "documents-dev.jsonl", "--threshold", value)
+    assert done.code == 2
+    assert "is not a number from 0 to 1, nor 'tuned'" in done.err
+    assert "Traceback" not in done.err
+
+
 def test_predicting_answers_ranks_all_candidates_of_each_question(answer_model: Path, sample: Path) -> None:
     data = sample / "questions-dev.jsonl"
     done = run_command("predict", answer_model, data)

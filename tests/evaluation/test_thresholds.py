@@ -70,3 +70,20 @@ def test_impossible_input_is_refused():
         best_threshold(scores * np.nan, rankings, [[0]])
     with pytest.raises(DataError, match="no document has a label"):
         best_threshold(scores, rankings, [[]])
+
+
+@given(
+    tenths=st.lists(st.integers(0, 5), min_size=4, max_size=20),
+    wanted=st.sampled_from([0.3, 0.5, 0.8, 1.0]),
+    right=st.sets(st.integers(0, 19), min_size=1),
+)
+def test_the_threshold_for_a_precision_returns_the_most_labels_that_reach_it(tenths, wanted, right):
+    scores = np.array([sorted(tenths, reverse=True)]) / 5
+    labels = np.arange(scores.size).reshape(1, -1)
+    chosen = best_threshold(scores, labels, [sorted(right)], "precision", wanted)
+    reached = {float(least): np.isin(labels[scores >= least], sorted(right)).mean() for least in scores[0]}
+    enough = [least for least, precision in reached.items() if precision >= wanted - 1e-9]
+    if enough:
+        assert chosen == min(enough)
+    else:
+        assert reached[chosen] == pytest.approx(max(reached.values()))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tiny_comparison import tiny_parts
+from tiny_data import tiny_parts
 
 from nlpcapsule.errors import DataError
 from nlpcapsule.experiments.encoded_folder import EncodedParts

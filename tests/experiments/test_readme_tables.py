@@ -12,6 +12,12 @@ from nlpcapsule.experiments.readme import with_tables
 
 ROOT = Path(__file__).parents[2]
 INTERVALS = {"MAP": 0.5, "MAP 95% low": 0.4, "MAP 95% high": 0.625, "MRR": 0.75, "questions": 65.0}
+
+
+def over_seeds(figures):
+    return {name: {"mean": value, "deviation": 0.0012} for name, value in figures.items()}
+
+
 RESULTS = {
     "demo": {
         "hardware": "a toaster",
@@ -19,31 +25,54 @@ RESULTS = {
         "labels": {"test-seen": {"kim-cnn": {"P@1": 0.25, "P@3": 0.5, "P@5": 0.5, "nDCG@5": 0.75}}},
         "answers": {"label-query": INTERVALS},
     },
-    "eurlex15k": {
-        "hardware": "a toaster",
-        "systems": {
-            "xml-cnn": {
-                "seeds": [1, 2],
-                "mean": dict.fromkeys(("P@1", "P@3", "P@5", "nDCG@5", "PSP@5"), 0.6543),
-                "standard deviation": dict.fromkeys(("P@1", "P@3", "P@5", "nDCG@5", "PSP@5"), 0.0012),
+    "main-table": {
+        "paper data": {"eurlex15k": "EUR-Lex"},
+        "paper": {"XML-CNN": {"EUR-Lex": [75.65, 61.81, 50.90]}},
+        "planned": ["XML-CNN", "Cap-Zhao A"],
+        "results": {
+            "eurlex15k": {
+                "1": {
+                    "XML-CNN": {
+                        "hardware": "a toaster",
+                        "seeds": [1, 2],
+                        "figures": over_seeds(
+                            dict.fromkeys(("P@1", "P@3", "P@5", "nDCG@5", "PSP@5"), 0.6543)
+                        ),
+                    }
+                }
             }
         },
     },
-    "trecqa": {
-        "hardware": "a toaster",
-        "seeds": [1, 2, 3],
-        "systems": {"paper": {"mean": {"dev-clean": INTERVALS, "dev-raw": INTERVALS}}},
+    "answer-selection": {
+        "paper": {"CNTN": {"TREC QA": [65.80, 69.78]}},
+        "planned": ["CNTN", "HD-LSTM"],
+        "results": {
+            "trecqa": {
+                "1": {
+                    "CNTN": {
+                        "hardware": "a toaster",
+                        "seeds": [1],
+                        "figures": {
+                            "dev-clean": over_seeds(INTERVALS),
+                            "dev-raw": over_seeds({**INTERVALS, "MAP": 0.55}),
+                        },
+                    }
+                }
+            }
+        },
     },
 }
 ROWS = {
-    "demo": [
-        "Labels, test-seen (percent)",
-        "│ kim-cnn │ 25.00 │ 50.00 │",
-        "│ label-query │ 50.00 │",
-        "seed 1.",
+    "demo": ["Labels, test-seen (percent)", "│ kim-cnn │ 25.00 │ 50.00 │", "│ label-query │ 50.00 │"],
+    "main-table": [
+        "| XML-CNN | 65.43 ± 0.12 | 65.43 ± 0.12 |",
+        "| 2 | 75.65 |",
+        "Not run yet: Cap-Zhao A.",
     ],
-    "eurlex15k": ["| xml-cnn | 65.43 ± 0.12 | 65.43 ± 0.12 | ", "seeds 1, 2."],
-    "trecqa": ["dev-raw (65 questions", "| paper | 50.0 [40.0, 62.5] | 75.0 |", "seeds 1, 2, 3."],
+    "answer-selection": [
+        "| CNTN | 50.0 [40.0, 62.5] | 75.0 | 55.0 [40.0, 62.5] | 75.0 | 65.80 | 69.78 |",
+        "Not run yet: HD-LSTM.",
+    ],
 }
 
 
@@ -69,10 +98,10 @@ def test_a_table_is_written_between_its_marks_and_nowhere_else(results, name):
 
 def test_the_command_line_writes_the_tables_into_the_file(results, tmp_path):
     readme = tmp_path / "README.md"
-    readme.write_text("<!-- results: trecqa -->\n<!-- end -->\n", encoding="utf-8")
+    readme.write_text("<!-- results: answer-selection -->\n<!-- end -->\n", encoding="utf-8")
     result = CliRunner().invoke(app, ["readme", str(readme), "--results", str(results)])
     assert result.exit_code == 0, result.exception
-    assert ROWS["trecqa"][1] in readme.read_text(encoding="utf-8")
+    assert ROWS["answer-selection"][0] in readme.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", RESULTS)

@@ -23,6 +23,7 @@ from nlpcapsule.text.reading import ReadOptions, ReadReport
 if TYPE_CHECKING:
     from nlpcapsule.ranking.models import AnswerModel, LabelModel
 
+TUNED = "tuned"
 _CHUNK = 2_000  # rows held at a time: any number of rows can be ranked in bounded memory
 
 
@@ -36,6 +37,15 @@ def predict(
     top_k: Annotated[
         int, typer.Option("--top-k", metavar="NUMBER", min=1, help="Labels per document, best first.")
     ] = 5,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            "--threshold",
+            metavar="NUMBER",
+            help="Only labels whose score reaches this; `tuned` is the model's own, tuned on dev. Of those, "
+            "at most --top-k.",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", metavar="FILE.jsonl", help="File to write; standard output if left out."),
@@ -47,13 +57,14 @@ def predict(
     and a plain text file is one text per line.
     """
     check_output_file(output)
+    least = _threshold(threshold)
     from nlpcapsule.model_folder import load_model
     from nlpcapsule.ranking.models import LabelModel
 
     loaded = load_model(model)
     report = ReadReport()
     rows = (
-        _ranked_documents(loaded, input, reading, report, top_k)
+        _ranked_documents(loaded, input, reading, report, top_k, least)
         if isinstance(loaded, LabelModel)
         else _ranked_questions(loaded, input, reading, report)
     )
@@ -70,11 +81,32 @@ def predict(
     tell_bad_rows(input, report)
 
 
+def _threshold(text: str | None) -> float | str | None:
+    """A number from 0 to 1, TUNED, or None where nothing was said."""
+    if text is None or text == TUNED:
+        return text
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise typer.BadParameter(
+            f"{text!r} is not a number from 0 to 1, nor {TUNED!r}", param_hint="'--threshold'"
+        )
+    return number
+
+
 def _ranked_documents(
-    model: LabelModel, source: str, reading: ReadOptions, report: ReadReport, top_k: int
+    model: LabelModel,
+    source: str,
+    reading: ReadOptions,
+    report: ReadReport,
+    top_k: int,
+    threshold: float | str | None,
 ) -> Iterator[dict[str, Any]]:
+    least = model.facts["threshold"] if isinstance(threshold, str) else threshold
     for chunk in _chunks(read_documents(source, reading, report)):
-        ranked = model.rank([document.text for document in chunk], top_k)
+        ranked = model.rank([document.text for document in chunk], top_k, least)
         for document, labels in zip(chunk, ranked, strict=True):
             yield {
                 "id": document.id,

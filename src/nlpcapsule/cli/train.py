@@ -49,6 +49,14 @@ def train(
         str | None,
         typer.Option("--model", metavar="NAME", help=f"[default: label-query]  One of {', '.join(MODELS)}."),
     ] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            "--encoder",
+            metavar="NAME",
+            help="As --set model.encoder=NAME: convolution, bilstm, or a transformer's folder or hub id.",
+        ),
+    ] = None,
     config: Annotated[
         Path | None, typer.Option("--config", metavar="FILE.toml", help="Settings, in TOML sections.")
     ] = None,
@@ -70,7 +78,8 @@ def train(
     CSV or TSV file with these columns. With --task answers, rows are questions such as {"question": "...",
     "candidates": [{"text": "...", "label": 1}, {"text": "...", "label": 0}]}.
     """
-    settled = Config.build(task, model, config, settings or ())
+    overrides = {} if encoder is None else {"model.encoder": encoder}
+    settled = Config.build(task, model, config, settings or (), overrides)
     refuse_same_stdin(train, dev)
     if dev is None and dev_split is not None:
         raise NlpCapsuleError("--dev-split names a part of the dev data: name the data with --dev, too")

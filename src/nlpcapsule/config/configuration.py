@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from pydantic import Field, ValidationError
 
 from nlpcapsule.config.networks import ANSWER_MODELS, DEFAULTS, LABEL_MODELS, MODELS, ModelSettings
 from nlpcapsule.config.settings import (
+    WORD_ENCODERS,
     InferenceSettings,
     LabelQuerySettings,
     OfficialSettings,
@@ -125,14 +127,58 @@ def _checked(config: Config) -> Config:
             f"training.negatives={config.training.negatives!r} needs a network that routes to chosen labels; "
             f"{config.model.name!r} scores all labels at once: leave it at 'all'"
         )
+    if not routed and config.inference.lexical != "none":
+        raise ConfigError(
+            f"inference.lexical={config.inference.lexical!r} needs a network that routes to chosen labels, "
+            f"not {config.model.name!r}"
+        )
     if not routed and config.inference.candidates:
         raise ConfigError(
             f"inference.candidates needs a network that routes to chosen labels, not {config.model.name!r}"
         )
-    if config.task == "answers" and (config.training.negatives != "all" or config.inference.candidates):
-        raise ConfigError("training.negatives and inference.candidates are for task 'labels', not 'answers'")
+    for_labels = (
+        config.training.negatives != "all",
+        config.inference.candidates,
+        config.inference.lexical != "none",
+    )
+    if config.task == "answers" and any(for_labels):
+        raise ConfigError(
+            "training.negatives, inference.candidates and inference.lexical are for task 'labels', "
+            "not 'answers'"
+        )
     _check_windows(config)
+    _check_encoder(config)
     return config
+
+
+def _check_encoder(config: Config) -> None:
+    """What goes with `label-query`'s encoder and what does not."""
+    model = config.model
+    if not isinstance(model, LabelQuerySettings):
+        return
+    if not model.is_pretrained:
+        if model.checkpointing:
+            raise ConfigError(f"model.checkpointing is for a pretrained transformer, not {model.encoder!r}")
+        return
+    # A hub id may be any word, so a misspelt encoder would else be looked for on the hub.
+    meant = get_close_matches(model.encoder, WORD_ENCODERS, n=1)
+    if meant and not Path(model.encoder).is_dir():
+        raise ConfigError(f"unknown encoder {model.encoder!r}: did you mean {meant[0]!r}?")
+    if config.task == "answers":
+        raise ConfigError(
+            f"model.encoder={model.encoder!r}: label-query reads answers with 'convolution' or 'bilstm'; "
+            "pretrained transformers rank them as bi-encoder or cross-encoder"
+        )
+    if model.stride is not None and model.stride > model.window - 2:
+        raise ConfigError(
+            f"model.stride={model.stride} would leave tokens out: windows of model.window={model.window} "
+            f"tokens, two of them special, may lie at most {model.window - 2} apart"
+        )
+    if model.word_dropout:
+        raise ConfigError(
+            f"model.word_dropout={model.word_dropout} leaves out word vectors, and a pretrained transformer "
+            "takes none: set it to 0"
+        )
 
 
 def _check_windows(config: Config) -> None:

@@ -13,6 +13,7 @@ class LexicalSettings(Settings):
     """What all of them share."""
 
     embedding_size: ClassVar[int] = 0  # they have no word vectors
+    name: str
 
 
 class OneVsRestSettings(LexicalSettings):

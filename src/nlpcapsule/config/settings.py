@@ -11,6 +11,8 @@ CapsuleRouting = Literal["dynamic", "em", "kde", "kde-em", "adaptive-kde"]
 LabelRouting = Literal["dot", "kde", "adaptive-kde"]
 Widths = tuple[Annotated[int, Field(ge=1)], ...]
 
+WORD_ENCODERS = ("convolution", "bilstm")  # any other encoder of `label-query` is a pretrained transformer
+
 
 class Settings(BaseModel):
     """A section of the configuration: unknown keys are refused, values are never changed silently."""
@@ -32,9 +34,27 @@ class LabelQuerySettings(Settings):
     """`label-query`: every label asks the document's capsules with a learned query."""
 
     name: Literal["label-query"] = "label-query"
+    encoder: str = Field(
+        "convolution",
+        min_length=1,
+        description="convolution, bilstm, or a pretrained transformer: its folder, or its id on the Hugging "
+        "Face hub (labels only, extra `transformers`)",
+    )
     embedding_size: int = Field(100, ge=1, description="word vector size (a vector file's size wins)")
     windows: Widths = Field((1, 3, 5, 9), min_length=1, description="convolution widths, in tokens")
     filters: int = Field(256, ge=1, description="filters per width")
+    state_size: int = Field(256, ge=1, description="bilstm: numbers in a state, per direction")
+    layers: int = Field(1, ge=1, description="bilstm: layers on top of each other")
+    window: int = Field(
+        512, ge=3, description="transformer: tokens read at once; longer documents are cut into windows"
+    )
+    stride: int | None = Field(
+        None, ge=1, description="transformer: tokens from one window's start to the next; none: even parts"
+    )
+    encoder_rate: float = Field(5e-5, gt=0, description="transformer: the peak of its own learning rate")
+    checkpointing: bool = Field(
+        False, description="transformer: computes states again for the gradient, which saves memory"
+    )
     capsule_size: int = Field(256, ge=2, description="numbers in a capsule")
     condensed: int = Field(128, ge=0, description="condensed capsules; 0 routes every token, uncompressed")
     routing: LabelRouting = Field("adaptive-kde", description="how label capsules and capsules agree")
@@ -44,6 +64,11 @@ class LabelQuerySettings(Settings):
     word_dropout: float = Field(0.0, ge=0, lt=1, description="part of the words left out in training")
     token_dropout: float = Field(0.15, ge=0, lt=1, description="dropout on word vectors and encoder states")
     capsule_dropout: float = Field(0.3, ge=0, lt=1, description="dropout on label capsules")
+
+    @property
+    def is_pretrained(self) -> bool:
+        """Whether the encoder is a pretrained transformer, with a tokenizer and word vectors of its own."""
+        return self.encoder not in WORD_ENCODERS
 
 
 class PaperSettings(Settings):
@@ -185,4 +210,17 @@ class InferenceSettings(Settings):
     """From scores to ranked labels."""
 
     batch: int = Field(64, ge=1, description="documents per forward pass")
-    candidates: int = Field(0, ge=0, description="labels a Kim-CNN nominates for routing; 0 routes to all")
+    candidates: int = Field(
+        0, ge=0, description="labels nominated for routing; 0 routes to all (with `lexical`: to 200)"
+    )
+    threshold_for: Literal["micro-F1", "macro-F1", "precision"] = Field(
+        "micro-F1", description="what the decision threshold is tuned for, on dev"
+    )
+    wanted_precision: float = Field(
+        0.9, gt=0, le=1, description="part of the returned labels to be right, with threshold_for=precision"
+    )
+    lexical: Literal["none", "auto", "one-vs-rest", "omikuji"] = Field(
+        "none",
+        description="lexical system that nominates the candidates, a Kim-CNN's work else, and whose score "
+        "is fused with the network's; auto takes one-vs-rest for small data and omikuji beyond",
+    )

@@ -49,7 +49,8 @@ class RoutingInspection:
         iterations: (N,) iterations each document used.
         agreement: (N, T) NAS by iteration, NaN once a document has left.
         loss_by_iterations: System level: the trained network's loss per document when every document gets
-            1, 2, … 5 iterations; empty where no document has a label that the model knows.
+            1, 2, … 5 iterations; empty where no document has a label that the model knows, or where it is
+            not asked for.
         instance_agreement: (10,) instance level: NAS of one document by iteration when it may not stop.
         instance_stop: The iteration after which that document leaves; None where iterations are fixed.
         most_iterations: The most a document may take, or what all take where iterations are fixed.
@@ -75,14 +76,32 @@ def inspect_routing(model: LabelModel, documents: Sequence[Document], document: 
     Raises:
         NlpCapsuleError: The network does not route, or there is no such document.
     """
-    settings = _routed_settings(model)
-    if not documents:
-        raise NlpCapsuleError("there are no documents to inspect the routing on")
-    if not 0 <= document < len(documents):
-        raise NlpCapsuleError(
-            f"there is no document {document + 1}: the data has {len(documents)}, counted from 1"
-        )
+    _routed_settings(model)  # before the work of tokenising
     encoded = encode_documents(documents, model.tokenizer, model.labels, model.config.text.max_tokens)
+    return inspect_encoded(model, encoded, document)
+
+
+def inspect_encoded(
+    model: LabelModel, encoded: EncodedDocuments, document: int = 0, with_losses: bool = True
+) -> RoutingInspection:
+    """`inspect_routing` for documents that are token ids already.
+
+    Args:
+        model: A label model whose network routes.
+        encoded: Documents in the model's own tokens and labels, no longer than it reads.
+        document: The one of the instance-level curve, counted from 0.
+        with_losses: Whether the system-level curve is wanted, which takes five more passes.
+
+    Raises:
+        NlpCapsuleError: The network does not route, or there is no such document.
+    """
+    settings = _routed_settings(model)
+    if not len(encoded):
+        raise NlpCapsuleError("there are no documents to inspect the routing on")
+    if not 0 <= document < len(encoded):
+        raise NlpCapsuleError(
+            f"there is no document {document + 1}: the data has {len(encoded)}, counted from 1"
+        )
     candidates = _candidates(model, encoded)
     most = most_iterations(settings)
     # The very last iteration may go unscored, since it moves nothing: one more is asked for and left out.
@@ -92,7 +111,7 @@ def inspect_routing(model: LabelModel, documents: Sequence[Document], document: 
         chosen = None if candidates is None else candidates[[document]]
         one = _rank(model, encoded.take([document]), chosen)
     losses = {}
-    if (encoded.labels.values < len(model.labels)).any():
+    if with_losses and (encoded.labels.values < len(model.labels)).any():
         for iterations in SYSTEM_ITERATIONS:
             with lent_settings(model.network, with_exactly(settings, iterations)):
                 losses[iterations] = _loss_per_document(model, encoded, candidates)

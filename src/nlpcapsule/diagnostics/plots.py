@@ -17,11 +17,11 @@ from nlpcapsule.errors import NlpCapsuleError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_BLUE, _ORANGE, _INK = "#1f5fa8", "#b5460f", "#333333"  # dark enough to read on white
+BLUE, ORANGE, _INK = "#1f5fa8", "#b5460f", "#333333"  # dark enough to read on white
 # Lines differ in colour, dash and marker, so that none is told from another by colour alone.
-_LINES = (
-    (_BLUE, "-", "o"),
-    (_ORANGE, "--", "s"),
+LINES = (
+    (BLUE, "-", "o"),
+    (ORANGE, "--", "s"),
     ("#1b7a4b", "-.", "^"),
     ("#7a3e9d", ":", "D"),
     ("#8a6d00", "-", "v"),
@@ -60,14 +60,14 @@ def iterations_histogram(iterations: np.ndarray) -> str:
     numbers = np.arange(1, len(counts))
 
     def draw(axes: Axes) -> None:
-        bars = axes.bar(numbers, counts[1:], width=0.7, color=_BLUE)
+        bars = axes.bar(numbers, counts[1:], width=0.7, color=BLUE)
         if len(numbers) <= _MOST_BAR_LABELS:
             axes.bar_label(bars, labels=[f"{count:,}" if count else "" for count in counts[1:]], padding=2)
         axes.margins(y=0.12)
         axes.set_xlim(0.3, len(counts) - 0.3)
         axes.set(title="Routing iterations per document", xlabel="routing iterations", ylabel="documents")
 
-    return _svg(draw)
+    return svg(draw)
 
 
 def instance_curve(agreement: np.ndarray, stop: int | None, most_iterations: int | None = None) -> str:
@@ -81,18 +81,18 @@ def instance_curve(agreement: np.ndarray, stop: int | None, most_iterations: int
 
     def draw(axes: Axes) -> None:
         axes.plot(
-            np.arange(1, len(agreement) + 1), agreement, color=_BLUE, marker="o", label="agreement score"
+            np.arange(1, len(agreement) + 1), agreement, color=BLUE, marker="o", label="agreement score"
         )
         if stop is not None:
             at_bound = most_iterations is not None and stop >= most_iterations
             what = "reached its bound," if at_bound else "stopped by itself after"
-            axes.axvline(stop, color=_ORANGE, linestyle="--", label=f"{what} iteration {stop}")
+            axes.axvline(stop, color=ORANGE, linestyle="--", label=f"{what} iteration {stop}")
         axes.set(
             title="Agreement of one document", xlabel="routing iteration", ylabel="agreement score (NAS)"
         )
         axes.legend(frameon=False)
 
-    return _svg(draw)
+    return svg(draw)
 
 
 def system_curve(loss_by_iterations: Mapping[int, float]) -> str:
@@ -105,12 +105,12 @@ def system_curve(loss_by_iterations: Mapping[int, float]) -> str:
     losses = [loss_by_iterations[number] for number in numbers]
 
     def draw(axes: Axes) -> None:
-        axes.plot(numbers, losses, color=_BLUE, marker="o")
+        axes.plot(numbers, losses, color=BLUE, marker="o")
         best = min(numbers, key=loss_by_iterations.__getitem__)
         axes.plot(
             best,
             loss_by_iterations[best],
-            color=_ORANGE,
+            color=ORANGE,
             marker="s",
             markersize=10,
             linestyle="",
@@ -126,7 +126,7 @@ def system_curve(loss_by_iterations: Mapping[int, float]) -> str:
         )
         axes.legend(frameon=False)
 
-    return _svg(draw)
+    return svg(draw)
 
 
 def training_curves(histories: Mapping[str, Sequence[Mapping[str, Any]]], metric: str) -> str:
@@ -150,7 +150,7 @@ def training_curves(histories: Mapping[str, Sequence[Mapping[str, Any]]], metric
 
     def draw(axes: Axes) -> None:
         for position, (system, points) in enumerate(curves.items()):
-            color, dash, marker = _LINES[position % len(_LINES)]
+            color, dash, marker = LINES[position % len(LINES)]
             epochs, values = zip(*points, strict=True)
             axes.plot(
                 epochs, values, color=color, linestyle=dash, marker=marker, markersize=4, label=_shown(system)
@@ -159,7 +159,7 @@ def training_curves(histories: Mapping[str, Sequence[Mapping[str, Any]]], metric
         axes.set(title=f"{what} by epoch", xlabel="epoch", ylabel=metric if scale == 1.0 else f"{metric} (%)")
         axes.legend(frameon=False)
 
-    return _svg(draw)
+    return svg(draw)
 
 
 def _shown(name: str) -> str:
@@ -167,17 +167,28 @@ def _shown(name: str) -> str:
     return f" {name}" if name.startswith("_") else name
 
 
-def _svg(draw: Callable[[Axes], None]) -> str:
+def svg(
+    draw: Callable[[Axes], None], width: float = 6.4, height: float = 3.8, integer_axis: bool = True
+) -> str:
+    """A figure as the text of an SVG file.
+
+    Args:
+        draw: Draws into the axes.
+        width: In inches.
+        height: In inches.
+        integer_axis: Whether the horizontal axis counts something.
+    """
     from matplotlib import style
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     with style.context(["default", _STYLE]):
-        figure = Figure(figsize=(6.4, 3.8), layout="constrained", facecolor="white")
+        figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
         axes = figure.add_subplot()
         draw(axes)
-        axes.grid(axis="y")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        if integer_axis:
+            axes.grid(axis="y")
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata=_NO_METADATA)
     return text.getvalue()

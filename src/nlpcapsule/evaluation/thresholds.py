@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix
 from nlpcapsule.errors import ConfigError, DataError, NlpCapsuleError, did_you_mean
 from nlpcapsule.evaluation.ranked import NO_LABEL, JudgedRankings, TrueLabels, judge_rankings
 
-OBJECTIVES = ("micro-F1", "macro-F1")
+OBJECTIVES = ("micro-F1", "macro-F1", "precision")
 
 
 def f1_at_threshold(judged: JudgedRankings, threshold: float) -> dict[str, float]:
@@ -41,9 +41,13 @@ def f1_at_threshold(judged: JudgedRankings, threshold: float) -> dict[str, float
 
 
 def best_threshold(
-    scores: np.ndarray, rankings: np.ndarray, truth: TrueLabels, objective: str = "micro-F1"
+    scores: np.ndarray,
+    rankings: np.ndarray,
+    truth: TrueLabels,
+    objective: str = "micro-F1",
+    precision: float = 0.9,
 ) -> float:
-    """The score that, as a threshold for all labels, gives the best F1; to be tuned on held-out documents.
+    """The score that serves best as a threshold for all labels; to be tuned on held-out documents.
 
     Every distinct score is tried. Among equally good ones the highest wins: it returns the fewest labels.
 
@@ -51,7 +55,8 @@ def best_threshold(
         scores: (N, K) the ranked labels' scores.
         rankings: (N, K) label ids, best first; -1 = none left.
         truth: The true label ids of each document; documents without any are left out.
-        objective: "micro-F1" or "macro-F1".
+        objective: "micro-F1", "macro-F1", or "precision": the most labels of which the wanted part is right.
+        precision: That part. Where no threshold reaches it, the one that comes nearest.
     """
     if objective not in OBJECTIVES:
         raise ConfigError(f"unknown objective {objective!r}; {did_you_mean(objective, OBJECTIVES)}")
@@ -64,10 +69,23 @@ def best_threshold(
     order = np.argsort(-scores, kind="stable")
     scores, labels, hits = scores[order], labels[order], hits[order]  # (M,) each, best first
 
-    sweep = _micro_f1_sweep if objective == "micro-F1" else _macro_f1_sweep
-    values = sweep(labels, hits, judged.true_labels)  # (M,)
+    if objective == "precision":
+        values = _precision_sweep(hits, precision)  # (M,)
+    else:
+        sweep = _micro_f1_sweep if objective == "micro-F1" else _macro_f1_sweep
+        values = sweep(labels, hits, judged.true_labels)  # (M,)
     last_of_ties = np.append(scores[1:] != scores[:-1], True)  # a threshold takes all of a tie or nothing
     return float(scores[last_of_ties][values[last_of_ties].argmax()])
+
+
+def _precision_sweep(hits: np.ndarray, wanted: float) -> np.ndarray:
+    """(M,) how many pairs are accepted where the first 1, 2, ..., M are right often enough.
+
+    Elsewhere by how much they fall short, as a negative number.
+    """
+    accepted = np.arange(1, len(hits) + 1)
+    reached = np.cumsum(hits) / accepted  # (M,)
+    return np.where(reached >= wanted - 1e-12, accepted, reached - wanted)
 
 
 def _micro_f1_sweep(labels: np.ndarray, hits: np.ndarray, true_labels: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""`python -m nlpcapsule.experiments`: prepare a data set, run plans, and show what they gave."""
+"""`python -m nlpcapsule.experiments`: what `nlpcapsule reproduce` and the makers of this project call."""
 
 from __future__ import annotations
 
@@ -15,72 +15,32 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
 @app.command()
 def prepare(
-    data: Annotated[Path, typer.Argument(help="Folder with eurlex57k/ and vectors/.")],
-    out: Annotated[Path, typer.Argument(help="Folder to write.")],
-    max_tokens: int = 1_000,
+    data: Annotated[Path, typer.Argument(help="Folder of real data.")],
+    out: Annotated[Path, typer.Argument(help="Folder to write a folder per data set into.")],
+    names: Annotated[list[str], typer.Argument(help="Data sets: eurlex15k, microthesauri, reuters.")],
 ) -> None:
-    """Tokenise eurlex15k into compact arrays."""
-    from nlpcapsule.experiments.eurlex15k import prepare_eurlex15k
+    """Tokenise label data sets into compact arrays, for machines that the texts are not carried to."""
+    from nlpcapsule.experiments.label_data import label_parts
 
-    parts = prepare_eurlex15k(data, max_tokens)
-    parts.save(out)
-    typer.echo(
-        f"{parts.name}: {len(parts.train)} train, {len(parts.select)} select, {len(parts.report)} report"
-    )
+    for name in names:
+        parts = label_parts(name, data, out)
+        typer.echo(
+            f"{name}: {len(parts.train)} train, {len(parts.select)} select, {len(parts.report)} report"
+        )
 
 
 @app.command()
-def cell(data: Path, plan: Path, system: str, seed: int, cells: Path) -> None:
-    """Run one system with one seed."""
+def cell(
+    spec: Annotated[str, typer.Argument(help="The cell, as JSON.")],
+    cells: Annotated[Path, typer.Argument(help="Folder of finished cells.")],
+    data: Annotated[Path | None, typer.Option(help="Folder of real data.")] = None,
+    commit: Annotated[str, typer.Option(help="The commit the code is of.")] = "",
+) -> None:
+    """Run one cell of a table."""
     from nlpcapsule.experiments.cell import run_cell
-    from nlpcapsule.experiments.comparison import find_system
-    from nlpcapsule.experiments.encoded_folder import EncodedParts
+    from nlpcapsule.experiments.run_cells import cell_from_json
 
-    row = find_system(plan, system)
-    path = cells / f"{system}-seed{seed}.json"
-    run_cell(EncodedParts.load(data), system, row["model"], row["settings"], seed, path)
-
-
-@app.command()
-def run(
-    data: Annotated[Path, typer.Argument(help="Folder that `prepare` wrote.")],
-    plan: Annotated[Path, typer.Argument(help="TOML file with the systems.")],
-    out: Annotated[Path, typer.Argument(help="JSON file to write.")],
-    seeds: Annotated[str, typer.Option(help="Seeds, separated by commas.")] = "1,2,3",
-    jobs: Annotated[int, typer.Option(help="Cells at a time.")] = 1,
-    systems: Annotated[str, typer.Option(help="Only these systems, separated by commas.")] = "",
-    cells: Annotated[
-        Path | None, typer.Option(help="Folder of finished cells.  [default: beside OUT]")
-    ] = None,
-    commit: Annotated[str, typer.Option(help="The commit, where there is no checkout to ask.")] = "",
-) -> None:
-    """Run a plan's missing cells and put them together."""
-    from nlpcapsule.experiments.comparison import run_cells, summarise, write_summary
-    from nlpcapsule.experiments.provenance import checked_out_commit, experiment_command
-
-    folder = cells or out.with_suffix(".cells")
-    chosen = [name for name in systems.split(",") if name]
-    run_cells(data, plan, [int(seed) for seed in seeds.split(",")], folder, jobs, chosen)
-    write_summary(summarise(folder, experiment_command(), commit or checked_out_commit()), out)
-
-
-@app.command()
-def trecqa(
-    data: Annotated[Path, typer.Argument(help="Folder with trecqa/ and vectors/.")],
-    plan: Annotated[Path, typer.Argument(help="TOML file with the systems.")],
-    out: Annotated[Path, typer.Argument(help="JSON file to write.")],
-    seeds: Annotated[str, typer.Option(help="Seeds, separated by commas.")] = "1,2,3",
-) -> None:
-    """Train answer rankers on TREC QA and report on both versions of dev."""
-    from nlpcapsule.experiments.comparison import read_plan, write_summary
-    from nlpcapsule.experiments.provenance import experiment_command, provenance
-    from nlpcapsule.experiments.trecqa import run_trecqa
-
-    systems = {row["name"]: row for row in read_plan(plan)}
-    numbers = [int(seed) for seed in seeds.split(",")]
-    results, fingerprint = run_trecqa(data, systems, numbers)
-    head = provenance(experiment_command(), fingerprint, numbers)
-    write_summary({**head, "systems": results}, out)
+    run_cell(cell_from_json(spec), data, cells, commit)
 
 
 @app.command()

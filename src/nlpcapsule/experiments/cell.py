@@ -1,11 +1,12 @@
-"""One cell of a comparison: one system, one seed, trained, selected and reported."""
+"""One cell of a table: one system, one data set, one seed, trained, selected and reported."""
 
 from __future__ import annotations
 
 import json
-import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import numpy as np
@@ -14,75 +15,185 @@ import torch
 from nlpcapsule import __version__
 from nlpcapsule.atomic_files import atomic_path, write_text
 from nlpcapsule.config import Config
+from nlpcapsule.config.answer_baselines import PretrainedSettings
 from nlpcapsule.dataset.encoded import EncodedDocuments
+from nlpcapsule.dataset.labels import LabelVocabulary
+from nlpcapsule.evaluation.answer_metrics import answer_metrics, per_question_metrics
 from nlpcapsule.evaluation.label_metrics import per_document_metrics
+from nlpcapsule.experiments.answer_data import AnswerParts, answer_parts
 from nlpcapsule.experiments.encoded_folder import EncodedParts
+from nlpcapsule.experiments.label_data import label_parts
+from nlpcapsule.experiments.memory import peak_process_memory
+from nlpcapsule.experiments.plan import Cell
 from nlpcapsule.experiments.provenance import hardware
+from nlpcapsule.experiments.table import Record
 from nlpcapsule.ranking.documents import RANKED
-from nlpcapsule.ranking.models import LabelModel
+from nlpcapsule.ranking.models import AnswerModel, LabelModel
+from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
 from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
 
+LABEL_FIGURES = ("P@1", "P@3", "P@5", "nDCG@5")  # kept per document, for paired tests
+_FRACTION_SEED = 2019
 
-def run_cell(
-    parts: EncodedParts, system: str, model: str, settings: dict[str, Any], seed: int, path: Path
-) -> dict[str, Any]:
-    """Trains a system and writes its figures; a cell that is written already is only read.
+
+def finished_cell(cell: Cell, cells: Path) -> Record | None:
+    """The record of a cell that has been run with these very settings."""
+    path = cell_path(cell, cells)
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def cell_path(cell: Cell, cells: Path) -> Path:
+    """Where a cell's record is or goes: beside a cell of the same name that has other settings.
+
+    Two tables may train a system of the same name differently, and each keeps its own.
+    """
+    plain, own = (cells / f"{name}.json" for name in (cell.name, f"{cell.name}-{cell.fingerprint}"))
+    if own.exists() or not plain.exists():
+        return own if own.exists() else plain
+    kept = json.loads(plain.read_text(encoding="utf-8"))["cell"]
+    return plain if kept == json.loads(json.dumps(asdict(cell))) else own
+
+
+def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str) -> Record:
+    """Trains a system and writes its figures; a training that was stopped goes on.
 
     Args:
-        parts: The data.
-        system: The system's name in the table.
-        model: The network's name.
-        settings: Settings that differ from the network's defaults.
-        seed: The seed.
-        path: The JSON file; figures per document go beside it as .npy, for paired tests.
+        cell: What to run.
+        data: The folder of real data.
+        cells: Where the record goes; figures per document go beside it, for paired tests.
+        commit: The commit the code is of.
     """
-    if path.exists():
-        return json.loads(path.read_text(encoding="utf-8"))
-    config = Config.build("labels", model, overrides={**settings, "training.seed": seed})
-    length = config.text.max_tokens
-    train, select, report = (_cut(part, length) for part in (parts.train, parts.select, parts.report))
-    data = PreparedLabels(parts.tokenizer, parts.labels, train, select, parts.vectors)
+    path = cell_path(cell, cells)
+    work = cells / f"{cell.name}-{cell.fingerprint}.work"
+    resume = (work / "checkpoint" / "run.json").exists()
+    if not resume:
+        rmtree(work, ignore_errors=True)  # of a run that was stopped after its last checkpoint
+    folder = RunFolder(work, resume)
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
-    started = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder, TrainingProgress() as progress:
-        trained = fit_labels(data, config, RunFolder(Path(folder)), progress)
-        seconds = time.perf_counter() - started
-        history = (Path(folder) / "metrics.jsonl").read_text(encoding="utf-8")
-    started = time.perf_counter()
-    rankings = trained.rank_tokens(report.tokens, RANKED)
-    ranking_seconds = time.perf_counter() - started
-    truth = list(report.labels)
-    figures = trained.evaluate(report, rankings)
-    iterations = None if rankings.iterations is None else np.bincount(rankings.iterations).tolist()
+    with TrainingProgress() as progress:
+        if cell.kind == "labels":
+            parts = label_parts(cell.data, data, cells.parent.parent / "data")
+            record, scores = _run_labels(cell, parts, folder, progress)
+        else:
+            record, scores = _run_answers(cell, answer_parts(cell.data, data), folder, progress)
     record = {
-        "system": system,
-        "model": model,
-        "seed": seed,
-        "figures": figures,
-        "selected on": trained.facts["dev"],
-        "epochs": [json.loads(line) for line in history.splitlines()],
-        "training seconds": round(seconds, 1),
-        "milliseconds per document": round(1000 * ranking_seconds / len(report), 3),
-        "parameters": _parameters(trained),
-        "documents by routing iterations": iterations,
+        "cell": asdict(cell),
+        **record,
         "gpu memory GiB": _gpu_memory(),
-        "config": json.loads(config.model_dump_json()),
-        "data": parts.fingerprint(),
+        "process memory GiB": _process_memory(),
         "hardware": hardware(),
         "nlpcapsule": __version__,
+        "commit": commit,
     }
-    per_document = per_document_metrics(rankings.labels, truth)
     with atomic_path(path.with_suffix(".npy")) as temporary, temporary.open("wb") as file:
-        np.save(file, np.stack([per_document[name] for name in ("P@1", "P@3", "P@5", "nDCG@5")]))
+        np.save(file, scores)
     write_text(path, json.dumps(record, indent=1) + "\n")
+    rmtree(work, ignore_errors=True)
     return record
 
 
-def _parameters(model: LabelModel) -> int | None:
+def _run_labels(
+    cell: Cell, parts: EncodedParts, folder: RunFolder, progress: TrainingProgress
+) -> tuple[Record, np.ndarray]:
+    """The record, and figures (4, documents)."""
+    config = cell.config
+    train, select, report = (
+        _cut(part, config.text.max_tokens) for part in (parts.train, parts.select, parts.report)
+    )
+    if cell.fraction < 1:
+        order = np.random.default_rng(_FRACTION_SEED).permutation(len(train))
+        train = train.take(np.sort(order[: round(cell.fraction * len(train))]))
+    # Words and labels are numbered as in the whole training part; a label may be left without a document.
+    counts = np.bincount(train.labels.values, minlength=len(parts.labels))
+    labels = LabelVocabulary(parts.labels.names, counts.tolist())
+    data = PreparedLabels(parts.tokenizer, labels, train, select, parts.vectors)
+    started = time.perf_counter()
+    model = fit_labels(data, config, folder, progress)
+    seconds = time.perf_counter() - started
+    started = time.perf_counter()
+    rankings = model.rank_tokens(report.tokens, RANKED)
+    ranking_seconds = time.perf_counter() - started
+    iterations = None if rankings.iterations is None else np.bincount(rankings.iterations).tolist()
+    record = {
+        "figures": model.evaluate(report, rankings),
+        "selected on": model.facts["dev"],
+        "epochs": _history(folder.path),
+        "training seconds": round(seconds, 1),
+        "milliseconds per document": round(1000 * ranking_seconds / len(report), 3),
+        "parameters": _parameters(model),
+        "model MiB": _folder_size(folder.path),
+        "documents by routing iterations": iterations,
+        "config": _portable(config),
+        "data": parts.fingerprint(),
+    }
+    per_document = per_document_metrics(rankings.labels, list(report.labels))
+    return record, np.stack([per_document[name] for name in LABEL_FIGURES])
+
+
+def _run_answers(
+    cell: Cell, parts: AnswerParts, folder: RunFolder, progress: TrainingProgress
+) -> tuple[Record, np.ndarray]:
+    """The record, and average precisions (questions,) of the first part that is reported on."""
+    config = _with_files(cell.config, parts)
+    started = time.perf_counter()
+    model = fit_answers(prepare_answers(parts.train, parts.select, config), config, folder, progress)
+    seconds = time.perf_counter() - started
+    figures, precisions, ranking_seconds = {}, [], 0.0
+    for name, questions in parts.report.items():
+        started = time.perf_counter()
+        scores = model.log_odds(questions)
+        ranking_seconds += time.perf_counter() - started
+        marks = [[int(row.label == 1) for row in question.candidates] for question in questions]
+        figures[name] = answer_metrics(scores, marks)
+        precisions.append(per_question_metrics(scores, marks)["AP"])
+    record = {
+        "figures": figures,
+        "selected on": model.facts["dev"],
+        "epochs": _history(folder.path),
+        "training seconds": round(seconds, 1),
+        "milliseconds per question": round(
+            1000 * ranking_seconds / sum(len(part) for part in parts.report.values()), 3
+        ),
+        "parameters": _parameters(model),
+        "model MiB": _folder_size(folder.path),
+        "config": _portable(config),
+        "data": parts.fingerprint(),
+    }
+    return record, precisions[0]
+
+
+def _with_files(config: Config, parts: AnswerParts) -> Config:
+    """The configuration with the data folder's word vectors, or its transformer, where they are used."""
+    if isinstance(config.model, PretrainedSettings) and parts.encoder is not None:
+        return config.model_copy(
+            update={"model": config.model.model_copy(update={"encoder": str(parts.encoder)})}
+        )
+    if config.model.embedding_size and parts.vectors is not None:
+        text = config.text.model_copy(update={"vectors": str(parts.vectors)})
+        return config.model_copy(update={"text": text})
+    return config
+
+
+def _history(folder: Path) -> list[Any]:
+    path = folder / "metrics.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def _portable(config: Config) -> dict[str, Any]:
+    """The configuration without this machine's own paths."""
+    settings = json.loads(config.model_dump_json())
+    for section, key in (("text", "vectors"), ("text", "tokenizer"), ("model", "encoder")):
+        if settings[section].get(key):
+            settings[section][key] = Path(settings[section][key]).name
+    return settings
+
+
+def _parameters(model: LabelModel | AnswerModel) -> int | None:
     """Numbers a network learns; a lexical system has no such count."""
     return None if model.network is None else sum(weights.numel() for weights in model.network.parameters())
 
@@ -91,7 +202,16 @@ def _cut(part: EncodedDocuments, length: int) -> EncodedDocuments:
     return EncodedDocuments(part.tokens.cut(length), part.labels)
 
 
+def _folder_size(folder: Path) -> float:
+    return round(sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 2**20, 2)
+
+
 def _gpu_memory() -> float | None:
     if not torch.cuda.is_available():
         return None
     return round(torch.cuda.max_memory_allocated() / 2**30, 2)
+
+
+def _process_memory() -> float:
+    """The most memory the process has held: its own where cells have processes of their own."""
+    return round(peak_process_memory() / 2**30, 2)

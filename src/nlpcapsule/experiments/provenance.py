@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import subprocess
-import sys
 from typing import Any
 
 import torch
@@ -12,28 +11,21 @@ import torch
 from nlpcapsule import __version__
 
 
-def provenance(command: str, data: str, seeds: list[int], commit: str = "") -> dict[str, Any]:
+def provenance(command: str, commit: str = "", **more: Any) -> dict[str, Any]:
     """The head of a results file.
 
     Args:
         command: What was run.
-        data: The data's fingerprint.
-        seeds: The seeds.
         commit: The commit, where there is no checkout to ask.
+        more: What else there is to say: the data's fingerprint, seeds.
     """
     return {
         "command": command,
         "commit": commit or checked_out_commit(),
-        "data": data,
-        "seeds": seeds,
+        **more,
         "hardware": hardware(),
         "nlpcapsule": __version__,
     }
-
-
-def experiment_command() -> str:
-    """This process's command, without the interpreter's path."""
-    return "python -m nlpcapsule.experiments " + " ".join(sys.argv[1:])
 
 
 def checked_out_commit() -> str:

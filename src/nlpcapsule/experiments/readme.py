@@ -16,6 +16,8 @@ from typing import Any
 from rich.console import Console
 
 from nlpcapsule.diagnostics.demo_tables import demo_tables
+from nlpcapsule.experiments.label_tables import spread
+from nlpcapsule.experiments.table import markdown_table
 
 _BLOCK = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -37,58 +39,76 @@ def demo_table(record: dict[str, Any]) -> str:
     for table in demo_tables(record["labels"], record["answers"]):
         console.print(table)
     lines = [line.rstrip() for line in text.getvalue().splitlines()]
-    return "```\n" + "\n".join(lines) + "\n```\n" + _source("demo", record)
+    return "```\n" + "\n".join(lines) + "\n```\n" + _source("demo", record["hardware"])
 
 
-def eurlex15k_table(record: dict[str, Any]) -> str:
-    """Means and standard deviations over seeds."""
-    lines = ["| system | P@1 | P@3 | P@5 | nDCG@5 | PSP@5 |", "|---|---:|---:|---:|---:|---:|"]
-    for name, row in record["systems"].items():
-        cells = [
-            f"{100 * row['mean'][figure]:.2f} ± {100 * row['standard deviation'][figure]:.2f}"
-            for figure in ("P@1", "P@3", "P@5", "nDCG@5", "PSP@5")
-        ]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n" + _source("eurlex15k", record)
-
-
-def trecqa_table(record: dict[str, Any]) -> str:
-    """MAP with its interval and MRR, on both versions of dev."""
+def main_table(record: dict[str, Any]) -> str:
+    """Every data set's label systems, with what the paper printed for its own."""
     text = ""
-    for part in ("dev-clean", "dev-raw"):
-        rows = {name: _with_interval(row["mean"][part], "MAP") for name, row in record["systems"].items()}
-        questions = next(iter(record["systems"].values()))["mean"][part]["questions"]
-        text += f"{part} ({questions:.0f} questions with a right answer):\n\n"
-        text += _interval_table(rows, ["MAP", "MRR"]) + "\n"
-    return text.rstrip("\n") + "\n" + _source("trecqa", record)
+    for data, parts in record["results"].items():
+        where = record["paper data"][data]
+        columns = ["system", "P@1", "P@3", "P@5", "nDCG@5", "PSP@5", "seeds", f"P@1 on {where} in the paper"]
+        rows = []
+        for name, system in parts["1"].items():
+            row = {figure: spread(system, figure) for figure in columns[1:6]}
+            row |= {"system": name, "seeds": str(len(system["seeds"]))}
+            printed = record["paper"].get(name, {}).get(where, "")
+            row[columns[-1]] = f"{printed[0]:.2f}" if isinstance(printed, list) else printed
+            rows.append(row)
+        waiting = [name for name in record["planned"] if name not in parts["1"]]
+        text += f"#### {_TITLES[data]}\n\n{markdown_table(columns, rows)}\n"
+        if waiting:
+            text += f"Not run yet: {', '.join(waiting)}.\n\n"
+    return text.rstrip("\n") + "\n" + _source("main-table", _hardware(record))
 
+
+def answers_table(record: dict[str, Any]) -> str:
+    """MAP with its interval and MRR, on both versions of dev, with what the paper printed on test."""
+    systems = record["results"]["trecqa"]["1"]
+    printed_columns = ["MAP in the paper", "MRR in the paper"]
+    columns = ["system", "clean MAP", "clean MRR", "raw MAP", "raw MRR", *printed_columns]
+    rows = []
+    for name, system in systems.items():
+        row = {"system": name}
+        for part, short in (("dev-clean", "clean"), ("dev-raw", "raw")):
+            figures = system["figures"][part]
+            value, low, high = (100 * figures[key]["mean"] for key in ("MAP", "MAP 95% low", "MAP 95% high"))
+            row[f"{short} MAP"] = f"{value:.1f} [{low:.1f}, {high:.1f}]"
+            row[f"{short} MRR"] = f"{100 * figures['MRR']['mean']:.1f}"
+        printed = record["paper"].get(name, {}).get("TREC QA")
+        if printed:
+            row |= {column: f"{value:.2f}" for column, value in zip(printed_columns, printed, strict=True)}
+        rows.append(row)
+    waiting = [name for name in record["planned"] if name not in systems]
+    text = markdown_table(columns, rows)
+    if waiting:
+        text += f"\nNot run yet: {', '.join(waiting)}.\n"
+    return text + _source("answer-selection", _hardware(record))
+
+
+_TITLES = {
+    "eurlex15k": "eurlex15k: 3,321 labels, 15,449 training documents",
+    "microthesauri": "Micro-thesauri: the same documents, 127 labels",
+    "reuters": "Reuters-21578: 90 labels, 6,993 training documents",
+}
 
 _RENDER: dict[str, Callable[[dict[str, Any]], str]] = {
     "demo": demo_table,
-    "eurlex15k": eurlex15k_table,
-    "trecqa": trecqa_table,
+    "main-table": main_table,
+    "answer-selection": answers_table,
 }
 
 
-def _with_interval(row: dict[str, float], figure: str) -> dict[str, str]:
-    low, high = row[f"{figure} 95% low"], row[f"{figure} 95% high"]
-    return {
-        figure: f"{100 * row[figure]:.1f} [{100 * low:.1f}, {100 * high:.1f}]",
-        "MRR": f"{100 * row['MRR']:.1f}",
+def _hardware(record: dict[str, Any]) -> str:
+    """Where the systems of a table were trained."""
+    places = {
+        system["hardware"]
+        for parts in record["results"].values()
+        for systems in parts.values()
+        for system in systems.values()
     }
+    return "; ".join(sorted(places))
 
 
-def _interval_table(rows: dict[str, dict[str, str]], columns: list[str]) -> str:
-    lines = ["| system | " + " | ".join(columns) + " |", "|---|" + "---:|" * len(columns)]
-    lines += [
-        f"| {name} | " + " | ".join(row[column] for column in columns) + " |" for name, row in rows.items()
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _source(name: str, record: dict[str, Any]) -> str:
-    seeds = record.get("seeds") or next(iter(record["systems"].values()))["seeds"]
-    return (
-        f"\n<sub>Percent; `results/{name}.json`: {record['hardware']}; "
-        f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}.</sub>\n"
-    )
+def _source(name: str, hardware: str) -> str:
+    return f"\n<sub>Percent; `results/{name}.json`: {hardware}.</sub>\n"

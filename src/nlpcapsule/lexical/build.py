@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nlpcapsule.config.lexical_settings import LexicalSettings
+from nlpcapsule.config.lexical_settings import LexicalSettings, OmikujiSettings, OneVsRestSettings
 from nlpcapsule.lexical.fast_text import FastText
 from nlpcapsule.lexical.fast_xml import FastXML
 from nlpcapsule.lexical.omikuji_trees import OmikujiTrees
@@ -11,8 +11,29 @@ from nlpcapsule.lexical.pd_sparse import PDSparse
 from nlpcapsule.lexical.ranker import LexicalRanker
 
 _SYSTEMS: tuple[type[LexicalRanker], ...] = (OneVsRest, OmikujiTrees, FastXML, PDSparse, FastText)
+MOST_ONE_VS_REST_WORK = 60_000_000  # documents times labels: some minutes on two cores
 
 
 def lexical_system(settings: LexicalSettings) -> type[LexicalRanker]:
     """The class that a configuration's model section asks for."""
     return next(system for system in _SYSTEMS if isinstance(settings, system.settings_type))
+
+
+def evidence_system(wanted: str, documents: int, labels: int) -> str:
+    """The system that works beside a network.
+
+    One-vs-rest learns every label from every document, so "auto" takes it for small data, Omikuji beyond.
+
+    Args:
+        wanted: "auto", or a system's name.
+        documents: Training documents.
+        labels: n.
+    """
+    if wanted != "auto":
+        return wanted
+    return "one-vs-rest" if documents * labels <= MOST_ONE_VS_REST_WORK else "omikuji"
+
+
+def evidence_settings(name: str) -> LexicalSettings:
+    """The settings of a system that works beside a network: its defaults."""
+    return {"one-vs-rest": OneVsRestSettings, "omikuji": OmikujiSettings}[name]()

@@ -46,6 +46,7 @@ def build_label_network(
     label_count: int,
     padding_id: int = 0,
     vectors: np.ndarray | None = None,
+    transformer: dict[str, Any] | None = None,
 ) -> nn.Module:
     """The label network a configuration names, with weights that depend on its seed alone.
 
@@ -55,12 +56,16 @@ def build_label_network(
         label_count: n.
         padding_id: The token that fills rows up.
         vectors: Word vectors to start from.
+        transformer: A pretrained transformer's configuration, where its weights will be loaded from a model
+            folder; None reads the encoder that the configuration names.
     """
     torch.manual_seed(config.training.seed)
     length = config.text.max_tokens
     match config.model:
         case LabelQuerySettings() as settings:
-            return LabelQueryNetwork(settings, vocabulary_size, label_count, padding_id, vectors)
+            return LabelQueryNetwork(
+                settings, vocabulary_size, label_count, padding_id, vectors, length, transformer
+            )
         case PaperSettings() as settings:
             return PaperNetwork(settings, vocabulary_size, label_count, length, padding_id, vectors)
         case OfficialSettings() as settings:

@@ -1,6 +1,6 @@
 """`label-query`: every label asks a document's capsules with a query of its own. The default network.
 
-    h        = convolutions over time(word vectors)                 token states          (B, l, H)
+    h        = encoder(tokens)                                      token states          (B, l, H)
     a        = softmax over tokens of <compress_query_s, h>         capsule compression   (B, m, l)
     u        = LayerNorm(Linear(a h))                               condensed capsules    (B, m, d)
     b        = <q_j, K u_i> + slot_ji                               learned first coupling (B, n, m)
@@ -12,11 +12,15 @@ Three things differ from the paper: a label starts from a learned coupling and n
 is a learned product and not the capsule's bare length, which is hard to train over thousands of labels; and
 what the whole document says joins what its routed parts say (`document_size = 0` leaves that out).
 `condensed = 0` leaves the compression out: every token state is a capsule.
+
+The encoder is a convolution over time or a bidirectional LSTM, both over word vectors, or a pretrained
+transformer, which reads a long document in windows; there l is the number of states its windows give.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,8 +28,10 @@ from torch import Tensor, nn
 
 from nlpcapsule.capsules.routing.label_query import route_labels
 from nlpcapsule.config import LabelQuerySettings
+from nlpcapsule.models.bilstm_encoder import BiLSTMEncoder
 from nlpcapsule.models.convolution_encoder import ConvolutionEncoder
 from nlpcapsule.models.scored import Scored
+from nlpcapsule.models.windowed_transformer import WindowedTransformer
 from nlpcapsule.models.word_embedding import WordEmbedding
 
 FIRST_GATE = 0.1  # agreement starts as a small correction to the learned coupling
@@ -40,7 +46,12 @@ class CondensedCapsules(nn.Module):
         vocabulary_size: Number of tokens.
         padding_id: The token that fills rows up.
         vectors: Word vectors to start from.
+        length: Most tokens of a document.
+        transformer: A pretrained transformer's configuration where its weights will be loaded; None reads
+            the encoder that the settings name.
     """
+
+    encoder: ConvolutionEncoder | BiLSTMEncoder | WindowedTransformer
 
     def __init__(
         self,
@@ -48,13 +59,17 @@ class CondensedCapsules(nn.Module):
         vocabulary_size: int,
         padding_id: int,
         vectors: np.ndarray | None = None,
+        length: int | None = None,
+        transformer: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
-        self.word_dropout = nn.Dropout1d(settings.word_dropout)  # over (B, l, v): whole words
-        self.encoder = ConvolutionEncoder(
-            self.embedding.size, settings.windows, settings.filters, settings.token_dropout
-        )
+        if settings.is_pretrained:
+            longest = settings.window if length is None else length
+            self.encoder = WindowedTransformer(settings, vocabulary_size, padding_id, longest, transformer)
+        else:
+            self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
+            self.word_dropout = nn.Dropout1d(settings.word_dropout)  # over (B, l, v): whole words
+            self.encoder = _word_encoder(settings, self.embedding.size)
         states, size = self.encoder.state_size, settings.capsule_size
         self.compress_query = (
             nn.Parameter(torch.randn(settings.condensed, states) / math.sqrt(states))
@@ -65,7 +80,9 @@ class CondensedCapsules(nn.Module):
         self.norm = nn.LayerNorm(size)
 
     def states(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, l) → token states (B, l, H), not negative and zero at padding, and a mask (B, l)."""
+        """(B, l) → token states (B, l, H) and a mask (B, l) that is True on real ones."""
+        if isinstance(self.encoder, WindowedTransformer):
+            return self.encoder(tokens)
         words, mask = self.embedding(tokens)  # (B, l, v)
         return self.encoder(self.word_dropout(words), mask), mask
 
@@ -77,6 +94,13 @@ class CondensedCapsules(nn.Module):
         attention = attention.float().masked_fill(~mask.unsqueeze(-1), -torch.inf).softmax(dim=1)
         pooled = attention.to(states.dtype).transpose(1, 2) @ states  # (B, m, H)
         return self.norm(self.to_capsule(pooled)), None
+
+
+def _word_encoder(settings: LabelQuerySettings, size: int) -> ConvolutionEncoder | BiLSTMEncoder:
+    """An encoder over word vectors of `size` numbers."""
+    if settings.encoder == "bilstm":
+        return BiLSTMEncoder(size, settings.state_size, settings.layers, settings.token_dropout)
+    return ConvolutionEncoder(size, settings.windows, settings.filters, settings.token_dropout)
 
 
 def agreement_projection(settings: LabelQuerySettings) -> nn.Module | None:
@@ -96,6 +120,8 @@ class LabelQueryNetwork(nn.Module):
         label_count: n.
         padding_id: The token that fills rows up.
         vectors: Word vectors to start from.
+        length: Most tokens of a document.
+        transformer: See `CondensedCapsules`.
     """
 
     def __init__(
@@ -105,11 +131,13 @@ class LabelQueryNetwork(nn.Module):
         label_count: int,
         padding_id: int = 0,
         vectors: np.ndarray | None = None,
+        length: int | None = None,
+        transformer: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.settings = settings
         size = settings.capsule_size
-        self.document = CondensedCapsules(settings, vocabulary_size, padding_id, vectors)
+        self.document = CondensedCapsules(settings, vocabulary_size, padding_id, vectors, length, transformer)
         self.key = nn.Linear(size, size, bias=False)  # K
         self.query = nn.Parameter(torch.randn(label_count, size) / math.sqrt(size))  # q
         # A label's favourite capsules; without compression capsules are tokens, and none is like another's.
@@ -161,12 +189,12 @@ class LabelQueryNetwork(nn.Module):
         logits = row_products(label_capsules, rows_of(self.output, outputs))  # (B, n)
         logits = logits + rows_of(self.bias, outputs)
         if self.whole is not None:
-            logits = logits + self.whole(states, outputs)
+            logits = logits + self.whole(states, real, outputs)
         return Scored(logits.float(), routed.iterations, routed.agreement)
 
 
 class WholeDocument(nn.Module):
-    """<g, r_j>: what the strongest state of each filter, wherever it stands, says about each label.
+    """<g, r_j>: what each number's largest value, in whichever state, says about each label.
 
     Args:
         state_size: H.
@@ -180,9 +208,11 @@ class WholeDocument(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(state_size, size), nn.GELU(), nn.Dropout(dropout))
         self.output = nn.Parameter(torch.randn(label_count, size) / math.sqrt(size))  # r
 
-    def forward(self, states: Tensor, outputs: Tensor | None = None) -> Tensor:
-        """(B, l, H) → (B, n) for all labels or the asked ones."""
-        document = self.mlp(states.amax(dim=1))  # (B, e)
+    def forward(self, states: Tensor, mask: Tensor, outputs: Tensor | None = None) -> Tensor:
+        """(B, l, H) and a mask (B, l) of real states → (B, n) for all labels or the asked ones."""
+        # States may be negative, and padding's zeros would then be the largest.
+        largest = states.masked_fill(~mask.unsqueeze(-1), -torch.inf).amax(dim=1)  # (B, H)
+        document = self.mlp(largest)  # (B, e)
         rows = rows_of(self.output, outputs)
         if rows.dim() == 2:
             return nn.functional.linear(document, rows)

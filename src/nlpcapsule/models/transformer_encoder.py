@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nlpcapsule.errors import ConfigError, MissingExtraError
+from nlpcapsule.errors import ConfigError, DataError, MissingExtraError
+from nlpcapsule.text.tokens import WordTokenizer
 
 TRANSFORMER_FILE = "transformer.json"
 _ROWS_AT_ONCE = 64
@@ -32,6 +33,8 @@ class TransformerEncoder(nn.Module):
         config: The transformer's configuration, of `to_json`; given, `encoder` is not looked at and weights
             are random until a saved state is loaded.
         pooled: Keep the layer that makes one vector of a row, where there is one; `pooled` uses it.
+        limited_by: The setting that keeps rows short, for the message about rows that are too long.
+        checkpointing: In training, states between layers are computed again for the gradient and not kept.
     """
 
     def __init__(
@@ -42,6 +45,8 @@ class TransformerEncoder(nn.Module):
         longest: int,
         config: dict[str, Any] | None = None,
         pooled: bool = False,
+        limited_by: str = "text.max_tokens",
+        checkpointing: bool = False,
     ) -> None:
         super().__init__()
         self.padding_id = padding_id
@@ -56,12 +61,18 @@ class TransformerEncoder(nn.Module):
                 f"model.encoder={encoder!r} knows {facts.vocab_size:,} tokens and the tokenizer "
                 f"{vocabulary_size:,}: leave text.tokenizer out, and the encoder's own is used"
             )
-        positions = getattr(facts, "max_position_embeddings", longest)
+        positions = _positions(self.transformer, longest)
         if longest > positions:
             raise ConfigError(
                 f"model.encoder={encoder!r} reads {positions} tokens at once and would be given {longest}: "
-                "lower text.max_tokens"
+                f"lower {limited_by}"
             )
+        if checkpointing:
+            facts.use_cache = False  # or the library would warn that the two do not go together
+            try:
+                self.transformer.gradient_checkpointing_enable({"use_reentrant": False})
+            except ValueError:
+                raise ConfigError(f"model.encoder={encoder!r} cannot do with model.checkpointing") from None
 
     def forward(self, tokens: Tensor, mask: Tensor, kinds: Tensor | None = None) -> Tensor:
         """Reads rows.
@@ -120,6 +131,32 @@ def tokenizer_file(encoder: str) -> Path:
         return Path(str(cached_file(encoder, "tokenizer.json")))
     except (OSError, ValueError) as error:
         raise _unreadable(encoder, error) from None
+
+
+def encoder_tokenizer(encoder: str, given: str | None = None) -> WordTokenizer:
+    """The tokenizer of a pretrained transformer, or one given in its place.
+
+    Raises:
+        DataError: If it does not put one special token before a text and one after it.
+    """
+    path = given or tokenizer_file(encoder)
+    tokenizer = WordTokenizer.from_file(path)
+    empty, word = (ids.tolist() for ids in tokenizer.encode(["", "a"], max_tokens=8))
+    if len(empty) != 2 or [word[0], word[-1]] != empty:
+        raise DataError(
+            "does not put one special token such as [CLS] before a text and one such as [SEP] after it",
+            path,
+            hint=f"use the tokenizer.json of model.encoder={encoder!r}",
+        )
+    return tokenizer
+
+
+def _positions(transformer: Any, default: int) -> int:
+    """Most tokens a transformer reads at once."""
+    positions = getattr(transformer.config, "max_position_embeddings", default)
+    table = getattr(getattr(transformer, "embeddings", None), "position_embeddings", None)
+    padding = getattr(table, "padding_idx", None)  # RoBERTa's positions are counted from behind padding's
+    return positions if padding is None else positions - padding - 1
 
 
 def _pretrained(encoder: str) -> Any:

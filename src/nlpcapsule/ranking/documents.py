@@ -14,7 +14,7 @@ from nlpcapsule.dataset.ragged import Ragged
 from nlpcapsule.dataset.top_columns import top_columns
 
 RANKED = 50  # labels kept per document for evaluation; the paper's own nDCG looks at the first 50
-_Part: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]
+_Part: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,51 @@ class LabelRankings:
         scores: (N, K) float32 probabilities.
         iterations: (N,) routing iterations each document took; None where nothing is routed.
         agreement: (N, T) negative agreement score by iteration, NaN once a document has left; None likewise.
+        log_odds: (N, K) float32, what the probabilities were made of; None where they are all there is.
     """
 
     labels: np.ndarray
     scores: np.ndarray
     iterations: np.ndarray | None = None
     agreement: np.ndarray | None = None
+    log_odds: np.ndarray | None = None
 
 
 def device_of(network: nn.Module) -> torch.device:
     """Where a network's weights are."""
     return next(network.parameters()).device
+
+
+def score_candidates(
+    network: nn.Module,
+    tokens: Ragged,
+    candidates: np.ndarray,
+    *,
+    padding_id: int = 0,
+    batch: int = 64,
+    bf16: bool = False,
+    on_batch: Callable[[int], None] | None = None,
+) -> tuple[np.ndarray, LabelRankings]:
+    """The network's log-odds (N, C) of each document's candidates, in their order.
+
+    Also returns the network's own ranking of them, for what routing did. Arguments as in `rank_documents`.
+    """
+    ranked = rank_documents(
+        network,
+        tokens,
+        candidates.shape[1],
+        padding_id=padding_id,
+        batch=batch,
+        candidates=candidates,
+        bf16=bf16,
+        on_batch=on_batch,
+    )
+    assert ranked.log_odds is not None
+    # Both sides by label id: the k-th smallest id of a row is the same label in either.
+    there, here = np.argsort(ranked.labels, axis=1), np.argsort(candidates, axis=1)  # (N, C)
+    log_odds = np.empty_like(ranked.log_odds)
+    np.put_along_axis(log_odds, here, np.take_along_axis(ranked.log_odds, there, axis=1), axis=1)
+    return log_odds, ranked
 
 
 @torch.inference_mode()
@@ -78,11 +112,12 @@ def rank_documents(
         logits = scored.logits.cpu().numpy()  # (B, n)
         best = top_columns(logits, top_k)  # (B, K)
         labels = best if chosen is None else np.take_along_axis(chosen, best, axis=1)
-        probabilities = torch.sigmoid(torch.from_numpy(np.take_along_axis(logits, best, axis=1))).numpy()
+        log_odds = np.take_along_axis(logits, best, axis=1)
         parts.append(
             (
                 labels,
-                probabilities,
+                torch.sigmoid(torch.from_numpy(log_odds)).numpy(),
+                log_odds,
                 None if scored.iterations is None else scored.iterations.cpu().numpy(),
                 None if scored.agreement is None else scored.agreement.float().cpu().numpy(),
             )
@@ -97,13 +132,14 @@ def _in_document_order(parts: list[_Part], order: np.ndarray) -> LabelRankings:
     if not parts:
         return LabelRankings(np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0), dtype=np.float32))
     back = np.argsort(order, kind="stable")
-    labels, scores, iterations, agreement = zip(*parts, strict=True)
+    labels, scores, log_odds, iterations, agreement = zip(*parts, strict=True)
     width = 0 if agreement[0] is None else max(part.shape[1] for part in agreement)
     return LabelRankings(
         np.concatenate(labels)[back].astype(np.int64),
         np.concatenate(scores)[back],
         None if iterations[0] is None else np.concatenate(iterations)[back],
         np.concatenate([_widened(part, width) for part in agreement])[back] if width else None,
+        np.concatenate(log_odds)[back],
     )
 
 

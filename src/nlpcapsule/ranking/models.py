@@ -14,14 +14,18 @@ from nlpcapsule.config import Config
 from nlpcapsule.dataset.encoded import EncodedDocuments, EncodedQuestions, encode_questions, encode_texts
 from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.dataset.top_columns import top_columns
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
 from nlpcapsule.evaluation.label_metrics import label_metrics
 from nlpcapsule.lexical.ranker import LexicalRanker
 from nlpcapsule.ranking.answers import score_answers
-from nlpcapsule.ranking.documents import RANKED, LabelRankings, rank_documents
+from nlpcapsule.ranking.documents import RANKED, LabelRankings, rank_documents, score_candidates
+from nlpcapsule.ranking.fusion import Fusion, label_frequency
 from nlpcapsule.ranking.lexical import rank_lexically
 from nlpcapsule.text.documents import Question
 from nlpcapsule.text.tokens import WordTokenizer
+
+CANDIDATES = 200  # that a lexical system nominates where nothing else is said
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,8 @@ class LabelModel:
         network: The network that ranks; None where a lexical system does.
         nominator: The Kim-CNN that nominates candidates; None where the network ranks all labels.
         facts: What else is known: decision threshold, training documents, data fingerprint, dev figures.
-        lexical: The lexical system that ranks; None where a network does.
+        lexical: The lexical system that ranks or, beside a network, nominates; None where there is none.
+        fusion: How the network's and the lexical system's evidence are joined, where there are both.
     """
 
     config: Config
@@ -62,6 +67,7 @@ class LabelModel:
     nominator: nn.Module | None = None
     facts: dict[str, Any] = field(default_factory=dict)
     lexical: LexicalRanker | None = None
+    fusion: Fusion | None = None
 
     def encode(self, texts: Sequence[str]) -> Ragged:
         """Texts → token ids."""
@@ -74,6 +80,8 @@ class LabelModel:
         if self.network is None:
             assert self.lexical is not None
             return rank_lexically(self.lexical, tokens, top_k, on_batch)
+        if self.lexical is not None:
+            return self._rank_jointly(self.network, self.lexical, tokens, top_k, on_batch)
         options: dict[str, Any] = {
             "padding_id": self.tokenizer.padding_id,
             "batch": self.config.inference.batch,
@@ -84,6 +92,36 @@ class LabelModel:
             candidates = nominated.labels
         return rank_documents(
             self.network, tokens, top_k, candidates=candidates, on_batch=on_batch, **options
+        )
+
+    def _rank_jointly(
+        self,
+        network: nn.Module,
+        lexical: LexicalRanker,
+        tokens: Ragged,
+        top_k: int,
+        on_batch: Callable[[int], None] | None,
+    ) -> LabelRankings:
+        """The lexical system nominates, the network routes to the candidates, both judge them."""
+        assert self.fusion is not None
+        candidates, words_say = lexical.top(tokens, self.config.inference.candidates or CANDIDATES)  # (N, C)
+        network_says, routed = score_candidates(
+            network,
+            tokens,
+            candidates,
+            padding_id=self.tokenizer.padding_id,
+            batch=self.config.inference.batch,
+            on_batch=on_batch,
+        )
+        joined = self.fusion(network_says, words_say, label_frequency(self.labels.counts)[candidates])
+        best = top_columns(joined, top_k)  # (N, K)
+        log_odds = np.take_along_axis(joined, best, axis=1)
+        return LabelRankings(
+            np.take_along_axis(candidates, best, axis=1),
+            expit(log_odds).astype(np.float32),
+            routed.iterations,
+            routed.agreement,
+            log_odds.astype(np.float32),
         )
 
     def evaluate(
@@ -100,13 +138,23 @@ class LabelModel:
             self.facts["threshold"],
         )
 
-    def rank(self, texts: Sequence[str], top_k: int = 5) -> list[list[RankedLabel]]:
-        """The best labels of each text, best first."""
+    def rank(
+        self, texts: Sequence[str], top_k: int = 5, threshold: float | None = None
+    ) -> list[list[RankedLabel]]:
+        """The best labels of each text, best first.
+
+        Args:
+            texts: The texts.
+            top_k: Labels per text, at most.
+            threshold: Leaves labels out whose score is below it; `facts["threshold"]` is the tuned one.
+        """
         rankings = self.rank_tokens(self.encode(texts), top_k)
+        least = -np.inf if threshold is None else threshold
         return [
             [
                 RankedLabel(self.labels.names[label], float(score))
                 for label, score in zip(ids, row, strict=True)
+                if score >= least
             ]
             for ids, row in zip(rankings.labels, rankings.scores, strict=True)
         ]

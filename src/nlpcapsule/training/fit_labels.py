@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from nlpcapsule.config import Config
 from nlpcapsule.config.lexical_settings import LexicalSettings
-from nlpcapsule.evaluation.thresholds import best_threshold
+from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.lexical.build import evidence_system
 from nlpcapsule.model_folder import nominator_config
 from nlpcapsule.models.build import build_label_network
-from nlpcapsule.ranking.documents import rank_documents
-from nlpcapsule.ranking.models import LabelModel
-from nlpcapsule.training.fit_lexical import fit_lexical
+from nlpcapsule.ranking.documents import RANKED, rank_documents
+from nlpcapsule.ranking.models import CANDIDATES, LabelModel
+from nlpcapsule.training.fit_lexical import fit_evidence, fit_lexical, learn_fusion
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.loop import train_network
+from nlpcapsule.training.preparation import tuned_threshold
 from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
@@ -45,19 +49,28 @@ def fit_labels(
 def _fit_network(
     data: PreparedLabels, config: Config, folder: RunFolder, progress: TrainingProgress
 ) -> LabelModel:
-    """A network, and before it the one that nominates candidates, where one is wanted."""
+    """A network, and before it what nominates candidates, where that is wanted."""
     padding_id, label_count = data.tokenizer.padding_id, len(data.labels)
-    wanted = config.inference.candidates
-    ranks_candidates = 0 < wanted < label_count
+    lexical = fit_evidence(data, config, folder, progress) if config.inference.lexical != "none" else None
+    wanted = config.inference.candidates or (0 if lexical is None else CANDIDATES)
+    ranks_candidates = lexical is not None or 0 < wanted < label_count
     nominator, train_candidates, dev_candidates = None, None, None
-    if ranks_candidates or config.training.negatives == "hard":
+    if lexical is None and (ranks_candidates or config.training.negatives == "hard"):
         nominator = _train_nominator(data, config, folder, progress)
+
+    def nominate(tokens: Ragged, count: int) -> np.ndarray:
+        if lexical is not None:
+            return lexical.top(tokens, count)[0]
+        assert nominator is not None
+        return rank_documents(
+            nominator, tokens, count, padding_id=padding_id, batch=config.inference.batch
+        ).labels
+
+    if config.training.negatives == "hard":
         width = min(max(wanted, 2 * config.training.negative_count), label_count)
-        options: dict[str, Any] = {"padding_id": padding_id, "batch": config.inference.batch}
-        if config.training.negatives == "hard":
-            train_candidates = rank_documents(nominator, data.train.tokens, width, **options).labels
-        if ranks_candidates and data.dev is not None:
-            dev_candidates = rank_documents(nominator, data.dev.tokens, wanted, **options).labels
+        train_candidates = nominate(data.train.tokens, width)
+    if ranks_candidates and data.dev is not None:
+        dev_candidates = nominate(data.dev.tokens, wanted)
     network = build_label_network(config, data.tokenizer.size, label_count, padding_id, data.vectors)
     task = LabelTask(
         config,
@@ -78,13 +91,17 @@ def _fit_network(
         "epochs_run": len(history),
         "threshold": 0.5,
     }
+    if lexical is not None:
+        facts["lexical"] = evidence_system(config.inference.lexical, len(data.train), label_count)
+    nominating = nominator if ranks_candidates else None
+    model = LabelModel(config, data.tokenizer, data.labels, network, nominating, facts, lexical)
+    if lexical is not None:
+        model.fusion = learn_fusion(model, data)
     if data.dev is not None:
-        rankings = task.rank_dev(network)
-        facts["threshold"] = best_threshold(rankings.scores, rankings.labels, list(data.dev.labels))
+        rankings = task.rank_dev(network) if lexical is None else model.rank_tokens(data.dev.tokens, RANKED)
+        facts["threshold"] = tuned_threshold(config, rankings, data.dev)
         facts["dev"] = task.evaluate(rankings, facts["threshold"])
-    return LabelModel(
-        config, data.tokenizer, data.labels, network, nominator if ranks_candidates else None, facts
-    )
+    return model
 
 
 def _train_nominator(

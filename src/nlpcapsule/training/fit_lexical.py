@@ -1,4 +1,4 @@
-"""From documents to a fitted lexical system."""
+"""Lexical systems: fitted by themselves, or beside a network whose evidence they are joined with."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any
 
 from nlpcapsule.config import Config
 from nlpcapsule.config.lexical_settings import LexicalSettings
-from nlpcapsule.evaluation.thresholds import best_threshold
-from nlpcapsule.lexical.build import lexical_system
-from nlpcapsule.lexical.ranker import Fitting
-from nlpcapsule.ranking.documents import RANKED
-from nlpcapsule.ranking.models import LabelModel
+from nlpcapsule.lexical.build import evidence_settings, evidence_system, lexical_system
+from nlpcapsule.lexical.ranker import Fitting, LexicalRanker
+from nlpcapsule.ranking.documents import RANKED, score_candidates
+from nlpcapsule.ranking.fusion import Fusion, are_right, label_frequency
+from nlpcapsule.ranking.models import CANDIDATES, LabelModel
+from nlpcapsule.training.preparation import tuned_threshold
 from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
@@ -28,18 +29,7 @@ def fit_lexical(
         progress: Told what happens.
     """
     assert isinstance(config.model, LexicalSettings)
-    checkpoint = folder.checkpoint / "lexical"
-    checkpoint.mkdir(parents=True, exist_ok=True)
-    progress.start(config.model.name, total=1)
-    fitting = Fitting(
-        words=data.tokenizer.vocabulary,
-        label_count=len(data.labels),
-        ignored=(data.tokenizer.padding_id, data.tokenizer.unknown_id),
-        seed=config.training.seed,
-        checkpoint=checkpoint,
-        advance=progress.parts,
-    )
-    fitted = lexical_system(config.model).fit(config.model, data.train, fitting)
+    fitted = _fit_system(config.model, data, config, folder, progress)
     facts: dict[str, Any] = {
         "training_documents": len(data.train),
         "data": data.fingerprint(),
@@ -48,6 +38,54 @@ def fit_lexical(
     model = LabelModel(config, data.tokenizer, data.labels, None, None, facts, fitted)
     if data.dev is not None:
         rankings = model.rank_tokens(data.dev.tokens, RANKED)
-        facts["threshold"] = best_threshold(rankings.scores, rankings.labels, list(data.dev.labels))
+        facts["threshold"] = tuned_threshold(config, rankings, data.dev)
         facts["dev"] = model.evaluate(data.dev, rankings)
     return model
+
+
+def fit_evidence(
+    data: PreparedLabels, config: Config, folder: RunFolder, progress: TrainingProgress
+) -> LexicalRanker:
+    """The lexical system that works beside a network, as `inference.lexical` says."""
+    name = evidence_system(config.inference.lexical, len(data.train), len(data.labels))
+    progress.say(f"lexical evidence: {name}")
+    return _fit_system(evidence_settings(name), data, config, folder, progress)
+
+
+def learn_fusion(model: LabelModel, data: PreparedLabels) -> Fusion:
+    """How a trained network and its lexical system are weighed, from held-out documents."""
+    assert data.dev is not None  # held out of the training part where none was given
+    assert model.network is not None
+    assert model.lexical is not None
+    width = model.config.inference.candidates or CANDIDATES
+    candidates, words_say = model.lexical.top(data.dev.tokens, width)  # (N, C)
+    network_says, _ = score_candidates(
+        model.network,
+        data.dev.tokens,
+        candidates,
+        padding_id=data.tokenizer.padding_id,
+        batch=model.config.inference.batch,
+    )
+    frequency = label_frequency(data.labels.counts)[candidates]
+    return Fusion.fit(network_says, words_say, frequency, are_right(candidates, list(data.dev.labels)))
+
+
+def _fit_system(
+    settings: LexicalSettings,
+    data: PreparedLabels,
+    config: Config,
+    folder: RunFolder,
+    progress: TrainingProgress,
+) -> LexicalRanker:
+    checkpoint = folder.checkpoint / "lexical"
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    progress.start(settings.name, total=1)
+    fitting = Fitting(
+        words=data.tokenizer.vocabulary,
+        label_count=len(data.labels),
+        ignored=(data.tokenizer.padding_id, data.tokenizer.unknown_id),
+        seed=config.training.seed,
+        checkpoint=checkpoint,
+        advance=progress.parts,
+    )
+    return lexical_system(settings).fit(settings, data.train, fitting)

@@ -101,7 +101,7 @@ def train_network(
             accelerator.backward(loss / settings.accumulate)
             if is_step:
                 for group in optimizer.param_groups:
-                    group["lr"] = learning_rate(position.step, total_steps, settings)
+                    group["lr"] = group["factor"] * learning_rate(position.step, total_steps, settings)
                 accelerator.clip_grad_norm_(trained.parameters(), settings.clip)
                 optimizer.step()
                 optimizer.zero_grad()
@@ -180,16 +180,22 @@ def _next_epoch(
 
 
 def _optimizer(network: nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
-    """AdamW; matrices decay, biases and gains do not."""
+    """AdamW; matrices decay, biases and gains do not; a module with an `own_rate` keeps to that peak."""
+    factors: dict[nn.Parameter, float] = {}
+    for module in network.modules():
+        own_rate = getattr(module, "own_rate", None)
+        if own_rate is not None:
+            factors |= dict.fromkeys(module.parameters(), own_rate / settings.learning_rate)
     parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
-    return torch.optim.AdamW(
-        [
-            {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": settings.weight_decay},
-            {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
-        ],
-        lr=settings.learning_rate,
-        fused=True,
-    )
+    groups: list[dict[str, Any]] = []
+    for factor in dict.fromkeys([1.0, *factors.values()]):
+        alike = [p for p in parameters if factors.get(p, 1.0) == factor]
+        for decay, chosen in (
+            (settings.weight_decay, [p for p in alike if p.ndim >= 2]),
+            (0.0, [p for p in alike if p.ndim < 2]),
+        ):
+            groups.append({"params": chosen, "weight_decay": decay, "factor": factor})
+    return torch.optim.AdamW(groups, lr=settings.learning_rate, fused=True)
 
 
 def _share(rows: np.ndarray, accelerator: Accelerator) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What both tasks do before training: hold a part out, look word vectors up."""
+"""What is done alike before and after training: a part held out, word vectors, a threshold tuned."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from nlpcapsule.config import Config
+from nlpcapsule.dataset.encoded import EncodedDocuments
 from nlpcapsule.errors import DataError
+from nlpcapsule.evaluation.thresholds import best_threshold
+from nlpcapsule.ranking.documents import LabelRankings
 from nlpcapsule.text.tokens import WordTokenizer
 from nlpcapsule.text.vectors import load_vectors
 
@@ -35,3 +38,14 @@ def starting_vectors(config: Config, tokenizer: WordTokenizer, notes: list[str])
         f"{found.matrix.shape[1]} numbers each"
     )
     return found.matrix
+
+
+def tuned_threshold(config: Config, rankings: LabelRankings, dev: EncodedDocuments) -> float:
+    """The score from which on a label is given, for what the configuration wants, on held-out documents."""
+    return best_threshold(
+        rankings.scores,
+        rankings.labels,
+        list(dev.labels),
+        config.inference.threshold_for,
+        config.inference.wanted_precision,
+    )

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nlpcapsule.config import Config
+from nlpcapsule.config import Config, LabelQuerySettings
 from nlpcapsule.dataset.encoded import EncodedDocuments, encode_documents
 from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.dataset.near_duplicates import find_near_duplicates
+from nlpcapsule.models.transformer_encoder import encoder_tokenizer
 from nlpcapsule.text.documents import Document
 from nlpcapsule.text.tokens import WordTokenizer
 from nlpcapsule.training.preparation import hold_out, starting_vectors
+
+_WEIGHED_ON = 0.1  # of the training part, where no dev part is given
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,11 @@ def prepare_labels(
         dev: Held-out documents.
         config: The configuration.
     """
-    if dev is None and config.training.dev_fraction:
-        train, dev = hold_out(list(train), config.training.dev_fraction, config.training.seed)
+    fraction = config.training.dev_fraction
+    if config.inference.lexical != "none":  # two kinds of evidence are weighed on documents neither has seen
+        fraction = fraction or _WEIGHED_ON
+    if dev is None and fraction:
+        train, dev = hold_out(list(train), fraction, config.training.seed)
     label_rows: list[tuple[str, ...]] = []
 
     def texts() -> Iterator[str]:
@@ -60,8 +66,9 @@ def prepare_labels(
             label_rows.append(document.labels)
             yield document.text
 
-    if config.text.tokenizer:
-        tokenizer = WordTokenizer.from_file(config.text.tokenizer)
+    given = _given_tokenizer(config)
+    if given is not None:
+        tokenizer = given
         label_rows = [document.labels for document in train]
     else:
         tokenizer = WordTokenizer.train(texts(), config.text.vocabulary_size, config.text.min_count)
@@ -70,8 +77,26 @@ def prepare_labels(
     encoded = encode_documents(train, tokenizer, labels, length)
     held_out = None if dev is None else encode_documents(dev, tokenizer, labels, length)
     notes = _notes(encoded, held_out, labels, tokenizer)
-    vectors = starting_vectors(config, tokenizer, notes)
+    vectors = None
+    if _transformer(config) is None:
+        vectors = starting_vectors(config, tokenizer, notes)
+    elif config.text.vectors:
+        notes.append("text.vectors is not read: a pretrained transformer has word vectors of its own")
     return PreparedLabels(tokenizer, labels, encoded, held_out, vectors, tuple(notes))
+
+
+def _transformer(config: Config) -> str | None:
+    """The pretrained transformer that encodes documents, if one does."""
+    model = config.model
+    return model.encoder if isinstance(model, LabelQuerySettings) and model.is_pretrained else None
+
+
+def _given_tokenizer(config: Config) -> WordTokenizer | None:
+    """The tokenizer a configuration names, or the one its pretrained transformer was trained with."""
+    encoder = _transformer(config)
+    if encoder is not None:
+        return encoder_tokenizer(encoder, config.text.tokenizer)
+    return WordTokenizer.from_file(config.text.tokenizer) if config.text.tokenizer else None
 
 
 def _notes(

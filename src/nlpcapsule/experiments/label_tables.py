@@ -1,0 +1,179 @@
+"""The main table, the routing comparison and the training fractions: label systems side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.experiments.plan import Plan, read_plan
+from nlpcapsule.experiments.provenance import provenance
+from nlpcapsule.experiments.run_cells import run_cells
+from nlpcapsule.experiments.summary import summarise
+from nlpcapsule.experiments.table import Options, Record, Table, markdown_table
+from nlpcapsule.experiments.table_plots import Interval, fractions_plot, systems_plot
+
+FIGURES = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@5")
+_PRINTED = ("P@1", "P@3", "P@5")  # what the paper printed for each data set
+_WHOLE = "1"
+
+
+def make_from_plan(name: str, options: Options) -> Record:
+    """Runs the missing cells of a table, where wanted, and puts the finished ones together."""
+    plan = read_plan(name, options.budget)
+    cells = plan.cells(options.seeds, options.systems)
+    if options.run:
+        run_cells(cells, options)
+    record = summarise(plan, plan.cells(options.seeds), options.cells)
+    if not record["results"]:
+        raise NlpCapsuleError(f"no cell of {name} is finished under {options.cells}: leave --no-run out")
+    return {"table": name, **provenance(_command(plan, options), commit=options.commit), **record}
+
+
+def _command(plan: Plan, options: Options) -> str:
+    budget = "" if options.budget == "full" else f" --budget {options.budget}"
+    data = "" if options.data is None else " --data DIR"
+    seeds = "" if options.seeds is None else f" --seeds {options.seeds}"
+    return f"nlpcapsule reproduce {plan.name}{data}{budget}{seeds}"
+
+
+def systems_markdown(record: Record) -> str:
+    """A table per data set: figures over seeds, the paper's, and the difference to the best rival."""
+    blocks = [f"# {record['title']}\n", f"{record['differs']}\n"]
+    for data in record["planned data"]:
+        blocks.append(f"## {data}\n")
+        blocks.append(systems_table(record, data, record["results"].get(data, {}).get(_WHOLE, {})))
+    blocks.append(reading_aid(record))
+    return "\n".join(blocks)
+
+
+def systems_table(record: Record, data: str, systems: dict[str, Any]) -> str:
+    """One data set's rows; systems that are planned and not run yet say so."""
+    where = record["paper data"].get(data, "")
+    paper_columns = [f"{where} {figure} in the paper" for figure in _PRINTED] if where else []
+    rows = []
+    for name in record["planned"]:
+        row = {"system": name}
+        if name not in systems:
+            row["P@1"] = "not run"
+        else:
+            row |= {figure: spread(systems[name], figure) for figure in FIGURES}
+            row["P@1 against the best rival"] = against_rival(systems[name], "P@1")
+            row["seeds"] = str(len(systems[name]["seeds"]))
+        printed = record["paper"].get(name, {}).get(where)
+        if isinstance(printed, str):
+            row[paper_columns[0]] = printed
+        elif printed:
+            row |= {column: f"{value:.2f}" for column, value in zip(paper_columns, printed, strict=True)}
+        rows.append(row)
+    return markdown_table(["system", *FIGURES, "P@1 against the best rival", "seeds", *paper_columns], rows)
+
+
+def systems_plots(record: Record) -> dict[str, str]:
+    """P@1 of each data set's systems."""
+    pictures = {}
+    for data, parts in record["results"].items():
+        systems = parts[_WHOLE]
+        where = record["paper data"].get(data, "")
+        paper = {
+            name: printed[where][0]
+            for name, printed in record["paper"].items()
+            if name in systems and isinstance(printed.get(where), list)
+        }
+        ours: dict[str, Interval] = {}
+        for name, system in systems.items():
+            value, deviation = (100 * system["figures"]["P@1"][part] for part in ("mean", "deviation"))
+            ours[name] = (value, value - deviation, value + deviation)
+        pictures[f"{record['table']}-{data}"] = systems_plot(
+            f"{record['title']}: {data}", "P@1 (%); bars: over seeds", ours, paper
+        )
+    return pictures
+
+
+def fractions_markdown(record: Record) -> str:
+    """P@1 and nDCG@5 by training fraction, and what the paper printed."""
+    blocks = [f"# {record['title']}\n", f"{record['differs']}\n"]
+    columns = {f"{fraction:g}": f"{fraction:.0%}" for fraction in record["planned fractions"]}
+    for data in record["planned data"]:
+        parts = record["results"].get(data, {})
+        for figure in ("P@1", "nDCG@5"):
+            rows = []
+            for name in record["planned"]:
+                row = {figure: name}
+                for fraction, column in columns.items():
+                    system = parts.get(fraction, {}).get(name)
+                    mean = None if system is None else system["figures"][figure]["mean"]
+                    row[column] = "not run" if mean is None else f"{100 * mean:.2f}"
+                rows.append(row)
+            if figure == "P@1":
+                for name, points in _printed_by_fraction(record, data).items():
+                    rows.append({figure: name} | {f"{part:.0%}": f"{value:.2f}" for part, value in points})
+            blocks.append(f"## {data}, {figure}\n")
+            blocks.append(markdown_table([figure, *columns.values()], rows))
+    blocks.append(reading_aid(record))
+    return "\n".join(blocks)
+
+
+def _printed_by_fraction(record: Record, data: str) -> dict[str, list[tuple[float, float]]]:
+    """Row → the (fraction, P@1) pairs that the paper printed, at whatever fractions we have."""
+    where = record["paper data"].get(data, "")
+    return {
+        f"{name}, {where} in the paper": list(zip(record["paper fractions"], printed[where], strict=True))
+        for name, printed in record["paper"].items()
+        if where in printed
+    }
+
+
+def fractions_plots(record: Record) -> dict[str, str]:
+    """P@1 by training fraction, a line per system and one for what the paper printed."""
+    pictures = {}
+    for data, parts in record["results"].items():
+        lines: dict[str, list[tuple[float, float]]] = {}
+        for fraction, systems in parts.items():
+            for name, system in systems.items():
+                value = 100 * system["figures"]["P@1"]["mean"]
+                lines.setdefault(name, []).append((float(fraction), value))
+        lines |= _printed_by_fraction(record, data)
+        pictures[f"{record['table']}-{data}"] = fractions_plot(f"{record['title']}: {data}", "P@1 (%)", lines)
+    return pictures
+
+
+def spread(system: dict[str, Any], figure: str) -> str:
+    """Mean ± standard deviation over seeds, in percent; one seed has no deviation."""
+    found = system["figures"][figure]
+    deviation = f" ± {100 * found['deviation']:.2f}" if len(system["seeds"]) > 1 else ""
+    return f"{100 * found['mean']:.2f}{deviation}"
+
+
+def against_rival(system: dict[str, Any], figure: str) -> str:
+    """The difference to the best other system with its 95% interval, in points."""
+    if system["best rival"] is None:
+        return ""
+    found = system["difference to the best rival"][figure]
+    low, high = 100 * found["low"], 100 * found["high"]
+    return f"{100 * found['difference']:+.2f} [{low:+.2f}, {high:+.2f}] ({system['best rival']})"
+
+
+def reading_aid(record: Record) -> str:
+    """How the figures are to be read, and where they come from."""
+    hardware = sorted(
+        {
+            system["hardware"]
+            for parts in record["results"].values()
+            for systems in parts.values()
+            for system in systems.values()
+        }
+    )
+    return (
+        "Percent; mean ± standard deviation over seeds, selected and reported on different documents. The "
+        "difference to the best other system has a 95% interval from a paired bootstrap over documents. "
+        f"Made by `{record['command']}` on {'; '.join(hardware)}.\n"
+    )
+
+
+def _table(name: str, **parts: Any) -> Table:
+    return Table(name, lambda options: make_from_plan(name, options), **parts)
+
+
+MAIN_TABLE = _table("main-table", markdown=systems_markdown, plots=systems_plots)
+ROUTING_COMPARISON = _table("routing-comparison", markdown=systems_markdown, plots=systems_plots)
+LOW_RESOURCE = _table("low-resource", markdown=fractions_markdown, plots=fractions_plots)

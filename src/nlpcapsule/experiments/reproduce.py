@@ -1,0 +1,38 @@
+"""`nlpcapsule reproduce`: a table or figure of the paper, made anew beside what the paper printed."""
+
+from __future__ import annotations
+
+import json
+
+from nlpcapsule.atomic_files import write_text
+from nlpcapsule.errors import ConfigError, did_you_mean
+from nlpcapsule.experiments.answer_tables import ANSWER_SELECTION
+from nlpcapsule.experiments.cost import COST
+from nlpcapsule.experiments.figure_routing import FIGURE_ROUTING
+from nlpcapsule.experiments.label_tables import LOW_RESOURCE, MAIN_TABLE, ROUTING_COMPARISON
+from nlpcapsule.experiments.table import Options, Table
+
+TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (MAIN_TABLE, LOW_RESOURCE, ROUTING_COMPARISON, ANSWER_SELECTION, COST, FIGURE_ROUTING)
+}
+
+
+def reproduce(name: str, options: Options) -> str:
+    """Makes a table, writes it as JSON, Markdown and SVG into `options.out`, and returns the Markdown.
+
+    Args:
+        name: The table's name.
+        options: How it is to be made.
+    """
+    if name not in TABLES:
+        raise ConfigError(f"there is no table {name!r}: {did_you_mean(name, TABLES)}")
+    table = TABLES[name]
+    record = table.make(options)
+    page = table.markdown(record)
+    write_text(options.out / f"{name}.json", json.dumps(record, indent=1) + "\n")
+    for stem, picture in table.plots(record).items():
+        write_text(options.out / f"{stem}.svg", picture)
+        page += f"\n![{stem}]({stem}.svg)\n"
+    write_text(options.out / f"{name}.md", page)
+    return page

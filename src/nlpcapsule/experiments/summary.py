@@ -1,0 +1,110 @@
+"""Cells put together: means and deviations over seeds, and paired tests against the best rival."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nlpcapsule.evaluation.bootstrap import paired_bootstrap
+from nlpcapsule.experiments.cell import LABEL_FIGURES, cell_path, finished_cell
+from nlpcapsule.experiments.plan import Cell, Plan
+from nlpcapsule.experiments.table import Record
+
+ANSWER_FIGURES = ("AP",)
+
+
+def summarise(plan: Plan, cells: Sequence[Cell], folder: Path) -> Record:
+    """The finished cells of a table, by data set, fraction and system, in the plan's order.
+
+    Args:
+        plan: The plan.
+        cells: Its cells.
+        folder: Where finished cells are.
+    """
+    rows: dict[str, dict[str, dict[str, list[tuple[Record, np.ndarray]]]]] = {}
+    for cell in cells:
+        record = finished_cell(cell, folder)
+        if record is None:
+            continue
+        scores = np.load(cell_path(cell, folder).with_suffix(".npy"), allow_pickle=False)
+        place = rows.setdefault(cell.data, {}).setdefault(f"{cell.fraction:g}", {})
+        place.setdefault(cell.system, []).append((record, np.atleast_2d(scores)))
+    return {
+        "title": plan.title,
+        "smoke": plan.is_smoke,
+        "differs": plan.differs,
+        "paper": {row["name"]: row["paper"] for row in plan.systems if "paper" in row},
+        "paper data": plan.paper_data,
+        "paper fractions": list(plan.paper_fractions),
+        "planned": [row["name"] for row in plan.systems],
+        "planned data": list(plan.data),
+        "planned fractions": list(plan.fractions),
+        "results": {
+            data: {fraction: _summarise_systems(systems, plan.kind) for fraction, systems in by_part.items()}
+            for data, by_part in rows.items()
+        },
+    }
+
+
+def _summarise_systems(
+    systems: dict[str, list[tuple[Record, np.ndarray]]], kind: str
+) -> dict[str, dict[str, Any]]:
+    means = {name: np.mean([scores for _, scores in runs], axis=0) for name, runs in systems.items()}
+    names = LABEL_FIGURES if kind == "labels" else ANSWER_FIGURES
+    summaries = {}
+    for name, runs in systems.items():
+        rivals = [other for other in systems if other != name]
+        best = max(rivals, key=lambda other: means[other][0].mean(), default=None)
+        summaries[name] = {
+            **_over_seeds([record for record, _ in runs], kind),
+            "best rival": best,
+            "difference to the best rival": None
+            if best is None
+            else {
+                figure: asdict(paired_bootstrap(means[name][row], means[best][row]))
+                for row, figure in enumerate(names)
+            },
+        }
+    return summaries
+
+
+def _over_seeds(records: list[Record], kind: str) -> dict[str, Any]:
+    first = records[0]
+    figures: dict[str, Any] = (
+        _spread([record["figures"] for record in records])
+        if kind == "labels"
+        else {part: _spread([record["figures"][part] for record in records]) for part in first["figures"]}
+    )
+    kept = ("training seconds", "milliseconds per document", "milliseconds per question")
+    return {
+        "seeds": [record["cell"]["seed"] for record in records],
+        "figures": figures,
+        **{name: [record[name] for record in records] for name in kept if name in first},
+        "parameters": first["parameters"],
+        "model MiB": first.get("model MiB"),
+        "gpu memory GiB": first["gpu memory GiB"],
+        "process memory GiB": first.get("process memory GiB"),
+        "documents by routing iterations": first.get("documents by routing iterations"),
+        "selected on": [record["selected on"] for record in records],
+        "loss by epoch": [[epoch["loss"] for epoch in record["epochs"]] for record in records],
+        "config": first["config"],
+        "data": first["data"],
+        "hardware": first["hardware"],
+        "commit": first["commit"],
+    }
+
+
+def _spread(runs: list[dict[str, float]]) -> dict[str, dict[str, float]]:
+    """Figure → mean and standard deviation over seeds."""
+    return {
+        name: {
+            "mean": float(np.mean([run[name] for run in runs])),
+            "deviation": float(np.std([run[name] for run in runs])),
+        }
+        for name in runs[0]
+        if all(name in run for run in runs)
+    }

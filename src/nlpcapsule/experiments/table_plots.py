@@ -1,0 +1,74 @@
+"""The tables as pictures: dots for systems, lines for training fractions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from nlpcapsule.diagnostics.plots import BLUE, LINES, ORANGE, svg
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Interval = tuple[float, float, float]  # value, low, high
+
+
+def systems_plot(title: str, axis: str, ours: Mapping[str, Interval], paper: Mapping[str, float]) -> str:
+    """A dot per system with its interval, and beside it what the paper printed.
+
+    Args:
+        title: The heading.
+        axis: What is measured.
+        ours: System → value and interval, in the order from top to bottom.
+        paper: System → the paper's value.
+    """
+    names = list(ours)
+
+    def draw(axes: Axes) -> None:
+        places = range(len(names))
+        values = [ours[name][0] for name in names]
+        below = [ours[name][0] - ours[name][1] for name in names]
+        above = [ours[name][2] - ours[name][0] for name in names]
+        axes.errorbar(values, places, xerr=[below, above], fmt="o", color=BLUE, capsize=3, label="here")
+        printed = [(paper[name], place) for name, place in zip(names, places, strict=True) if name in paper]
+        if printed:
+            printed_values, rows = zip(*printed, strict=True)
+            axes.plot(
+                printed_values, rows, "s", color=ORANGE, fillstyle="none", label="the paper, on its data"
+            )
+        axes.set_yticks(list(places), names)
+        axes.invert_yaxis()
+        axes.grid(axis="x")
+        axes.set(title=title, xlabel=axis)
+        below_the_axis = (0.5, -0.7 / (0.32 * len(names) + 0.9))  # where no system is
+        axes.legend(frameon=False, loc="upper center", bbox_to_anchor=below_the_axis, ncols=2)
+
+    return svg(draw, width=8.6, height=1.8 + 0.32 * len(names), integer_axis=False)
+
+
+def fractions_plot(title: str, axis: str, lines: Mapping[str, Sequence[tuple[float, float]]]) -> str:
+    """A line per system over the part of the training documents that was used.
+
+    Args:
+        title: The heading.
+        axis: What is measured.
+        lines: System → (fraction, value) pairs.
+    """
+
+    def draw(axes: Axes) -> None:
+        for position, (name, points) in enumerate(lines.items()):
+            color, dash, marker = LINES[position % len(LINES)]
+            parts, values = zip(*sorted(points), strict=True)
+            axes.plot(
+                [100 * part for part in parts],
+                values,
+                color=color,
+                linestyle=dash,
+                marker=marker,
+                markersize=5,
+                label=name,
+            )
+        axes.set(title=title, xlabel="part of the training documents (%)", ylabel=axis)
+        axes.legend(frameon=False)
+
+    return svg(draw)

@@ -1,0 +1,154 @@
+"""Every table's plan can be read and run, and has the paper's figures as the paper printed them."""
+
+import re
+
+import pytest
+
+from nlpcapsule.errors import ConfigError
+from nlpcapsule.experiments.plan import Cell, read_plan
+
+TABLES = ("main-table", "low-resource", "routing-comparison", "answer-selection")
+BUDGETS = ("full", "smoke")
+
+XML_CNN = {"EUR-Lex": [75.65, 61.81, 50.90], "RCV1": [96.86, 81.11, 56.07]}
+CAP_ZHAO = {"EUR-Lex": "out of memory", "RCV1": [96.63, 81.02, 56.12]}
+PRINTED = {
+    "main-table": {
+        "FastXML": {"EUR-Lex": [68.12, 57.93, 48.97], "RCV1": [94.62, 78.40, 54.82]},
+        "PD-Sparse": {"EUR-Lex": [72.10, 57.74, 47.48], "RCV1": [95.16, 79.46, 55.61]},
+        "fastText": {"EUR-Lex": [71.51, 60.37, 50.41], "RCV1": [95.40, 79.96, 55.64]},
+        "Bow-CNN": {"EUR-Lex": [64.99, 51.68, 42.32], "RCV1": [96.40, 81.17, 56.74]},
+        "CNN-Kim": {"EUR-Lex": [68.35, 54.45, 44.07], "RCV1": [93.54, 76.15, 52.94]},
+        "XML-CNN": XML_CNN,
+        "XML-CNN as released, linear": XML_CNN,
+        "Cap-Zhao A": CAP_ZHAO,
+        "Cap-Zhao B": CAP_ZHAO,
+        "NLP-Capsule, KDE (paper)": {"EUR-Lex": [80.20, 65.48, 52.83], "RCV1": [97.05, 81.27, 56.33]},
+        "NLP-Capsule, adaptive KDE (paper)": {"EUR-Lex": [80.62, 65.61, 53.66]},
+    },
+    "low-resource": {
+        "NLP-Capsule, adaptive KDE (as released)": {"EUR-Lex": [73.69, 74.83, 77.26, 77.68, 79.45, 80.20]},
+    },
+    "routing-comparison": {
+        "paper, dynamic (Sabour)": {"EUR-Lex": [79.14, 64.33, 51.85]},
+        "paper, KDE (Zhang)": {"EUR-Lex": [80.20, 65.48, 52.83]},
+        "paper, adaptive KDE": {"EUR-Lex": [80.62, 65.61, 53.66]},
+    },
+    "answer-selection": {
+        "CNN+LR, unigram": {"TREC QA": [54.70, 63.29]},
+        "CNN+LR, bigram": {"TREC QA": [56.93, 66.13]},
+        "CNN (Severyn)": {"TREC QA": [66.91, 68.80]},
+        "CNTN": {"TREC QA": [65.80, 69.78]},
+        "LSTM, one layer": {"TREC QA": [62.04, 66.85]},
+        "LSTM, two layers": {"TREC QA": [59.75, 65.33]},
+        "MV-LSTM": {"TREC QA": [64.88, 68.24]},
+        "NTN-LSTM": {"TREC QA": [63.40, 67.72]},
+        "HD-LSTM": {"TREC QA": [67.44, 75.11]},
+        "Capsule-Zhao": {"TREC QA": [73.63, 70.12]},
+        "NLP-Capsule (paper)": {"TREC QA": [77.73, 74.16]},
+    },
+}
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("table", TABLES)
+def test_every_cell_has_a_valid_configuration(table, budget):
+    plan = read_plan(table, budget)
+    cells = plan.cells()
+    assert {cell.system for cell in cells} == {row["name"] for row in plan.systems}
+    for cell in cells:
+        assert cell.config.model.name == cell.model
+        assert cell.config.training.seed == cell.seed
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("table", TABLES)
+def test_names_of_cells_are_unique_and_safe_as_file_names(table, budget):
+    names = [cell.name for cell in read_plan(table, budget).cells()]
+    assert len({name.lower() for name in names}) == len(names)  # some file systems do not see the case
+    for name in names:
+        assert re.fullmatch(r"[a-z0-9]+/[A-Za-z0-9][A-Za-z0-9._-]*", name), name
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_smoke_run_needs_no_data_and_one_seed(table):
+    plan = read_plan(table, "smoke")
+    assert plan.is_smoke
+    assert {(cell.data, cell.seed) for cell in plan.cells()} == {("sample", 1)}
+
+
+def test_a_smoke_run_leaves_out_only_what_needs_pretrained_weights():
+    for table in TABLES:
+        full, smoke = ({row["name"] for row in read_plan(table, budget).systems} for budget in BUDGETS)
+        needs_weights = {"MiniLM bi-encoder, not trained further", "MiniLM cross-encoder"}
+        assert full - smoke == (needs_weights if table == "answer-selection" else set())
+
+
+def test_the_main_table_has_three_data_sets_and_three_seeds_where_seeds_matter():
+    plan = read_plan("main-table")
+    cells = plan.cells()
+    assert {cell.data for cell in cells} == {"eurlex15k", "microthesauri", "reuters"}
+
+    def seeds(system):
+        return {cell.seed for cell in cells if cell.system == system}
+
+    assert seeds("label-query") == seeds("XML-CNN") == {1, 2, 3}
+    assert seeds("FastXML") == seeds("Cap-Zhao A") == seeds("one-vs-rest") == {1}
+    assert len(cells) == 3 * (7 * 1 + 9 * 3)
+    assert [cell.seed for cell in cells] == sorted(cell.seed for cell in cells)  # every system early
+
+
+def test_training_fractions_go_from_half_to_all():
+    assert {cell.fraction for cell in read_plan("low-resource").cells()} == {0.5, 0.6, 0.7, 0.8, 0.9, 1.0}
+    smoke = read_plan("low-resource", "smoke")
+    assert smoke.fractions == (0.5, 1.0)
+    assert smoke.paper_fractions == (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+    for table in set(TABLES) - {"low-resource"}:
+        assert {cell.fraction for cell in read_plan(table).cells()} == {1.0}
+
+
+def test_rows_of_the_routing_comparison_differ_in_the_routing_alone():
+    systems = read_plan("routing-comparison").systems
+    for model in ("paper", "label-query"):
+        rows = [row["settings"] for row in systems if row["model"] == model]
+        rest = [{key: row[key] for key in row if key not in ("routing", "iterations")} for row in rows]
+        assert all(row == rest[0] for row in rest)
+        assert len({(row["routing"], row.get("iterations")) for row in rows}) == len(rows) > 3
+
+
+def test_seeds_and_systems_can_be_asked_for():
+    cells = read_plan("routing-comparison").cells(seeds=2, only=["label-query, KDE"])
+    assert [(cell.system, cell.seed) for cell in cells] == [("label-query, KDE", 1), ("label-query, KDE", 2)]
+
+
+def test_an_unknown_system_is_refused_with_a_suggestion():
+    with pytest.raises(ConfigError, match=r"main-table has no system 'XML-CN': did you mean 'XML-CNN'\?"):
+        read_plan("main-table").cells(only=["XML-CN"])
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_plan_has_the_figures_that_the_paper_printed(table):
+    systems = read_plan(table).systems
+    assert {row["name"]: row["paper"] for row in systems if "paper" in row} == PRINTED[table]
+
+
+@pytest.mark.parametrize(
+    ("table", "length"),
+    [("main-table", 3), ("routing-comparison", 3), ("low-resource", 6), ("answer-selection", 2)],
+)
+def test_printed_figures_belong_to_a_known_data_set_and_fill_its_columns(table, length):
+    plan = read_plan(table)
+    assert plan.paper_data.keys() == set(plan.data)
+    for row in plan.systems:
+        for where, printed in row.get("paper", {}).items():
+            assert where in plan.paper_data.values()
+            assert isinstance(printed, str) or len(printed) == length
+
+
+def test_the_fingerprint_tells_settings_apart_and_not_the_order_they_are_written_in():
+    def cell(**settings):
+        return Cell("labels", "sample", "XML-CNN", "xml-cnn", settings, 1)
+
+    assert cell(filters=8, bottleneck=4).fingerprint == cell(bottleneck=4, filters=8).fingerprint
+    assert cell(filters=8).fingerprint != cell(filters=9).fingerprint
+    assert cell(filters=8).name == cell(filters=9).name

@@ -1,0 +1,72 @@
+"""Choosing label-query's encoder: what is refused, in words, and the command line's shortcut."""
+
+import json
+import sys
+
+import pytest
+from encoder_runs import SIZES, planted_documents
+from tiny_transformer import write_transformer
+
+from nlpcapsule.cli.app import main
+from nlpcapsule.config import Config
+from nlpcapsule.errors import ConfigError
+from nlpcapsule.model_folder import load_model
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"encoder": "bi-lstm"}, "unknown encoder 'bi-lstm': did you mean 'bilstm'?"),
+        ({"encoder": "convolutions"}, "unknown encoder 'convolutions': did you mean 'convolution'?"),
+        ({"encoder": ""}, "model.encoder=''"),
+        ({"encoder": "bilstm", "checkpointing": True}, "is for a pretrained transformer, not 'bilstm'"),
+        ({"encoder": "some/bert", "window": 12, "stride": 11}, "model.stride=11 would leave tokens out"),
+        ({"encoder": "some/bert", "word_dropout": 0.1}, "model.word_dropout=0.1 leaves out word vectors"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(settings, message):
+    with pytest.raises(ConfigError) as refused:
+        Config.build(overrides=settings)
+    assert message in str(refused.value)
+
+
+def test_answers_are_left_to_the_pretrained_answer_rankers():
+    with pytest.raises(ConfigError, match="pretrained transformers rank them as bi-encoder or cross-encoder"):
+        Config.build("answers", overrides={"encoder": "some/bert", "word_dropout": 0.0})
+
+
+def test_windows_may_lie_side_by_side_or_overlap():
+    for stride in (None, 1, 10):
+        overrides = {"encoder": "some/bert", "window": 12, "stride": stride}
+        assert Config.build(overrides=overrides).model.stride == stride
+
+
+@pytest.mark.parametrize("encoder", ["bilstm", "transformer"])
+def test_the_command_line_takes_an_encoder(encoder, tmp_path, monkeypatch, capfd):
+    name = write_transformer(tmp_path / "bert") if encoder == "transformer" else encoder
+    rows = [{"text": one.text, "labels": one.labels} for one in planted_documents(10, words=20)]
+    data, model = tmp_path / "documents.jsonl", tmp_path / "model"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    capfd.readouterr()
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["nlpcapsule", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert not ended.value.code, capfd.readouterr().err
+        return capfd.readouterr()
+
+    sizes = [f"--set={key}={value}" for key, value in SIZES.items()]
+    assert run("train", data, "--out", model, "--encoder", name, "-q", *sizes) == ("", "")
+    assert load_model(model).config.model.encoder == str(name)
+    assert len(run("predict", model, data).out.splitlines()) == len(rows)
+    assert "P@1" in run("evaluate", model, data).out
+
+
+def test_a_network_without_a_choice_of_encoders_refuses_one(tmp_path, monkeypatch, capfd):
+    arguments = ["train", "data.jsonl", "--out", str(tmp_path / "model"), "--model", "paper"]
+    monkeypatch.setattr(sys, "argv", ["nlpcapsule", *arguments, "--encoder", "bilstm"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "unknown setting 'model.encoder'" in capfd.readouterr().err

@@ -95,7 +95,7 @@ def figures_alone(record):
 
 def test_a_label_cell_holds_all_that_is_needed_to_repeat_it(tmp_path):
     record = run_cell(KIM, None, tmp_path, "abc123")
-    assert record == read(tmp_path / "letters" / "CNN-Kim-seed2.json")
+    assert record == read(tmp_path / f"{KIM.name}.json")
     assert record.keys() == COMMON_FIELDS | {"milliseconds per document", "documents by routing iterations"}
     assert cell_from_json(json.dumps(record["cell"])) == KIM
     assert record["config"]["training"]["seed"] == 2
@@ -107,10 +107,8 @@ def test_a_label_cell_holds_all_that_is_needed_to_repeat_it(tmp_path):
     assert record["selected on"]["documents"] == 20
     assert record["parameters"] > 0
     assert record["documents by routing iterations"] is None
-    assert sorted(path.name for path in (tmp_path / "letters").iterdir()) == [
-        "CNN-Kim-seed2.json",
-        "CNN-Kim-seed2.npy",
-    ]
+    written = {path.relative_to(tmp_path).as_posix() for path in (tmp_path / "letters").iterdir()}
+    assert written == {f"{KIM.name}.json", f"{KIM.name}.npy"}
 
 
 def test_a_capsule_cell_counts_documents_by_routing_iterations(tmp_path):
@@ -150,7 +148,7 @@ def test_no_place_on_this_machine_is_written_down(tmp_path, monkeypatch):
 
 def test_figures_per_document_have_the_reported_means(tmp_path):
     figures = run_cell(CAPSULES, None, tmp_path, "")["figures"]
-    per_document = np.load(tmp_path / "letters" / "label-query-seed1.npy", allow_pickle=False)
+    per_document = np.load(tmp_path / f"{CAPSULES.name}.npy", allow_pickle=False)
     assert per_document.shape == (4, 24)
     for row, name in zip(per_document, LABEL_FIGURES, strict=True):
         assert row.mean() == pytest.approx(figures[name])
@@ -158,7 +156,7 @@ def test_figures_per_document_have_the_reported_means(tmp_path):
 
 def test_average_precisions_per_question_have_the_reported_mean(tmp_path):
     figures = run_cell(ANSWERS, None, tmp_path, "")["figures"]
-    precisions = np.load(tmp_path / "questions" / "label-query-seed1.npy", allow_pickle=False)
+    precisions = np.load(tmp_path / f"{ANSWERS.name}.npy", allow_pickle=False)
     assert precisions.shape == (6,)
     assert precisions.mean() == pytest.approx(figures["clean"]["MAP"])
 
@@ -167,7 +165,7 @@ def test_a_finished_cell_is_not_run_again(tmp_path, monkeypatch):
     options = Options(tmp_path, commit="abc123")
     said = []
     run_cells([KIM], options)
-    path = options.cells / "letters" / "CNN-Kim-seed2.json"
+    path = options.cells / f"{KIM.name}.json"
     before = path.stat().st_mtime_ns
     monkeypatch.setattr(run_cells_module, "run_cell", lambda *_: pytest.fail("run again"))
     run_cells([KIM], replace(options, say=said.append))
@@ -179,7 +177,6 @@ def test_a_finished_cell_is_not_run_again(tmp_path, monkeypatch):
 def test_a_cell_with_other_settings_is_run_anew_and_the_first_is_kept(tmp_path):
     first = run_cell(KIM, None, tmp_path, "")
     other = replace(KIM, settings={**KIM.settings, "filters": 6})
-    assert other.name == KIM.name
     assert finished_cell(other, tmp_path) is None
     second = run_cell(other, None, tmp_path, "")
     assert second["parameters"] > first["parameters"]
@@ -190,9 +187,15 @@ def test_a_cell_with_other_settings_is_run_anew_and_the_first_is_kept(tmp_path):
 
 def test_a_label_cell_and_an_answer_cell_of_one_name_do_not_take_each_others_place(tmp_path):
     answers = replace(ANSWERS, data="letters")
-    assert answers.name == CAPSULES.name
     records = [run_cell(cell, None, tmp_path, "") for cell in (CAPSULES, answers)]
     assert [finished_cell(cell, tmp_path) for cell in (CAPSULES, answers)] == records
+
+
+def test_two_tables_share_a_training_that_is_the_same(tmp_path, no_training):
+    elsewhere = replace(KIM, system="Kim's network")
+    cell_path(KIM, tmp_path).parent.mkdir()
+    cell_path(KIM, tmp_path).write_text('{"figures": {}}', encoding="utf-8")
+    assert finished_cell(elsewhere, tmp_path) == {"figures": {}}
 
 
 def test_a_training_that_was_stopped_goes_on_and_gives_the_same_figures(tmp_path, monkeypatch):
@@ -236,7 +239,8 @@ def test_half_of_the_training_documents(tmp_path, monkeypatch):
     for seed in (1, 2):
         cell = replace(KIM, fraction=0.5, seed=seed)
         record = run_cell(cell, None, tmp_path, "")
-        assert (tmp_path / "letters" / f"CNN-Kim-50percent-seed{seed}.json").exists()
+        assert "-50percent-" in cell.name
+        assert (tmp_path / f"{cell.name}.json").exists()
         assert record["figures"]["documents"] == 24
     first, second = seen
     assert len(first.train) == len(tiny_parts().train) // 2
@@ -250,13 +254,13 @@ def test_a_cell_that_fails_is_named_and_does_not_stop_the_others(tmp_path):
     options = Options(tmp_path, say=said.append, commit="abc123")
     with pytest.raises(NlpCapsuleError, match="cells failed, the others are kept") as failure:
         run_cells([BROKEN, KIM], options)
-    assert "letters/broken-seed2: unknown setting 'colour'" in str(failure.value)
+    assert "broken on letters, seed 2: unknown setting 'colour'" in str(failure.value)
     assert "CNN-Kim" not in str(failure.value)
     assert finished_cell(KIM, options.cells) is not None
     assert said == [
         "0 of 2 cells are finished",
-        "[1/2] letters/broken-seed2: failed",
-        "[2/2] letters/CNN-Kim-seed2: done",
+        "[1/2] broken on letters, seed 2: failed",
+        "[2/2] CNN-Kim on letters, seed 2: done",
     ]
 
 
@@ -270,7 +274,7 @@ def test_running_out_of_memory_or_disk_does_not_stop_the_others(tmp_path, monkey
             raise error
 
     monkeypatch.setattr(run_cells_module, "run_cell", fail_at_first)
-    with pytest.raises(NlpCapsuleError, match=f"CNN-Kim-seed2: {str(error) or 'MemoryError'}"):
+    with pytest.raises(NlpCapsuleError, match=f"CNN-Kim on letters, seed 2: {str(error) or 'MemoryError'}"):
         run_cells([KIM, CAPSULES], Options(tmp_path))
     assert ran == ["CNN-Kim", "label-query"]
 
@@ -295,7 +299,7 @@ def test_a_cell_runs_in_a_process_of_its_own(tmp_path, no_training):
     record = finished_cell(KIM, options.cells)
     assert record["commit"] == "abc123"
     assert record["data"] == tiny_parts().fingerprint()
-    assert not (options.cells / "letters" / "CNN-Kim-seed2.log").exists()
+    assert not (options.cells / f"{KIM.name}.log").exists()
 
 
 def test_several_processes_run_at_a_time_and_failures_point_to_their_logs(tmp_path, monkeypatch):
@@ -315,12 +319,12 @@ def test_several_processes_run_at_a_time_and_failures_point_to_their_logs(tmp_pa
     python.chmod(0o755)
     monkeypatch.setattr(run_cells_module.sys, "executable", str(python))
     options = Options(tmp_path / "out", jobs=2, commit="abc123")
-    log = options.cells / "letters" / "broken-seed2.log"
+    log = options.cells / f"{BROKEN.name}.log"
     with pytest.raises(NlpCapsuleError) as failure:
         run_cells([BROKEN, KIM], options)
     assert str(failure.value).splitlines() == [
         "cells failed, the others are kept:",
-        f"letters/broken-seed2: error: no luck (all of it: {log})",
+        f"broken on letters, seed 2: error: no luck (all of it: {log})",
     ]
     assert log.read_text(encoding="utf-8") == "a long story\nerror: no luck\n"
-    assert not (options.cells / "letters" / "CNN-Kim-seed2.log").exists()
+    assert not (options.cells / f"{KIM.name}.log").exists()

@@ -151,4 +151,4 @@ def test_the_fingerprint_tells_settings_apart_and_not_the_order_they_are_written
 
     assert cell(filters=8, bottleneck=4).fingerprint == cell(bottleneck=4, filters=8).fingerprint
     assert cell(filters=8).fingerprint != cell(filters=9).fingerprint
-    assert cell(filters=8).name == cell(filters=9).name
+    assert cell(filters=8).name != cell(filters=9).name

@@ -49,9 +49,7 @@ def test_labels_that_are_never_or_always_right_teach_nothing():
 
 def test_it_goes_through_json_unchanged():
     fusion = Fusion(np.random.default_rng(0).normal(size=6))
-    assert np.array_equal(
-        Fusion.from_json(json.loads(json.dumps(fusion.to_json()))).weights, fusion.weights
-    )
+    assert np.array_equal(Fusion.from_json(json.loads(json.dumps(fusion.to_json()))).weights, fusion.weights)
 
 
 def test_right_candidates_are_those_among_the_documents_labels():

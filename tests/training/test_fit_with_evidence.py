@@ -7,6 +7,7 @@ import pytest
 from tiny_runs import some_documents, tiny_config
 
 from nlpcapsule.config import Config
+from nlpcapsule.diagnostics.inspection import inspect_routing
 from nlpcapsule.errors import ConfigError, ModelFolderError
 from nlpcapsule.lexical.build import evidence_system
 from nlpcapsule.model_folder import load_model
@@ -94,3 +95,10 @@ def test_evidence_needs_a_network_that_routes_to_chosen_labels():
         Config.build("labels", "kim-cnn", overrides={"lexical": "auto"})
     with pytest.raises(ConfigError, match="not 'answers'"):
         Config.build("answers", "label-query", overrides={"lexical": "auto"})
+
+
+def test_the_routing_can_be_inspected_on_what_the_words_nominate(fitted):
+    model, _, _ = fitted
+    found = inspect_routing(model, some_documents(5, "dev"))
+    assert len(found.iterations) == 5
+    assert set(found.loss_by_iterations) == {1, 2, 3, 4, 5}

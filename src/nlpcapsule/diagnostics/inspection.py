@@ -102,7 +102,7 @@ def inspect_encoded(
         raise NlpCapsuleError(
             f"there is no document {document + 1}: the data has {len(encoded)}, counted from 1"
         )
-    candidates = _candidates(model, encoded)
+    candidates = model.nominate(encoded.tokens)
     most = most_iterations(settings)
     # The very last iteration may go unscored, since it moves nothing: one more is asked for and left out.
     with lent_settings(model.network, with_at_most(settings, most + 1)):
@@ -174,19 +174,6 @@ def _routed_settings(model: LabelModel) -> RoutedSettings:
             "use a model trained as label-query, paper or official"
         )
     return settings
-
-
-def _candidates(model: LabelModel, encoded: EncodedDocuments) -> np.ndarray | None:
-    """(N, C) labels that are routed to; None for all."""
-    if model.nominator is None:
-        return None
-    return rank_documents(
-        model.nominator,
-        encoded.tokens,
-        model.config.inference.candidates,
-        padding_id=model.tokenizer.padding_id,
-        batch=model.config.inference.batch,
-    ).labels
 
 
 def _network(model: LabelModel) -> nn.Module:

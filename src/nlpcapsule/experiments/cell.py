@@ -40,21 +40,14 @@ _FRACTION_SEED = 2019
 
 
 def finished_cell(cell: Cell, cells: Path) -> Record | None:
-    """The record of a cell that has been run with these very settings."""
+    """The record of a cell that has been run."""
     path = cell_path(cell, cells)
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 def cell_path(cell: Cell, cells: Path) -> Path:
-    """Where a cell's record is or goes: beside a cell of the same name that has other settings.
-
-    Two tables may train a system of the same name differently, and each keeps its own.
-    """
-    plain, own = (cells / f"{name}.json" for name in (cell.name, f"{cell.name}-{cell.fingerprint}"))
-    if own.exists() or not plain.exists():
-        return own if own.exists() else plain
-    kept = json.loads(plain.read_text(encoding="utf-8"))["cell"]
-    return plain if kept == json.loads(json.dumps(asdict(cell))) else own
+    """Where a cell's record is or goes; figures per document lie beside it."""
+    return cells / f"{cell.name}.json"
 
 
 def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str) -> Record:
@@ -67,7 +60,7 @@ def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str) -> Record:
         commit: The commit the code is of.
     """
     path = cell_path(cell, cells)
-    work = cells / f"{cell.name}-{cell.fingerprint}.work"
+    work = cells / f"{cell.name}.work"
     resume = (work / "checkpoint" / "run.json").exists()
     if not resume:
         rmtree(work, ignore_errors=True)  # of a run that was stopped after its last checkpoint

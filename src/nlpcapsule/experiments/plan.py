@@ -19,10 +19,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
@@ -60,16 +59,25 @@ class Cell:
         return Config.build(self.kind, self.model, overrides={**self.settings, "training.seed": self.seed})
 
     @property
+    def title(self) -> str:
+        """What a person calls it."""
+        part = "" if self.fraction == 1.0 else f"{self.fraction:.0%} of "
+        return f"{self.system} on {part}{self.data}, seed {self.seed}"
+
+    @property
     def name(self) -> str:
-        """Where it is kept, relative to the folder of cells and without an ending."""
+        """Where it is kept, relative to the folder of cells and without an ending.
+
+        What a table calls the system has no part in it, so two tables share a training that is the same.
+        """
         part = "" if self.fraction == 1.0 else f"-{100 * self.fraction:.0f}percent"
-        return f"{self.data}/{_file_name(self.system)}{part}-seed{self.seed}"
+        return f"{self.data}/{self.model}{part}-{self.fingerprint}-seed{self.seed}"
 
     @property
     def fingerprint(self) -> str:
-        """Tells cells of the same name and other settings apart."""
-        text = json.dumps(asdict(self), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        """Tells trainings of one model with other settings apart."""
+        text = json.dumps([self.kind, self.settings], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True)
@@ -166,8 +174,3 @@ def _settings_on(row: dict[str, Any], data: str) -> dict[str, Any]:
 def _small(row: dict[str, Any], smoke: dict[str, Any]) -> dict[str, Any]:
     own = smoke.get("models", {}).get(row["model"], {})
     return {**row, "on": {}, "settings": {**row.get("settings", {}), **smoke["settings"], **own}}
-
-
-def _file_name(system: str) -> str:
-    """A system's name with only letters, digits, dots and hyphens."""
-    return re.sub(r"[^\w.]+", "-", system).strip("-")

@@ -35,9 +35,9 @@ def run_cells(cells: Sequence[Cell], options: Options) -> None:
         )
         for number, (cell, failure) in enumerate(zip(missing, outcomes, strict=True), start=1):
             outcome = "failed" if failure else "done"
-            options.say(f"[{number}/{len(missing)}] {cell.name}: {outcome}")
+            options.say(f"[{number}/{len(missing)}] {cell.title}: {outcome}")
             if failure:
-                failures.append(f"{cell.name}: {failure}")
+                failures.append(f"{cell.title}: {failure}")
     if failures:
         raise NlpCapsuleError("cells failed, the others are kept:\n" + "\n".join(failures))
 

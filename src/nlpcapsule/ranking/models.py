@@ -82,17 +82,30 @@ class LabelModel:
             return rank_lexically(self.lexical, tokens, top_k, on_batch)
         if self.lexical is not None:
             return self._rank_jointly(self.network, self.lexical, tokens, top_k, on_batch)
-        options: dict[str, Any] = {
-            "padding_id": self.tokenizer.padding_id,
-            "batch": self.config.inference.batch,
-        }
-        candidates = None
-        if self.nominator is not None:
-            nominated = rank_documents(self.nominator, tokens, self.config.inference.candidates, **options)
-            candidates = nominated.labels
         return rank_documents(
-            self.network, tokens, top_k, candidates=candidates, on_batch=on_batch, **options
+            self.network,
+            tokens,
+            top_k,
+            padding_id=self.tokenizer.padding_id,
+            batch=self.config.inference.batch,
+            candidates=self.nominate(tokens),
+            on_batch=on_batch,
         )
+
+    def nominate(self, tokens: Ragged) -> np.ndarray | None:
+        """(N, C) labels that the network routes to for each document; None for all."""
+        count = self.config.inference.candidates
+        if self.lexical is not None:
+            return self.lexical.top(tokens, count or CANDIDATES)[0]
+        if self.nominator is None:
+            return None
+        return rank_documents(
+            self.nominator,
+            tokens,
+            count,
+            padding_id=self.tokenizer.padding_id,
+            batch=self.config.inference.batch,
+        ).labels
 
     def _rank_jointly(
         self,

@@ -52,7 +52,9 @@ def test_data_that_are_not_there_are_named(tmp_path: Path) -> None:
     done = run_command("reproduce", *arguments, "--quiet")
     assert done.code == 2
     assert "Traceback" not in done.err
-    assert f"one-vs-rest on eurlex15k, seed 1: {tmp_path}: expected a folder that holds eurlex57k/" in done.err
+    assert (
+        f"one-vs-rest on eurlex15k, seed 1: {tmp_path}: expected a folder that holds eurlex57k/" in done.err
+    )
 
 
 def test_the_command_offers_the_tables_there_are() -> None:

@@ -4,6 +4,9 @@ title = "…"                          kind = "labels" or "answers"
 data = ["eurlex15k"]                 seeds = 3                 fractions = [0.5, 1.0]
 differs = "…"                        a sentence on how our data differ from the paper's
 
+[seeds-on]                           data sets on which fewer seeds are run
+reuters = 1
+
 [[systems]]
 name = "XML-CNN"                     model = "xml-cnn"         settings = { … }
 seeds = 1                            where a system needs no more
@@ -96,6 +99,7 @@ class Plan:
         is_smoke: Whether this is the small plan on the embedded sample.
         paper_data: Data set → the paper's data set that its figures stand beside.
         paper_fractions: Parts of the training documents that the paper's lists are of.
+        seeds_on: Data sets on which fewer seeds are run, unless more are asked for.
     """
 
     name: str
@@ -109,6 +113,7 @@ class Plan:
     is_smoke: bool = False
     paper_data: dict[str, str] = field(default_factory=dict)
     paper_fractions: tuple[float, ...] = (1.0,)
+    seeds_on: dict[str, int] = field(default_factory=dict)
 
     def cells(self, seeds: int | None = None, only: Sequence[str] = ()) -> list[Cell]:
         """All trainings of the table: seed by seed, so that a stopped run has every system early."""
@@ -117,13 +122,15 @@ class Plan:
             if name not in known:
                 raise ConfigError(f"{self.name} has no system {name!r}: {did_you_mean(name, known)}")
         wanted = self.seeds if seeds is None else seeds
+        fewer = self.seeds_on if seeds is None else {}
         return [
             Cell(self.kind, data, row["name"], row["model"], _settings_on(row, data), seed, fraction)
             for seed in range(1, wanted + 1)
             for data in self.data
             for fraction in self.fractions
             for row in self.systems
-            if seed <= row.get("seeds", wanted) and (not only or row["name"] in only)
+            if seed <= min(row.get("seeds", wanted), fewer.get(data, wanted))
+            and (not only or row["name"] in only)
         ]
 
 
@@ -149,6 +156,7 @@ def read_plan(name: str, budget: str = "full") -> Plan:
         table["differs"],
         paper_data=table.get("paper-data", {}),
         paper_fractions=tuple(table.get("fractions", (1.0,))),
+        seeds_on=table.get("seeds-on", {}),
     )
     if budget == "full":
         return plan

@@ -59,7 +59,8 @@ def random_model(encoder, folder, condensed):
     network = build_label_network(config, tokenizer.size, len(LABELS), tokenizer.padding_id)
     with torch.no_grad():
         for name, parameter in network.named_parameters():
-            if not name.endswith("bias") and ".transformer." not in name:
+            # A capsule keeps its length: doubled, rounding alone would move a kernel of distances visibly.
+            if not name.endswith(("bias", "norm.weight")) and ".transformer." not in name:
                 parameter.mul_(2.0)
     return LabelModel(config, tokenizer, LABELS, network.eval())
 

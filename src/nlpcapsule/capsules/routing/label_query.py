@@ -143,20 +143,23 @@ def _kernel(capsules: Tensor, coupling: Tensor, valid: Tensor | None) -> tuple[T
         inputs, coupling = at_least_float32(capsules), at_least_float32(coupling)
         size = inputs.shape[-1]
         at_zero = 1.0 - inputs.square().mean(dim=-1).unsqueeze(1)  # (B, 1, m)
-        around_v = _around_label_capsules(inputs, coupling, at_zero, 2.0 / size)  # + 2⟨v, u⟩/d (B, n, m)
-        squared = (coupling * around_v).sum(dim=-1, keepdim=True) - coupling @ at_zero.transpose(1, 2)
-        value = (around_v - 0.5 * squared).relu_()  # (B, n, m)
+        # What is alike in all capsules joins last, so that the sums below are of small numbers.
+        alike = at_zero.mean(dim=-1, keepdim=True)  # (B, 1, 1)
+        own = at_zero - alike  # (B, 1, m)
+        around_v = _around_label_capsules(inputs, coupling, own, 2.0 / size)  # own + 2⟨v, u⟩/d (B, n, m)
+        squared = (coupling * around_v).sum(dim=-1, keepdim=True) - coupling @ own.transpose(1, 2)
+        value = (around_v + (alike - 0.5 * squared)).relu_()  # (B, n, m)
         with torch.no_grad():
             agreed = (coupling * value).sum(dim=-1)  # (B, n)
             return value, log_of_sum(_mean_over_labels(agreed, valid))
 
 
-def _around_label_capsules(inputs: Tensor, coupling: Tensor, at_zero: Tensor, scale: float) -> Tensor:
-    """at_zero + scale · ⟨v_j, u_i⟩ (B, n, m), v = coupling u; products taken in the order that costs less."""
+def _around_label_capsules(inputs: Tensor, coupling: Tensor, own: Tensor, scale: float) -> Tensor:
+    """own + scale · ⟨v_j, u_i⟩ (B, n, m), v = coupling u; products taken in the order that costs less."""
     transposed = inputs.transpose(1, 2)  # (B, d, m)
     if inputs.shape[1] <= 2 * inputs.shape[2]:
-        return torch.baddbmm(at_zero, coupling, inputs @ transposed, alpha=scale)
-    return torch.baddbmm(at_zero, coupling @ inputs, transposed, alpha=scale)
+        return torch.baddbmm(own, coupling, inputs @ transposed, alpha=scale)
+    return torch.baddbmm(own, coupling @ inputs, transposed, alpha=scale)
 
 
 def _dot(

@@ -155,7 +155,7 @@ def _kernel(capsules: Tensor, coupling: Tensor, valid: Tensor | None) -> tuple[T
 
 
 def _around_label_capsules(inputs: Tensor, coupling: Tensor, own: Tensor, scale: float) -> Tensor:
-    """own + scale · ⟨v_j, u_i⟩ (B, n, m), v = coupling u; products taken in the order that costs less."""
+    """⟨v_j, u_i⟩ scale + own (B, n, m), v = coupling u; products taken in the order that costs less."""
     transposed = inputs.transpose(1, 2)  # (B, d, m)
     if inputs.shape[1] <= 2 * inputs.shape[2]:
         return torch.baddbmm(own, coupling, inputs @ transposed, alpha=scale)

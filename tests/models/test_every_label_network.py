@@ -54,8 +54,8 @@ def test_a_document_scores_the_same_alone_and_among_others(model, settings):
     rows = token_rows(14, 9, 2, 1)
     together = logits_of(network, rows)
     for row, length in enumerate((14, 9, 2, 1)):
-        alone = logits_of(network, rows[row : row + 1, :length])
-        torch.testing.assert_close(alone[0], together[row], atol=1e-5, rtol=0)
+        alone = logits_of(network, rows[row : row + 1, :length])[0]
+        torch.testing.assert_close(alone, together[row], atol=1e-5, rtol=0)
 
 
 @every_variant

@@ -43,6 +43,10 @@ class Votes(Protocol):
         """The votes of these documents only, given by their indices."""
         ...
 
+    def double(self) -> Votes:
+        """The votes in float64."""
+        ...
+
 
 class PerClassVotes:
     """û_{j|i} = W_j u_i with one matrix per output; (B, m, n, d) is never formed.
@@ -101,6 +105,10 @@ class PerClassVotes:
         transforms = self.transforms[documents] if self.transforms.dim() == 4 else self.transforms
         return PerClassVotes(self.capsules[documents], transforms)
 
+    def double(self) -> PerClassVotes:
+        """The votes in float64."""
+        return PerClassVotes(self.capsules.double(), self.transforms.double())
+
     def _quadratic_form(self, symmetric: Tensor) -> Tensor:
         """u_iᵀ S_j u_i (B, m, n) for symmetric S (n, d, d) or (B, n, d, d), by their upper triangles."""
         size = self.shape[-1]
@@ -152,6 +160,10 @@ class FormedVotes:
     def select(self, documents: Tensor) -> FormedVotes:
         """The votes of these documents only."""
         return FormedVotes(self.votes[documents])
+
+    def double(self) -> FormedVotes:
+        """The votes in float64."""
+        return FormedVotes(self.votes.double())
 
 
 class PairwiseVotes(FormedVotes):

@@ -18,7 +18,7 @@ from nlpcapsule.capsules.squash import squash
 from nlpcapsule.capsules.votes import FormedVotes, PairwiseVotes
 from nlpcapsule.config import OfficialSettings
 from nlpcapsule.models.embedding_convolution import EmbeddingConvolution
-from nlpcapsule.models.routing_choice import route
+from nlpcapsule.models.routing_choice import em_costs, route
 from nlpcapsule.models.scored import Scored, log_odds
 from nlpcapsule.models.word_embedding import WordEmbedding
 
@@ -58,7 +58,7 @@ class OfficialNetwork(nn.Module):
         self.transform = nn.Parameter(
             torch.randn(settings.condensed, label_count, size, size) * _PAIR_STD
         )  # W_ij
-        self.em_costs = nn.Parameter(torch.zeros(2)) if settings.routing == "em" else None
+        self.em_costs = em_costs(settings)
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
         """Scores labels; see `LabelQueryNetwork.forward` for the arguments."""

@@ -22,7 +22,7 @@ from nlpcapsule.capsules.primary import PrimaryCapsules
 from nlpcapsule.capsules.votes import PerClassVotes
 from nlpcapsule.config import PaperSettings
 from nlpcapsule.models.embedding_convolution import EmbeddingConvolution
-from nlpcapsule.models.routing_choice import route
+from nlpcapsule.models.routing_choice import em_costs, route
 from nlpcapsule.models.scored import Scored, log_odds
 from nlpcapsule.models.word_embedding import WordEmbedding
 
@@ -94,7 +94,7 @@ class PaperNetwork(nn.Module):
         self.document = PaperCapsules(settings, vocabulary_size, length, padding_id, vectors)
         size = settings.capsule_size
         self.transform = nn.Parameter(torch.randn(label_count, size, size) / math.sqrt(size))  # W_j
-        self.em_costs = nn.Parameter(torch.zeros(2)) if settings.routing == "em" else None  # β_u, β_a
+        self.em_costs = em_costs(settings)
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
         """Scores labels; see `LabelQueryNetwork.forward` for the arguments."""

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from nlpcapsule.capsules.routing import ROUTINGS
+from nlpcapsule.capsules.routing.em import warmth
 from nlpcapsule.capsules.routing.routed import Routed
 from nlpcapsule.capsules.votes import Votes
 from nlpcapsule.config import OfficialSettings, PaperSettings
+
+FIRST_LOG_ODDS = -4.0  # of a label that EM routing has no reason yet to find in a document
+
+
+def em_costs(settings: PaperSettings | OfficialSettings) -> nn.Parameter | None:
+    """β_u and β_a (2,), which EM routing learns; None for the other routings.
+
+    β_a starts where a label that costs nothing is unlikely: of thousands of labels a document has a few, and
+    a β_a of 0, which makes each as likely as not, takes a whole training to move.
+    """
+    if settings.routing != "em":
+        return None
+    return nn.Parameter(torch.tensor([0.0, FIRST_LOG_ODDS / warmth(settings.iterations)]))
 
 
 def route(
@@ -32,10 +47,12 @@ def route(
             raise ValueError("EM routing needs its learned costs")
         # Over a single output (answers) a standard softmax is inert: only a leak gives EM something to do.
         kind = "leaky" if votes.shape[2] == 1 else "standard"
+        # Narrow Gaussians blow rounding up: a document's score would depend on who is ranked beside it.
+        votes = votes if torch.is_grad_enabled() else votes.double()
         beta_u, beta_a = em_costs
         return routing(
             votes, iterations=settings.iterations, softmax=kind, beta_u=beta_u, beta_a=beta_a, valid=valid
-        )
+        ).float()
     shared = {"softmax": settings.softmax, "kappa": settings.kappa, "valid": valid}
     if settings.routing in ("dynamic", "kde-em"):
         return routing(votes, iterations=settings.iterations, **shared)

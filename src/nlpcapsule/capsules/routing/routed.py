@@ -35,6 +35,16 @@ class Routed:
     agreement: Tensor
     coupling: Tensor
 
+    def float(self) -> Routed:
+        """The outcome in float32."""
+        return Routed(
+            self.capsules.float(),
+            below_one(self.activations.float()),
+            self.iterations,
+            self.agreement.float(),
+            self.coupling.float(),
+        )
+
 
 def full_precision(
     routing: Callable[Concatenate[Votes, Options], Routed],

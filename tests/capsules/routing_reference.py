@@ -71,7 +71,7 @@ def dynamic(votes, iterations=3, kind="standard", kappa=1.0):
     return finished(capsules, scores, c)
 
 
-def em(votes, iterations=3, kind="standard", beta_u=0.0, beta_a=0.0, inverse_temperature=1.0, floor=1e-3):
+def em(votes, iterations=3, kind="standard", beta_u=0.0, beta_a=0.0, inverse_temperature=0.01, floor=1e-3):
     m, n, d = votes.shape
     shares, scores = softmax(table(votes), kind), []
     for t in range(1, iterations + 1):
@@ -81,7 +81,7 @@ def em(votes, iterations=3, kind="standard", beta_u=0.0, beta_a=0.0, inverse_tem
             mean = sum(shares[i][j] * votes[i, j] for i in range(m)) / mass
             variance = sum(shares[i][j] * (votes[i, j] - mean) ** 2 for i in range(m)) / mass
             variance = variance.clamp(min=floor)
-            cost = sum((beta_u + torch.log(variance[h].sqrt())) * mass * n / m for h in range(d))
+            cost = sum((beta_u + torch.log(variance[h].sqrt())) * mass for h in range(d))
             warmth = inverse_temperature * (1 - 0.95**t)
             activations.append(torch.sigmoid(warmth * (beta_a - cost)))
             means.append(mean)

@@ -49,9 +49,19 @@ def route(
         kind = "leaky" if votes.shape[2] == 1 else "standard"
         # Narrow Gaussians blow rounding up: a document's score would depend on who is ranked beside it.
         votes = votes if torch.is_grad_enabled() else votes.double()
+        # Costs grow with the votes an output gets. λ = n / m counts those by even shares of m / n, so that
+        # what is learned holds however many outputs there are; β_a is learned in the same measure.
+        outputs = votes.shape[2] if valid is None else valid.sum(dim=1, keepdim=True).clamp_min(1)
+        per_share = outputs / votes.shape[1]  # n / m, a number or (B, 1)
         beta_u, beta_a = em_costs
         return routing(
-            votes, iterations=settings.iterations, softmax=kind, beta_u=beta_u, beta_a=beta_a, valid=valid
+            votes,
+            iterations=settings.iterations,
+            softmax=kind,
+            beta_u=beta_u,
+            beta_a=beta_a / per_share,
+            inverse_temperature=per_share,
+            valid=valid,
         ).float()
     shared = {"softmax": settings.softmax, "kappa": settings.kappa, "valid": valid}
     if settings.routing in ("dynamic", "kde-em"):

@@ -30,20 +30,19 @@ def em(
     kappa: float = 1.0,
     beta_u: float | Tensor = 0.0,
     beta_a: float | Tensor = 0.0,
-    inverse_temperature: float = 1.0,
+    inverse_temperature: float | Tensor = 0.01,
     variance_floor: float = 1e-3,
     valid: Tensor | None = None,
 ) -> Routed:
     """Alternates Gaussians from shares (M-step) and shares R_ij from Gaussians (E-step).
 
     M-step: μ_jh and σ²_jh, the R-weighted mean and variance of û_{jh|i};
-    cost_jh = (β_u + log σ_jh) n/m Σ_i R_ij;  a_j = sigmoid(λ_t (β_a - Σ_h cost_jh)).
+    cost_jh = (β_u + log σ_jh) Σ_i R_ij;  a_j = sigmoid(λ_t (β_a - Σ_h cost_jh)).
     E-step: R_ij = a_j N(û_{j|i}; μ_j, σ²_j) / Σ_j a_j N(û_{j|i}; μ_j, σ²_j).
 
     The inverse temperature rises with the iterations: λ_t = λ · `warmth(t)`. The output capsule is v_j = μ_j,
-    without a squash. Hinton's cost has no n/m; with it, costs and what is learned for them mean the same
-    whether 200 outputs share the votes or thousands do. The agreement score is the mean log density of a
-    vote, Σ_ij R_ij log N_ij / Σ_ij R_ij.
+    without a squash. The agreement score is the mean log density of a vote,
+    Σ_ij R_ij log N_ij / Σ_ij R_ij.
 
     Args:
         votes: û_{j|i}.
@@ -52,18 +51,16 @@ def em(
         kappa: Not used, EM squashes nothing; here so that all routings can be called alike.
         beta_u: β_u, the cost of describing a vote, a number or a tensor that broadcasts to (B, n).
         beta_a: β_a, what an output may cost and still be active, likewise.
-        inverse_temperature: λ.
+        inverse_temperature: λ, likewise.
         variance_floor: The smallest σ²; below it rounding decides.
         valid: (B, n), False where an output is only padding; None where none is.
     """
     check_iterations("iterations", iterations)
     shares = uniform_coupling(votes, softmax, valid)  # (B, m, n), R
-    outputs = votes.shape[2] if valid is None else valid.sum(dim=1, keepdim=True)
-    even_share = votes.shape[1] / outputs  # m / n, a number or (B, 1)
     agreement = []
     for iteration in range(1, iterations + 1):
         mean, variance, mass = _gaussians(votes, shares, variance_floor)  # (B, n, d), (B, n, d), (B, n)
-        cost = (votes.shape[-1] * beta_u + 0.5 * variance.log().sum(dim=-1)) * mass / even_share  # (B, n)
+        cost = (votes.shape[-1] * beta_u + 0.5 * variance.log().sum(dim=-1)) * mass  # (B, n)
         logit = inverse_temperature * warmth(iteration) * (beta_a - cost)  # (B, n), a's
         last = iteration == iterations
         with torch.set_grad_enabled(torch.is_grad_enabled() and not last):  # the last is only scored

@@ -219,12 +219,16 @@ def test_a_training_that_was_stopped_goes_on_and_gives_the_same_figures(tmp_path
     assert figures_alone(resumed) == figures_alone(whole)
 
 
-def test_a_cell_that_was_stopped_while_it_was_reported_is_run_anew(tmp_path, monkeypatch):
+def test_a_cell_that_was_stopped_while_it_was_reported_is_not_trained_again(tmp_path, monkeypatch):
+    whole = run_cell(KIM, None, tmp_path / "whole", "")
     with monkeypatch.context() as patch:
         patch.setattr(cell_module, "per_document_metrics", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            run_cell(KIM, None, tmp_path, "")
-    assert run_cell(KIM, None, tmp_path, "")["figures"]["documents"] == 24
+            run_cell(KIM, None, tmp_path / "cut", "")
+    monkeypatch.setattr(cell_module, "fit_labels", lambda *_: pytest.fail("trained again"))
+    reported = run_cell(KIM, None, tmp_path / "cut", "")
+    assert figures_alone(reported) == figures_alone(whole)
+    assert reported["training seconds"] >= round(sum(epoch["seconds"] for epoch in reported["epochs"]), 1)
 
 
 def test_half_of_the_training_documents(tmp_path, monkeypatch):

@@ -27,6 +27,7 @@ from nlpcapsule.experiments.memory import peak_process_memory
 from nlpcapsule.experiments.plan import Cell
 from nlpcapsule.experiments.provenance import hardware
 from nlpcapsule.experiments.table import Record
+from nlpcapsule.model_folder import MANIFEST, load_model
 from nlpcapsule.ranking.documents import RANKED
 from nlpcapsule.ranking.models import AnswerModel, LabelModel
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
@@ -61,9 +62,9 @@ def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str) -> Record:
     """
     path = cell_path(cell, cells)
     work = cells / f"{cell.name}.work"
-    resume = (work / "checkpoint" / "run.json").exists()
+    resume = (work / MANIFEST).exists() or (work / "checkpoint" / "run.json").exists()
     if not resume:
-        rmtree(work, ignore_errors=True)  # of a run that was stopped after its last checkpoint
+        rmtree(work, ignore_errors=True)  # of a run that was stopped before its first checkpoint
     folder = RunFolder(work, resume)
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
@@ -105,7 +106,8 @@ def _run_labels(
     labels = LabelVocabulary(parts.labels.names, counts.tolist())
     data = PreparedLabels(parts.tokenizer, labels, train, select, parts.vectors)
     started = time.perf_counter()
-    model = fit_labels(data, config, folder, progress)
+    model = load_model(folder.path) if folder.finished else fit_labels(data, config, folder, progress)
+    assert isinstance(model, LabelModel)
     seconds = time.perf_counter() - started
     started = time.perf_counter()
     rankings = model.rank_tokens(report.tokens, RANKED)
@@ -115,7 +117,7 @@ def _run_labels(
         "figures": model.evaluate(report, rankings),
         "selected on": model.facts["dev"],
         "epochs": _history(folder.path),
-        "training seconds": round(seconds, 1),
+        "training seconds": round(_training_seconds(folder.path, seconds), 1),
         "milliseconds per document": round(1000 * ranking_seconds / len(report), 3),
         "parameters": _parameters(model),
         "model MiB": _folder_size(folder.path),
@@ -133,7 +135,11 @@ def _run_answers(
     """The record, and average precisions (questions,) of the first part that is reported on."""
     config = _with_files(cell.config, parts)
     started = time.perf_counter()
-    model = fit_answers(prepare_answers(parts.train, parts.select, config), config, folder, progress)
+    if folder.finished:
+        model = load_model(folder.path)
+    else:
+        model = fit_answers(prepare_answers(parts.train, parts.select, config), config, folder, progress)
+    assert isinstance(model, AnswerModel)
     seconds = time.perf_counter() - started
     figures, precisions, ranking_seconds = {}, [], 0.0
     for name, questions in parts.report.items():
@@ -147,7 +153,7 @@ def _run_answers(
         "figures": figures,
         "selected on": model.facts["dev"],
         "epochs": _history(folder.path),
-        "training seconds": round(seconds, 1),
+        "training seconds": round(_training_seconds(folder.path, seconds), 1),
         "milliseconds per question": round(
             1000 * ranking_seconds / sum(len(part) for part in parts.report.values()), 3
         ),
@@ -175,6 +181,11 @@ def _history(folder: Path) -> list[Any]:
     path = folder / "metrics.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     return [json.loads(line) for line in lines]
+
+
+def _training_seconds(folder: Path, last_stretch: float) -> float:
+    """Of a training that was stopped, the last stretch alone says too little: its epochs' seconds do not."""
+    return max(last_stretch, sum(epoch["seconds"] for epoch in _history(folder)))
 
 
 def _portable(config: Config) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from nlpcapsule.config.lexical_settings import LexicalSettings
 from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
 from nlpcapsule.lexical.build import evidence_settings, lexical_system
+from nlpcapsule.lexical.neighbours import Neighbours
 from nlpcapsule.lexical.ranker import LexicalRanker
 from nlpcapsule.models.build import build_answer_network, build_label_network
 from nlpcapsule.models.transformer_encoder import TRANSFORMER_FILE, TransformerEncoder
@@ -76,7 +77,7 @@ def save_model(model: LabelModel | AnswerModel, folder: Path) -> None:
             save_file(weights_of(network), temporary)
     names = [*texts, *networks]
     if isinstance(model, LabelModel) and model.lexical is not None:
-        names += _save_lexical(model.lexical, folder)
+        names += _save_lexical(model.lexical, model.neighbours, folder)
     checksums = {name: _checksum(folder / name) for name in sorted(names)}
     manifest = {"format_version": FORMAT_VERSION, "nlpcapsule": __version__, "sha256": checksums}
     write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
@@ -109,7 +110,7 @@ def load_model(folder: str | Path, device: str | None = None) -> LabelModel | An
         if isinstance(config.model, LexicalSettings):
             lexical = lexical_system(config.model).load(config.model, folder / LEXICAL)
             return LabelModel(config, tokenizer, labels, None, None, facts, lexical)
-        evidence, fusion = _evidence(folder, facts, manifest)
+        evidence = _evidence(folder, facts, manifest)
         network = build_label_network(
             _plain(config, facts),
             tokenizer.size,
@@ -124,9 +125,7 @@ def load_model(folder: str | Path, device: str | None = None) -> LabelModel | An
             nominator = build_label_network(beside, tokenizer.size, len(labels), tokenizer.padding_id)
             _load_weights(nominator, folder / "nominator.safetensors")
             nominator = nominator.to(place).eval()
-        return LabelModel(
-            config, tokenizer, labels, network.to(place).eval(), nominator, facts, evidence, fusion
-        )
+        return LabelModel(config, tokenizer, labels, network.to(place).eval(), nominator, facts, *evidence)
     except (ConfigError, DataError, KeyError, OSError, TypeError, ValueError) as error:
         raise ModelFolderError(f"{folder}: its files do not fit together: {error}") from None
 
@@ -169,21 +168,24 @@ def checked_manifest(folder: Path) -> dict[str, Any]:
 
 def _evidence(
     folder: Path, facts: dict[str, Any], manifest: dict[str, Any]
-) -> tuple[LexicalRanker | None, Fusion | None]:
-    """The lexical system beside a network and how the two are joined, if it has one."""
+) -> tuple[LexicalRanker | None, Neighbours | None, Fusion | None]:
+    """What works beside a network and how all of it is joined, if it has that."""
     if FUSION not in manifest["sha256"]:
-        return None, None
+        return None, None, None
     settings = evidence_settings(facts["lexical"])
     lexical = lexical_system(settings).load(settings, folder / LEXICAL)
-    return lexical, Fusion.from_json(json.loads((folder / FUSION).read_text(encoding="utf-8")))
+    fusion = Fusion.from_json(json.loads((folder / FUSION).read_text(encoding="utf-8")))
+    return lexical, Neighbours.load(folder / LEXICAL), fusion
 
 
-def _save_lexical(lexical: LexicalRanker, folder: Path) -> list[str]:
+def _save_lexical(lexical: LexicalRanker, neighbours: Neighbours | None, folder: Path) -> list[str]:
     """Writes a lexical system's files and returns their names, relative to the model folder."""
     place = folder / LEXICAL
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
     lexical.save(place)
+    if neighbours is not None:
+        neighbours.save(place)
     return [path.relative_to(folder).as_posix() for path in place.rglob("*") if path.is_file()]
 
 

@@ -1,4 +1,4 @@
-"""Two kinds of evidence are weighed as held-out documents say."""
+"""Several kinds of evidence are weighed as held-out documents say."""
 
 import json
 
@@ -6,50 +6,87 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from nlpcapsule.dataset.top_columns import top_columns
 from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.calibration import expected_calibration_error
-from nlpcapsule.ranking.fusion import Fusion, are_right, label_frequency
+from nlpcapsule.ranking.fusion import SHOWN, Evidence, Fusion, are_right, label_frequency
+
+WEIGHTS = np.array([0.5, 1.2, 0.3, -2.0, 0.4, -0.8, 0.2, 0.3, 0.0, 0.1, 0.6, -0.4])
 
 
-def made_up(weights, documents=400, candidates=30, seed=0):
+def made_up(weights=WEIGHTS, documents=400, candidates=30, seed=0):
+    """Evidence, and labels that are right as often as the weights say of it."""
     random = np.random.default_rng(seed)
     network, lexical = random.normal(size=(2, documents, candidates)) * 2
-    frequency = random.random((documents, candidates))
-    right = random.random((documents, candidates)) < expit(
-        Fusion(np.array(weights))(network, lexical, frequency)
-    )
-    return network, lexical, frequency, right
+    shares, frequency = random.random((2, documents, candidates))
+    evidence = Evidence(network, lexical, shares, random.random(documents), frequency)
+    right = random.random((documents, candidates)) < expit(Fusion(weights)(evidence))
+    return evidence, right
 
 
 def test_the_weights_that_made_the_labels_are_found_again():
-    weights = [0.5, 1.2, 0.4, -0.8, 0.3, -2.0]
-    found = Fusion.fit(*made_up(weights, documents=2000)).weights
-    assert np.allclose(found, weights, atol=0.15)
+    evidence, right = made_up(documents=4000)
+    found = Fusion.fit(evidence, right)
+    assert np.allclose(found.weights, WEIGHTS, atol=0.2)
+    assert found.slope == pytest.approx(1, abs=0.1)
+    assert found.offset == pytest.approx(0, abs=0.15)
 
 
 def test_what_comes_out_is_calibrated_on_other_documents():
-    weights = [0.5, 1.2, 0.4, -0.8, 0.3, -2.0]
-    fusion = Fusion.fit(*made_up(weights))
-    *evidence, right = made_up(weights, seed=1)
-    assert expected_calibration_error(expit(fusion(*evidence)).ravel(), right.ravel()) < 0.02
+    fusion = Fusion.fit(*made_up(documents=4000))
+    evidence, right = made_up(documents=4000, seed=1)
+    joined = fusion(evidence)
+    shown = top_columns(joined, SHOWN)
+    probability, is_right = (np.take_along_axis(each, shown, axis=1) for each in (expit(joined), right))
+    assert expected_calibration_error(probability.ravel(), is_right.ravel()) < 0.02
+
+
+def test_labels_that_are_shown_are_calibrated_where_the_candidates_mislead():
+    """Scores whose best are not as good as the rest would make one think: the slope must see it."""
+    random = np.random.default_rng(0)
+    z = random.normal(size=(2000, 30)) * 2
+    right = random.random(z.shape) < expit(np.minimum(z, 1.0) - 1.0)
+    zero = np.zeros(z.shape)
+    evidence = Evidence(z, zero, zero, np.zeros(len(z)), zero)
+    joined = Fusion.fit(evidence, right)(evidence)
+    shown = top_columns(joined, SHOWN)
+    probability, is_right = (np.take_along_axis(each, shown, axis=1) for each in (expit(joined), right))
+    assert probability.mean() == pytest.approx(is_right.mean(), abs=0.01)
 
 
 def test_useless_evidence_gets_no_weight():
-    network, lexical, frequency, right = made_up([0.0, 1.5, 0.0, 0.0, 0.0, -1.0], documents=2000)
-    found = Fusion.fit(network, lexical, frequency, right).weights
-    assert abs(found[0] + 0.5 * found[2]) < 0.05  # at a middling frequency
-    assert found[1] + 0.5 * found[3] == pytest.approx(1.5, abs=0.1)
+    weights = np.zeros(12)
+    weights[1], weights[3] = 1.5, -1.0  # only the lexical system knows anything
+    found = Fusion.fit(*made_up(weights, documents=4000)).weights.reshape(3, 4)
+    middling = found[0] + 0.5 * found[1] + 0.5 * found[2]
+    assert middling == pytest.approx([0, 1.5, 0, -1], abs=0.1)
+
+
+def test_a_near_copy_can_count_for_more():
+    weights = np.zeros(12)
+    weights[3], weights[10] = -1.0, 1.0  # neighbours count by how near they are
+    found = Fusion.fit(*made_up(weights, documents=4000)).weights
+    assert found[10] == pytest.approx(1, abs=0.15)
+    assert found[2] == pytest.approx(0, abs=0.15)
+
+
+def test_the_order_of_labels_is_that_of_the_evidence():
+    evidence, right = made_up(documents=3, candidates=6)
+    fusion = Fusion.fit(evidence, right)
+    assert fusion.slope > 0
 
 
 def test_labels_that_are_never_or_always_right_teach_nothing():
-    network, lexical, frequency, right = made_up([1.0, 1.0, 0.0, 0.0, 0.0, 0.0], documents=5)
+    evidence, right = made_up(documents=5)
     with pytest.raises(DataError, match=r"inference\.lexical=none"):
-        Fusion.fit(network, lexical, frequency, np.zeros_like(right))
+        Fusion.fit(evidence, np.zeros_like(right))
 
 
 def test_it_goes_through_json_unchanged():
-    fusion = Fusion(np.random.default_rng(0).normal(size=6))
-    assert np.array_equal(Fusion.from_json(json.loads(json.dumps(fusion.to_json()))).weights, fusion.weights)
+    fusion = Fusion(np.random.default_rng(0).normal(size=12), slope=0.7, offset=-0.1)
+    again = Fusion.from_json(json.loads(json.dumps(fusion.to_json())))
+    assert np.array_equal(again.weights, fusion.weights)
+    assert (again.slope, again.offset) == (0.7, -0.1)
 
 
 def test_right_candidates_are_those_among_the_documents_labels():

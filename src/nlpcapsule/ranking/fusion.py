@@ -1,12 +1,15 @@
-"""The network's evidence and the words' evidence about a label, joined into one probability.
+"""What a network, a lexical system and similar documents say about a label, joined into one probability.
 
-    log-odds = ⟨w, φ⟩,   φ = (s, t, f s, f t, f, 1)
+    z = ⟨w, φ⟩,   φ = (1, f, b) ⊗ (s, t, v, 1)          how likely one candidate is beside another: it ranks
+    log-odds = a z + c                                  a > 0: how likely it is that a returned label is right
 
-s: the network's log-odds; t: the lexical system's; f = log(1 + the label's training documents), as a part of
-the most frequent label's.
+s: the network's log-odds; t: the lexical system's; v: log-odds of the share that the nearest training
+documents give the label; f = log(1 + the label's training documents), as a part of the most frequent label's;
+b: the cosine with the nearest training document.
 
-w is a logistic regression on the candidates of held-out documents, so the two are weighed as they deserve on
-documents neither has seen, rare labels otherwise than frequent ones, and what comes out is a probability.
+w is a logistic regression on the candidates of held-out documents, so all are weighed as they deserve on
+documents none has seen: rare labels otherwise than frequent ones, copies otherwise than new texts. Nearly all
+candidates are wrong and clearly so, and decide w; a and c are fitted to the few that a user gets to see.
 """
 
 from __future__ import annotations
@@ -17,7 +20,40 @@ from typing import Any, Self
 
 import numpy as np
 
+from nlpcapsule.dataset.top_columns import top_columns
 from nlpcapsule.errors import DataError
+
+SHOWN = 5  # labels per document that the probabilities are fitted to
+_CONSTANT = 3  # the place of 1 · 1 in φ
+_SMALLEST_SHARE = 0.003  # keeps the log-odds of a share of 0 or 1 finite
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known about the candidates of N documents, C each.
+
+    Attributes:
+        network: (N, C) s, the network's log-odds.
+        lexical: (N, C) t, the lexical system's.
+        shares: (N, C) what part of the nearest training documents has the label, between 0 and 1.
+        nearest: (N,) b, the cosine with the nearest training document.
+        frequency: (N, C) f of each candidate.
+    """
+
+    network: np.ndarray
+    lexical: np.ndarray
+    shares: np.ndarray
+    nearest: np.ndarray
+    frequency: np.ndarray
+
+    def features(self) -> np.ndarray:
+        """φ (N, C, 12)."""
+        shares = np.log((self.shares + _SMALLEST_SHARE) / (1 + _SMALLEST_SHARE - self.shares))
+        ones = np.ones(shares.shape)
+        said = np.stack([self.network, self.lexical, shares, ones], axis=-1)  # (N, C, 4)
+        nearest = np.broadcast_to(self.nearest[:, None], shares.shape)
+        by = np.stack([ones, self.frequency, nearest], axis=-1)  # (N, C, 3)
+        return (by[..., :, None] * said[..., None, :]).reshape(*shares.shape, -1).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -25,50 +61,58 @@ class Fusion:
     """Weights of the joined evidence.
 
     Attributes:
-        weights: (6,) w.
+        weights: (12,) w.
+        slope: a.
+        offset: c.
     """
 
     weights: np.ndarray
+    slope: float = 1.0
+    offset: float = 0.0
 
     @classmethod
-    def fit(cls, network: np.ndarray, lexical: np.ndarray, frequency: np.ndarray, right: np.ndarray) -> Self:
+    def fit(cls, evidence: Evidence, right: np.ndarray) -> Self:
         """Learns the weights from held-out documents.
 
         Args:
-            network: (N, C) the network's log-odds of each document's candidates.
-            lexical: (N, C) the lexical system's.
-            frequency: (N, C) f of each candidate.
+            evidence: About the candidates of each.
             right: (N, C) whether the candidate is one of the document's labels.
         """
-        from sklearn.linear_model import LogisticRegression  # slow to import, and only needed here
-
         if not right.any() or right.all():
             raise DataError(
                 "none of the held-out documents has a label among its candidates, so the network's and the "
                 "words' evidence cannot be weighed",
                 hint="give more held-out documents, or set inference.lexical=none",
             )
-        pairs = _features(network, lexical, frequency).reshape(-1, 6)
-        regression = LogisticRegression(C=1e4, max_iter=1000, fit_intercept=False)
-        scale = np.maximum(
-            pairs.std(axis=0), 1e-9
-        )  # one regularisation for all; the constant keeps its place
-        scale[-1] = 1.0
-        regression.fit(pairs / scale, right.reshape(-1))
-        return cls(regression.coef_[0] / scale)
+        features = evidence.features()
+        pairs = features.reshape(-1, features.shape[-1])
+        scale = np.maximum(pairs.std(axis=0), 1e-9)  # one regularisation for all
+        scale[_CONSTANT] = 1.0
+        weights = _regression(pairs / scale, right.reshape(-1), fit_intercept=False).coef_[0] / scale
+        joined = features @ weights  # (N, C)
+        shown = top_columns(joined, SHOWN)
+        z, is_right = (np.take_along_axis(each, shown, axis=1).reshape(-1) for each in (joined, right))
+        if is_right.all() or not is_right.any():
+            return cls(weights)
+        calibration = _regression(z[:, None], is_right, fit_intercept=True)
+        # A slope of 0 or less, which a handful of documents may give, would turn the ranking around.
+        slope = float(calibration.coef_[0, 0])
+        return cls(weights, slope, float(calibration.intercept_[0])) if slope > 0 else cls(weights)
 
-    def __call__(self, network: np.ndarray, lexical: np.ndarray, frequency: np.ndarray) -> np.ndarray:
-        """(N, C) joined log-odds; arguments as in `fit`."""
-        return _features(network, lexical, frequency) @ self.weights
+    def __call__(self, evidence: Evidence) -> np.ndarray:
+        """(N, C) joined log-odds."""
+        return self.slope * (evidence.features() @ self.weights) + self.offset
 
     def to_json(self) -> dict[str, Any]:
         """For the model folder."""
-        return {"weights": self.weights.tolist()}
+        return {"weights": self.weights.tolist(), "slope": self.slope, "offset": self.offset}
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Self:
         """Reads what `to_json` gave."""
-        return cls(np.asarray(record["weights"], dtype=np.float64))
+        return cls(
+            np.asarray(record["weights"], dtype=np.float64), float(record["slope"]), float(record["offset"])
+        )
 
 
 def label_frequency(counts: np.ndarray) -> np.ndarray:
@@ -81,10 +125,7 @@ def are_right(candidates: np.ndarray, truth: Sequence[np.ndarray]) -> np.ndarray
     return np.stack([np.isin(row, labels) for row, labels in zip(candidates, truth, strict=True)])
 
 
-def _features(network: np.ndarray, lexical: np.ndarray, frequency: np.ndarray) -> np.ndarray:
-    """φ (N, C, 6)."""
-    network, lexical = np.asarray(network, dtype=np.float64), np.asarray(lexical, dtype=np.float64)
-    ones = np.ones_like(network)
-    return np.stack(
-        [network, lexical, frequency * network, frequency * lexical, frequency * ones, ones], axis=-1
-    )
+def _regression(features: np.ndarray, right: np.ndarray, fit_intercept: bool) -> Any:
+    from sklearn.linear_model import LogisticRegression  # slow to import, and only needed here
+
+    return LogisticRegression(C=1e4, max_iter=1000, fit_intercept=fit_intercept).fit(features, right)

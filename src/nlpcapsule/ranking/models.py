@@ -17,10 +17,11 @@ from nlpcapsule.dataset.ragged import Ragged
 from nlpcapsule.dataset.top_columns import top_columns
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
 from nlpcapsule.evaluation.label_metrics import label_metrics
+from nlpcapsule.lexical.neighbours import Neighbours
 from nlpcapsule.lexical.ranker import LexicalRanker
 from nlpcapsule.ranking.answers import score_answers
 from nlpcapsule.ranking.documents import RANKED, LabelRankings, rank_documents, score_candidates
-from nlpcapsule.ranking.fusion import Fusion, label_frequency
+from nlpcapsule.ranking.fusion import Evidence, Fusion, label_frequency
 from nlpcapsule.ranking.lexical import rank_lexically
 from nlpcapsule.text.documents import Question
 from nlpcapsule.text.tokens import WordTokenizer
@@ -57,7 +58,8 @@ class LabelModel:
         nominator: The Kim-CNN that nominates candidates; None where the network ranks all labels.
         facts: What else is known: decision threshold, training documents, data fingerprint, dev figures.
         lexical: The lexical system that ranks or, beside a network, nominates; None where there is none.
-        fusion: How the network's and the lexical system's evidence are joined, where there are both.
+        neighbours: The training documents, where a network is joined with lexical evidence.
+        fusion: How all that evidence is joined, where there is more than one kind.
     """
 
     config: Config
@@ -67,6 +69,7 @@ class LabelModel:
     nominator: nn.Module | None = None
     facts: dict[str, Any] = field(default_factory=dict)
     lexical: LexicalRanker | None = None
+    neighbours: Neighbours | None = None
     fusion: Fusion | None = None
 
     def encode(self, texts: Sequence[str]) -> Ragged:
@@ -81,7 +84,7 @@ class LabelModel:
             assert self.lexical is not None
             return rank_lexically(self.lexical, tokens, top_k, on_batch)
         if self.lexical is not None:
-            return self._rank_jointly(self.network, self.lexical, tokens, top_k, on_batch)
+            return self._rank_jointly(tokens, top_k, on_batch)
         return rank_documents(
             self.network,
             tokens,
@@ -107,26 +110,36 @@ class LabelModel:
             batch=self.config.inference.batch,
         ).labels
 
-    def _rank_jointly(
-        self,
-        network: nn.Module,
-        lexical: LexicalRanker,
-        tokens: Ragged,
-        top_k: int,
-        on_batch: Callable[[int], None] | None,
-    ) -> LabelRankings:
-        """The lexical system nominates, the network routes to the candidates, both judge them."""
-        assert self.fusion is not None
-        candidates, words_say = lexical.top(tokens, self.config.inference.candidates or CANDIDATES)  # (N, C)
+    def evidence(
+        self, tokens: Ragged, on_batch: Callable[[int], None] | None = None
+    ) -> tuple[np.ndarray, Evidence, LabelRankings]:
+        """The lexical system nominates, the network routes to the candidates, similar documents are asked.
+
+        Returns:
+            Candidates (N, C), what is known about them, and what the network's routing did.
+        """
+        assert self.network is not None
+        assert self.lexical is not None
+        assert self.neighbours is not None
+        candidates, words_say = self.lexical.top(tokens, self.config.inference.candidates or CANDIDATES)
         network_says, routed = score_candidates(
-            network,
+            self.network,
             tokens,
             candidates,
             padding_id=self.tokenizer.padding_id,
             batch=self.config.inference.batch,
             on_batch=on_batch,
         )
-        joined = self.fusion(network_says, words_say, label_frequency(self.labels.counts)[candidates])
+        shares, nearest = self.neighbours.shares(tokens, candidates)
+        frequency = label_frequency(self.labels.counts)[candidates]
+        return candidates, Evidence(network_says, words_say, shares, nearest, frequency), routed
+
+    def _rank_jointly(
+        self, tokens: Ragged, top_k: int, on_batch: Callable[[int], None] | None
+    ) -> LabelRankings:
+        assert self.fusion is not None
+        candidates, evidence, routed = self.evidence(tokens, on_batch)
+        joined = self.fusion(evidence)  # (N, C)
         best = top_columns(joined, top_k)  # (N, K)
         log_odds = np.take_along_axis(joined, best, axis=1)
         return LabelRankings(

@@ -14,7 +14,7 @@ from nlpcapsule.model_folder import nominator_config
 from nlpcapsule.models.build import build_label_network
 from nlpcapsule.ranking.documents import RANKED, rank_documents
 from nlpcapsule.ranking.models import CANDIDATES, LabelModel
-from nlpcapsule.training.fit_lexical import fit_evidence, fit_lexical, learn_fusion
+from nlpcapsule.training.fit_lexical import fit_evidence, fit_lexical, learn_fusion, remember_documents
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.loop import train_network
 from nlpcapsule.training.preparation import tuned_threshold
@@ -96,6 +96,7 @@ def _fit_network(
     nominating = nominator if ranks_candidates else None
     model = LabelModel(config, data.tokenizer, data.labels, network, nominating, facts, lexical)
     if lexical is not None:
+        model.neighbours = remember_documents(data)
         model.fusion = learn_fusion(model, data)
     if data.dev is not None:
         rankings = task.rank_dev(network) if lexical is None else model.rank_tokens(data.dev.tokens, RANKED)

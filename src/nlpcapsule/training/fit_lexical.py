@@ -7,10 +7,11 @@ from typing import Any
 from nlpcapsule.config import Config
 from nlpcapsule.config.lexical_settings import LexicalSettings
 from nlpcapsule.lexical.build import evidence_settings, evidence_system, lexical_system
+from nlpcapsule.lexical.neighbours import Neighbours
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker
-from nlpcapsule.ranking.documents import RANKED, score_candidates
-from nlpcapsule.ranking.fusion import Fusion, are_right, label_frequency
-from nlpcapsule.ranking.models import CANDIDATES, LabelModel
+from nlpcapsule.ranking.documents import RANKED
+from nlpcapsule.ranking.fusion import Fusion, are_right
+from nlpcapsule.ranking.models import LabelModel
 from nlpcapsule.training.preparation import tuned_threshold
 from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress
@@ -53,21 +54,16 @@ def fit_evidence(
 
 
 def learn_fusion(model: LabelModel, data: PreparedLabels) -> Fusion:
-    """How a trained network and its lexical system are weighed, from held-out documents."""
+    """How what a trained model knows is weighed, from held-out documents."""
     assert data.dev is not None  # held out of the training part where none was given
-    assert model.network is not None
-    assert model.lexical is not None
-    width = model.config.inference.candidates or CANDIDATES
-    candidates, words_say = model.lexical.top(data.dev.tokens, width)  # (N, C)
-    network_says, _ = score_candidates(
-        model.network,
-        data.dev.tokens,
-        candidates,
-        padding_id=data.tokenizer.padding_id,
-        batch=model.config.inference.batch,
-    )
-    frequency = label_frequency(data.labels.counts)[candidates]
-    return Fusion.fit(network_says, words_say, frequency, are_right(candidates, list(data.dev.labels)))
+    candidates, evidence, _ = model.evidence(data.dev.tokens)
+    return Fusion.fit(evidence, are_right(candidates, list(data.dev.labels)))
+
+
+def remember_documents(data: PreparedLabels) -> Neighbours:
+    """The training documents as they are searched for those like a new one."""
+    ignored = (data.tokenizer.padding_id, data.tokenizer.unknown_id)
+    return Neighbours.fit(data.train, len(data.tokenizer.vocabulary), len(data.labels), ignored)
 
 
 def _fit_system(

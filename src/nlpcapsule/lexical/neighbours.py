@@ -1,0 +1,105 @@
+"""What the training documents most like a document are tagged with.
+
+    share_j = Σ_{i among the K nearest, j in y_i} cos(x, x_i)^p  /  Σ_{i among the K nearest} cos(x, x_i)^p
+
+x: tf-idf rows of length 1. Laws that amend a law, replies to one complaint: a near copy says more about its
+labels than any model of a label does, and says it of labels with a single example as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from scipy import sparse
+
+from nlpcapsule.dataset.encoded import EncodedDocuments
+from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.dataset.top_columns import top_columns
+from nlpcapsule.lexical.arrays import load_arrays, save_arrays
+from nlpcapsule.lexical.bag_of_words import BagOfWords
+from nlpcapsule.lexical.ranker import label_matrix
+
+NEAREST = 20  # K
+SHARPNESS = 6  # p: of two neighbours, the nearer counts far more
+_SIMILARITIES_AT_A_TIME = 2**23  # so that ranking takes little memory, however many documents there are
+_FILE = "neighbours.safetensors"
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """The training part, to be searched.
+
+    Attributes:
+        bag: Turns tokens into features.
+        documents: (N, V) float32, sparse, rows of length 1.
+        labels: (N, n) float32, sparse, of zeros and ones.
+    """
+
+    bag: BagOfWords
+    documents: sparse.csr_matrix
+    labels: sparse.csr_matrix
+
+    @classmethod
+    def fit(
+        cls,
+        documents: EncodedDocuments,
+        vocabulary_size: int,
+        label_count: int,
+        ignored: tuple[int, ...] = (),
+    ) -> Self:
+        """Keeps the training part; `ignored` are token ids that are no words."""
+        bag = BagOfWords.fit(documents.tokens, vocabulary_size, ignored)
+        return cls(bag, bag.rows(documents.tokens), label_matrix(documents.labels, label_count))
+
+    @cached_property
+    def _documents_by_word(self) -> sparse.csr_matrix:
+        """(V, N)."""
+        return self.documents.T.tocsr()
+
+    def shares(self, tokens: Ragged, candidates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How far the nearest training documents bear candidates out.
+
+        Args:
+            tokens: Documents.
+            candidates: (N, C) label ids of each.
+
+        Returns:
+            (N, C) shares between 0 and 1, and (N,) each document's cosine with its nearest neighbour.
+        """
+        features = self.bag.rows(tokens)  # (N, V)
+        shares = np.zeros(candidates.shape)
+        nearest = np.zeros(len(tokens))
+        chunk = max(1, _SIMILARITIES_AT_A_TIME // self.documents.shape[0])
+        for start in range(0, len(tokens), chunk):
+            rows = slice(start, start + chunk)
+            cosines = (features[rows] @ self._documents_by_word).toarray()  # (chunk, training documents)
+            best = top_columns(cosines, NEAREST)  # (chunk, K), nearest first
+            weights = np.take_along_axis(cosines, best, axis=1).clip(0, 1).astype(np.float64) ** SHARPNESS
+            nearest[rows] = np.take_along_axis(cosines, best[:, :1], axis=1)[:, 0]
+            votes = self._weighted_labels(best, weights)  # (chunk, n)
+            given = np.take_along_axis(votes, candidates[rows], axis=1)  # (chunk, C)
+            shares[rows] = given / np.maximum(weights.sum(axis=1, keepdims=True), 1e-12)
+        return shares.clip(0, 1), nearest
+
+    def _weighted_labels(self, documents: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """(N, n) sum of the weights (N, K) of those documents (N, K) that have a label."""
+        count, width = documents.shape
+        offsets = np.arange(0, count * width + 1, width)
+        chosen = sparse.csr_matrix(
+            (weights.ravel(), documents.ravel(), offsets), shape=(count, self.documents.shape[0])
+        )
+        return (chosen @ self.labels).toarray()
+
+    def save(self, folder: Path) -> None:
+        """Writes one file."""
+        save_arrays(folder / _FILE, idf=self.bag.idf, documents=self.documents, labels=self.labels)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Reads what `save` wrote."""
+        arrays = load_arrays(folder / _FILE)
+        return cls(BagOfWords(arrays["idf"]), arrays["documents"], arrays["labels"])

@@ -1,0 +1,63 @@
+"""The nearest training documents vote with their labels."""
+
+import numpy as np
+import pytest
+
+from nlpcapsule.dataset.encoded import EncodedDocuments
+from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.lexical import neighbours as module
+from nlpcapsule.lexical.neighbours import SHARPNESS, Neighbours
+
+TEXTS = [[2, 3, 4], [2, 3, 4, 5], [6, 7, 8], [6, 7, 9]]
+LABELS = [[0], [0, 1], [2], [2, 3]]
+ALL = np.arange(4)
+
+
+def ragged(rows):
+    return Ragged.from_rows([np.array(row, dtype=np.int64) for row in rows])
+
+
+@pytest.fixture
+def fitted():
+    return Neighbours.fit(EncodedDocuments(ragged(TEXTS), ragged(LABELS)), 12, 4, ignored=(0, 1))
+
+
+def test_a_copy_votes_with_its_own_labels_first_of_all(fitted):
+    shares, nearest = fitted.shares(ragged([TEXTS[0]]), ALL[None])
+    cosine = (fitted.documents[0] @ fitted.documents[1].T).toarray()[0, 0]
+    assert nearest == pytest.approx([1])
+    assert shares[0] == pytest.approx([1, cosine**SHARPNESS / (1 + cosine**SHARPNESS), 0, 0], abs=1e-5)
+
+
+def test_shares_are_those_of_the_candidates_asked_for(fitted):
+    candidates = np.array([[3, 1], [0, 2], [1, 1], [2, 0]])
+    every = fitted.shares(ragged(TEXTS), np.tile(ALL, (4, 1)))[0]
+    asked = fitted.shares(ragged(TEXTS), candidates)[0]
+    assert asked == pytest.approx(np.take_along_axis(every, candidates, axis=1))
+
+
+def test_a_document_like_no_other_gets_no_votes(fitted):
+    shares, nearest = fitted.shares(ragged([[10, 11], [], [0, 1]]), np.tile(ALL, (3, 1)))
+    assert not shares.any()
+    assert not nearest.any()
+
+
+def test_only_the_nearest_are_asked(fitted, monkeypatch):
+    monkeypatch.setattr(module, "NEAREST", 1)
+    shares, _ = fitted.shares(ragged([[2, 3, 4, 5]]), ALL[None])
+    assert shares[0] == pytest.approx([1, 1, 0, 0])
+
+
+def test_documents_do_not_depend_on_who_is_asked_beside_them(fitted, monkeypatch):
+    candidates = np.tile(ALL, (4, 1))
+    together = fitted.shares(ragged(TEXTS), candidates)
+    monkeypatch.setattr(module, "_SIMILARITIES_AT_A_TIME", 1)
+    alone = fitted.shares(ragged(TEXTS), candidates)
+    assert np.array_equal(together[0], alone[0])
+    assert np.array_equal(together[1], alone[1])
+
+
+def test_it_is_read_as_it_was_written(fitted, tmp_path):
+    fitted.save(tmp_path)
+    asked = ragged(TEXTS), np.tile(ALL, (4, 1))
+    assert np.array_equal(Neighbours.load(tmp_path).shares(*asked)[0], fitted.shares(*asked)[0])

@@ -107,13 +107,21 @@ def test_training_fractions_go_from_half_to_all():
         assert {cell.fraction for cell in read_plan(table).cells()} == {1.0}
 
 
-def test_rows_of_the_routing_comparison_differ_in_the_routing_alone():
+def test_rows_of_the_routing_comparison_differ_in_the_routing_or_the_compression_alone():
     systems = read_plan("routing-comparison").systems
     for model in ("paper", "label-query"):
         rows = [row["settings"] for row in systems if row["model"] == model]
-        rest = [{key: row[key] for key in row if key not in ("routing", "iterations")} for row in rows]
+        varied = ("routing", "iterations", "condensed")
+        rest = [{key: row[key] for key in row if key not in varied} for row in rows]
         assert all(row == rest[0] for row in rest)
-        assert len({(row["routing"], row.get("iterations")) for row in rows}) == len(rows) > 3
+        assert len({tuple(row.get(key) for key in varied) for row in rows}) == len(rows) > 4
+
+
+def test_a_small_system_keeps_what_its_row_says_it_must():
+    small = read_plan("routing-comparison", "smoke").systems
+    condensed = {row["name"]: row["settings"]["condensed"] for row in small}
+    assert condensed["paper, adaptive KDE, without compression"] == 0
+    assert condensed["paper, adaptive KDE"] == 16
 
 
 def test_seeds_and_systems_can_be_asked_for():

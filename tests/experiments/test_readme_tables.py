@@ -18,6 +18,10 @@ def over_seeds(figures):
     return {name: {"mean": value, "deviation": 0.0012} for name, value in figures.items()}
 
 
+LABEL_FIGURES = over_seeds(dict.fromkeys(("P@1", "P@3", "P@5", "nDCG@5", "PSP@5"), 0.6543))
+ON_A_GPU = {"hardware": "a toaster", "gpu memory GiB": 1.25, "process memory GiB": 3.0}
+ON_A_CPU = {**ON_A_GPU, "gpu memory GiB": None}
+
 RESULTS = {
     "demo": {
         "hardware": "a toaster",
@@ -28,20 +32,30 @@ RESULTS = {
     "main-table": {
         "paper data": {"eurlex15k": "EUR-Lex"},
         "paper": {"XML-CNN": {"EUR-Lex": [75.65, 61.81, 50.90]}},
-        "planned": ["XML-CNN", "Cap-Zhao A"],
+        "planned": ["XML-CNN", "FastXML", "Cap-Zhao A"],
         "results": {
             "eurlex15k": {
                 "1": {
-                    "XML-CNN": {
-                        "hardware": "a toaster",
-                        "seeds": [1, 2],
-                        "figures": over_seeds(
-                            dict.fromkeys(("P@1", "P@3", "P@5", "nDCG@5", "PSP@5"), 0.6543)
-                        ),
-                    }
+                    "XML-CNN": {**ON_A_GPU, "seeds": [1, 2], "figures": LABEL_FIGURES},
+                    "FastXML": {**ON_A_CPU, "seeds": [1], "figures": LABEL_FIGURES},
                 }
             }
         },
+    },
+    "routing-comparison": {
+        "paper": {"paper, KDE": {"EUR-Lex": [80.20, 65.48, 52.83]}},
+        "planned": ["paper, KDE", "paper, EM"],
+        "results": {
+            "eurlex15k": {"1": {"paper, KDE": {**ON_A_GPU, "seeds": [1, 2], "figures": LABEL_FIGURES}}}
+        },
+    },
+    "low-resource": {
+        "paper data": {"eurlex15k": "EUR-Lex"},
+        "paper": {"XML-CNN": {"EUR-Lex": [73.69, 75.65]}},
+        "paper fractions": [0.5, 1.0],
+        "planned": ["XML-CNN"],
+        "planned fractions": [0.5, 1.0],
+        "results": {"eurlex15k": {"0.5": {"XML-CNN": {**ON_A_GPU, "seeds": [1], "figures": LABEL_FIGURES}}}},
     },
     "answer-selection": {
         "paper": {"CNTN": {"TREC QA": [65.80, 69.78]}},
@@ -66,9 +80,12 @@ ROWS = {
     "demo": ["Labels, test-seen (percent)", "│ kim-cnn │ 25.00 │ 50.00 │", "│ label-query │ 50.00 │"],
     "main-table": [
         "| XML-CNN | 65.43 ± 0.12 | 65.43 ± 0.12 |",
-        "| 2 | 75.65 |",
+        "| 2 | 1.2 GPU | 75.65 |",
+        "| 1 | 3.0 RAM |  |",
         "Not run yet: Cap-Zhao A.",
     ],
+    "routing-comparison": ["| paper, KDE | 65.43 ± 0.12 |", "| 80.20 |", "Not run yet: paper, EM."],
+    "low-resource": ["| XML-CNN | 65.43 | not run |", "| XML-CNN, EUR-Lex in the paper | 73.69 | 75.65 |"],
     "answer-selection": [
         "| CNTN | 50.0 [40.0, 62.5] | 75.0 | 55.0 [40.0, 62.5] | 75.0 | 65.80 | 69.78 |",
         "Not run yet: HD-LSTM.",

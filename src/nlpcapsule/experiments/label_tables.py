@@ -15,6 +15,7 @@ from nlpcapsule.experiments.table_plots import Interval, fractions_plot, systems
 FIGURES = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@5")
 _PRINTED = ("P@1", "P@3", "P@5")  # what the paper printed for each data set
 _WHOLE = "1"
+MEMORY = "peak GiB"
 
 
 def make_from_plan(name: str, options: Options) -> Record:
@@ -59,13 +60,15 @@ def systems_table(record: Record, data: str, systems: dict[str, Any]) -> str:
             row |= {figure: spread(systems[name], figure) for figure in FIGURES}
             row["P@1 against the best rival"] = against_rival(systems[name], "P@1")
             row["seeds"] = str(len(systems[name]["seeds"]))
+            row[MEMORY] = peak_memory(systems[name])
         printed = record["paper"].get(name, {}).get(where)
         if isinstance(printed, str):
             row[paper_columns[0]] = printed
         elif printed:
             row |= {column: f"{value:.2f}" for column, value in zip(paper_columns, printed, strict=True)}
         rows.append(row)
-    return markdown_table(["system", *FIGURES, "P@1 against the best rival", "seeds", *paper_columns], rows)
+    columns = ["system", *FIGURES, "P@1 against the best rival", "seeds", MEMORY, *paper_columns]
+    return markdown_table(columns, rows)
 
 
 def systems_plots(record: Record) -> dict[str, str]:
@@ -92,25 +95,29 @@ def systems_plots(record: Record) -> dict[str, str]:
 def fractions_markdown(record: Record) -> str:
     """P@1 and nDCG@5 by training fraction, and what the paper printed."""
     blocks = [f"# {record['title']}\n", f"{record['differs']}\n"]
-    columns = {f"{fraction:g}": f"{fraction:.0%}" for fraction in record["planned fractions"]}
     for data in record["planned data"]:
-        parts = record["results"].get(data, {})
         for figure in ("P@1", "nDCG@5"):
-            rows = []
-            for name in record["planned"]:
-                row = {figure: name}
-                for fraction, column in columns.items():
-                    system = parts.get(fraction, {}).get(name)
-                    mean = None if system is None else system["figures"][figure]["mean"]
-                    row[column] = "not run" if mean is None else f"{100 * mean:.2f}"
-                rows.append(row)
-            if figure == "P@1":
-                for name, points in _printed_by_fraction(record, data).items():
-                    rows.append({figure: name} | {f"{part:.0%}": f"{value:.2f}" for part, value in points})
-            blocks.append(f"## {data}, {figure}\n")
-            blocks.append(markdown_table([figure, *columns.values()], rows))
+            blocks += [f"## {data}, {figure}\n", fractions_table(record, data, figure)]
     blocks.append(reading_aid(record))
     return "\n".join(blocks)
+
+
+def fractions_table(record: Record, data: str, figure: str) -> str:
+    """One figure by training fraction, a row per system, and below it what the paper printed."""
+    columns = {f"{fraction:g}": f"{fraction:.0%}" for fraction in record["planned fractions"]}
+    parts = record["results"].get(data, {})
+    rows = []
+    for name in record["planned"]:
+        row = {figure: name}
+        for fraction, column in columns.items():
+            system = parts.get(fraction, {}).get(name)
+            mean = None if system is None else system["figures"][figure]["mean"]
+            row[column] = "not run" if mean is None else f"{100 * mean:.2f}"
+        rows.append(row)
+    if figure == "P@1":
+        for name, points in _printed_by_fraction(record, data).items():
+            rows.append({figure: name} | {f"{part:.0%}": f"{value:.2f}" for part, value in points})
+    return markdown_table([figure, *columns.values()], rows)
 
 
 def _printed_by_fraction(record: Record, data: str) -> dict[str, list[tuple[float, float]]]:
@@ -142,6 +149,14 @@ def spread(system: dict[str, Any], figure: str) -> str:
     found = system["figures"][figure]
     deviation = f" ± {100 * found['deviation']:.2f}" if len(system["seeds"]) > 1 else ""
     return f"{100 * found['mean']:.2f}{deviation}"
+
+
+def peak_memory(system: dict[str, Any]) -> str:
+    """The most memory its training held: the GPU's where it ran on one, else the process's."""
+    if system["gpu memory GiB"] is not None:
+        return f"{system['gpu memory GiB']:.1f} GPU"
+    held = system["process memory GiB"]
+    return "" if held is None else f"{held:.1f} RAM"
 
 
 def against_rival(system: dict[str, Any], figure: str) -> str:

@@ -11,6 +11,7 @@ reuters = 1
 name = "XML-CNN"                     model = "xml-cnn"         settings = { … }
 seeds = 1                            where a system needs no more
 paper = { "EUR-Lex" = [75.65, 61.81, 50.90] }                  what the paper printed, in percent
+smoke = { … }                        settings that the small system keeps of its own
 
 [smoke]                              the same systems, small, on the embedded sample
 settings = { … }                     for all of them
@@ -181,4 +182,5 @@ def _settings_on(row: dict[str, Any], data: str) -> dict[str, Any]:
 
 def _small(row: dict[str, Any], smoke: dict[str, Any]) -> dict[str, Any]:
     own = smoke.get("models", {}).get(row["model"], {})
-    return {**row, "on": {}, "settings": {**row.get("settings", {}), **smoke["settings"], **own}}
+    small = {**row.get("settings", {}), **smoke["settings"], **own, **row.get("smoke", {})}
+    return {**row, "on": {}, "settings": small}

@@ -16,7 +16,7 @@ from typing import Any
 from rich.console import Console
 
 from nlpcapsule.diagnostics.demo_tables import demo_tables
-from nlpcapsule.experiments.label_tables import spread
+from nlpcapsule.experiments.label_tables import MEMORY, fractions_table, peak_memory, spread
 from nlpcapsule.experiments.table import markdown_table
 
 _BLOCK = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -47,19 +47,35 @@ def main_table(record: dict[str, Any]) -> str:
     text = ""
     for data, parts in record["results"].items():
         where = record["paper data"][data]
-        columns = ["system", "P@1", "P@3", "P@5", "nDCG@5", "PSP@5", "seeds", f"P@1 on {where} in the paper"]
-        rows = []
-        for name, system in parts["1"].items():
-            row = {figure: spread(system, figure) for figure in columns[1:6]}
-            row |= {"system": name, "seeds": str(len(system["seeds"]))}
-            printed = record["paper"].get(name, {}).get(where, "")
-            row[columns[-1]] = f"{printed[0]:.2f}" if isinstance(printed, list) else printed
-            rows.append(row)
-        waiting = [name for name in record["planned"] if name not in parts["1"]]
-        text += f"#### {_TITLES[data]}\n\n{markdown_table(columns, rows)}\n"
-        if waiting:
-            text += f"Not run yet: {', '.join(waiting)}.\n\n"
+        text += f"#### {_TITLES[data]}\n\n{_systems(record, parts['1'], where)}\n"
     return text.rstrip("\n") + "\n" + _source("main-table", _hardware(record))
+
+
+def routing_table(record: dict[str, Any]) -> str:
+    """The routing algorithms in two networks."""
+    text = _systems(record, record["results"]["eurlex15k"]["1"], "EUR-Lex")
+    return text + _source("routing-comparison", _hardware(record))
+
+
+def low_resource_table(record: dict[str, Any]) -> str:
+    """P@1 by the part of the training documents that is used."""
+    return fractions_table(record, "eurlex15k", "P@1") + _source("low-resource", _hardware(record))
+
+
+def _systems(record: dict[str, Any], systems: dict[str, Any], where: str) -> str:
+    """A row per system that has been run, beside what the paper printed, and who is missing."""
+    printed_column = f"P@1 on {where} in the paper"
+    columns = ["system", "P@1", "P@3", "P@5", "nDCG@5", "PSP@5", "seeds", MEMORY, printed_column]
+    rows = []
+    for name, system in systems.items():
+        row = {figure: spread(system, figure) for figure in columns[1:6]}
+        row |= {"system": name, "seeds": str(len(system["seeds"])), MEMORY: peak_memory(system)}
+        printed = record["paper"].get(name, {}).get(where, "")
+        row[printed_column] = f"{printed[0]:.2f}" if isinstance(printed, list) else printed
+        rows.append(row)
+    waiting = [name for name in record["planned"] if name not in systems]
+    missing = f"\nNot run yet: {', '.join(waiting)}.\n" if waiting else ""
+    return markdown_table(columns, rows) + missing
 
 
 def answers_table(record: dict[str, Any]) -> str:
@@ -95,6 +111,8 @@ _TITLES = {
 _RENDER: dict[str, Callable[[dict[str, Any]], str]] = {
     "demo": demo_table,
     "main-table": main_table,
+    "routing-comparison": routing_table,
+    "low-resource": low_resource_table,
     "answer-selection": answers_table,
 }
 

@@ -68,7 +68,8 @@ def fractions_plot(title: str, axis: str, lines: Mapping[str, Sequence[tuple[flo
                 markersize=5,
                 label=name,
             )
-        axes.set(title=title, xlabel="part of the training documents (%)", ylabel=axis)
-        axes.legend(frameon=False)
+        used = sorted({100 * part for points in lines.values() for part, _ in points})
+        axes.set(title=title, xlabel="part of the training documents (%)", ylabel=axis, xticks=used)
+        axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16))  # where no line is
 
-    return svg(draw)
+    return svg(draw, width=7.4, height=3.6 + 0.25 * len(lines), integer_axis=False)

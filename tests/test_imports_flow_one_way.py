@@ -31,6 +31,7 @@ STAGES: list[set[str]] = [
     {"training"},
     {"diagnostics"},
     {"experiments"},
+    {"compare"},
     {"estimators"},
     {"demo"},
     {"cli"},

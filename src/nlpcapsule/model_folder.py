@@ -34,8 +34,8 @@ from nlpcapsule.config import Config, KimCNNSettings
 from nlpcapsule.config.lexical_settings import LexicalSettings
 from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
-from nlpcapsule.lexical.build import evidence_settings, lexical_system
-from nlpcapsule.lexical.neighbours import Neighbours
+from nlpcapsule.lexical.build import lexical_system
+from nlpcapsule.lexical.evidence import FittedEvidence, WordEvidence
 from nlpcapsule.lexical.ranker import LexicalRanker
 from nlpcapsule.models.build import build_answer_network, build_label_network
 from nlpcapsule.models.transformer_encoder import TRANSFORMER_FILE, TransformerEncoder
@@ -76,8 +76,8 @@ def save_model(model: LabelModel | AnswerModel, folder: Path) -> None:
         with atomic_path(folder / name) as temporary:
             save_file(weights_of(network), temporary)
     names = [*texts, *networks]
-    if isinstance(model, LabelModel) and model.lexical is not None:
-        names += _save_lexical(model.lexical, model.neighbours, folder)
+    if isinstance(model, LabelModel):
+        names += _save_lexical(model.lexical or model.words, folder)
     checksums = {name: _checksum(folder / name) for name in sorted(names)}
     manifest = {"format_version": FORMAT_VERSION, "nlpcapsule": __version__, "sha256": checksums}
     write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
@@ -110,7 +110,7 @@ def load_model(folder: str | Path, device: str | None = None) -> LabelModel | An
         if isinstance(config.model, LexicalSettings):
             lexical = lexical_system(config.model).load(config.model, folder / LEXICAL)
             return LabelModel(config, tokenizer, labels, None, None, facts, lexical)
-        evidence = _evidence(folder, facts, manifest)
+        words, fusion = _evidence(folder, facts, manifest)
         network = build_label_network(
             _plain(config, facts),
             tokenizer.size,
@@ -125,7 +125,16 @@ def load_model(folder: str | Path, device: str | None = None) -> LabelModel | An
             nominator = build_label_network(beside, tokenizer.size, len(labels), tokenizer.padding_id)
             _load_weights(nominator, folder / "nominator.safetensors")
             nominator = nominator.to(place).eval()
-        return LabelModel(config, tokenizer, labels, network.to(place).eval(), nominator, facts, *evidence)
+        return LabelModel(
+            config,
+            tokenizer,
+            labels,
+            network.to(place).eval(),
+            nominator,
+            facts,
+            words=words,
+            fusion=fusion,
+        )
     except (ConfigError, DataError, KeyError, OSError, TypeError, ValueError) as error:
         raise ModelFolderError(f"{folder}: its files do not fit together: {error}") from None
 
@@ -168,24 +177,22 @@ def checked_manifest(folder: Path) -> dict[str, Any]:
 
 def _evidence(
     folder: Path, facts: dict[str, Any], manifest: dict[str, Any]
-) -> tuple[LexicalRanker | None, Neighbours | None, Fusion | None]:
+) -> tuple[WordEvidence | None, Fusion | None]:
     """What works beside a network and how all of it is joined, if it has that."""
     if FUSION not in manifest["sha256"]:
-        return None, None, None
-    settings = evidence_settings(facts["lexical"])
-    lexical = lexical_system(settings).load(settings, folder / LEXICAL)
+        return None, None
     fusion = Fusion.from_json(json.loads((folder / FUSION).read_text(encoding="utf-8")))
-    return lexical, Neighbours.load(folder / LEXICAL), fusion
+    return FittedEvidence.load(facts["lexical"], folder / LEXICAL), fusion
 
 
-def _save_lexical(lexical: LexicalRanker, neighbours: Neighbours | None, folder: Path) -> list[str]:
-    """Writes a lexical system's files and returns their names, relative to the model folder."""
+def _save_lexical(lexical: LexicalRanker | WordEvidence | None, folder: Path) -> list[str]:
+    """Writes the files of what knows words and returns their names, relative to the model folder."""
+    if lexical is None:
+        return []
     place = folder / LEXICAL
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
     lexical.save(place)
-    if neighbours is not None:
-        neighbours.save(place)
     return [path.relative_to(folder).as_posix() for path in place.rglob("*") if path.is_file()]
 
 

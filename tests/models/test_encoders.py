@@ -12,7 +12,11 @@ from encoder_runs import ENCODERS, encoder_config, fitted_labels, planted_docume
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from planted_texts import WORDS
-from tiny_transformer import PAD, VOCABULARY, write_tokenizer, write_transformer
+from tiny_transformer import CLS, PAD, SEP, SPECIAL, VOCABULARY, write_tokenizer, write_transformer
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.pre_tokenizers import Whitespace
+from tokenizers.processors import TemplateProcessing
 from toy_task import PowerCutError
 
 from nlpcapsule.dataset.labels import LabelVocabulary
@@ -204,6 +208,27 @@ def test_a_kim_cnn_nominates_labels_from_a_transformers_tokens(folder, tmp_path)
     ranked = load_model(tmp_path / "model").rank(texts, top_k=5)
     assert ranked == model.rank(texts, top_k=5)
     assert {len(labels) for labels in ranked} == {3}
+
+
+def test_words_are_put_together_for_the_evidence_beside_a_transformer(tmp_path):
+    letters = sorted({letter for word in WORDS for letter in word})
+    names = [*SPECIAL, *letters, *(f"##{letter}" for letter in letters)]
+    pieces = Tokenizer(WordPiece({name: id for id, name in enumerate(names)}, unk_token="[UNK]"))
+    pieces.pre_tokenizer = Whitespace()
+    pieces.add_special_tokens(SPECIAL)
+    marks = [("[CLS]", CLS), ("[SEP]", SEP)]
+    pieces.post_processor = TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=marks)
+    folder = write_transformer(tmp_path / "transformer", len(names))
+    pieces.save(str(folder / "tokenizer.json"))
+
+    documents = planted_documents(60, words=4)
+    config = encoder_config("transformer", folder, lexical="one-vs-rest", candidates=4)
+    model = fitted_labels(tmp_path / "model", config, documents)
+    texts = [document.text for document in documents[:9]]
+    words = [len(row) for row in model.words.whole_words(model.encode(texts))]
+    assert words == [len(text.split()) + 2 for text in texts]  # and the two marks
+    opened = load_model(tmp_path / "model")
+    assert opened.rank(texts, top_k=3) == model.rank(texts, top_k=3)
 
 
 def test_a_window_wider_than_the_transformers_positions_is_refused(folder):

@@ -43,14 +43,14 @@ def test_what_is_saved_ranks_the_same_when_opened(fitted):
 def test_only_what_the_words_nominate_is_ranked(fitted):
     model, data, _ = fitted
     ranked = model.rank_tokens(data.dev.tokens, 50).labels
-    nominated = model.lexical.top(data.dev.tokens, 12)[0]
+    nominated = model.words.top(data.dev.tokens, 12)[0]
     assert np.array_equal(np.sort(ranked, axis=1), np.sort(nominated, axis=1))
 
 
 def test_joined_evidence_is_no_worse_on_what_it_was_weighed_on_than_words_alone(fitted):
     """With one epoch the network knows nothing: the weights must see through it."""
     model, data, _ = fitted
-    candidates, words = model.lexical.top(data.dev.tokens, 12)
+    candidates, words = model.words.top(data.dev.tokens, 12)
     hits = [label in set(truth) for label, truth in zip(candidates[:, 0], data.dev.labels, strict=True)]
     assert model.facts["dev"]["P@1"] >= np.mean(hits) - 0.05
     assert words.shape == candidates.shape

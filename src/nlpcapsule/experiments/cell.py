@@ -14,7 +14,7 @@ import torch
 
 from nlpcapsule import __version__
 from nlpcapsule.atomic_files import atomic_path, write_text
-from nlpcapsule.config import Config
+from nlpcapsule.config import Config, LabelQuerySettings
 from nlpcapsule.config.answer_baselines import PretrainedSettings
 from nlpcapsule.dataset.encoded import EncodedDocuments
 from nlpcapsule.dataset.labels import LabelVocabulary
@@ -71,9 +71,9 @@ def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str) -> Record:
     with TrainingProgress() as progress:
         if cell.kind == "labels":
             parts = label_parts(cell.data, data, cells.parent.parent / "data")
-            record, scores = _run_labels(cell, parts, folder, progress)
+            record, scores = run_labels(cell, parts, folder, progress)
         else:
-            record, scores = _run_answers(cell, answer_parts(cell.data, data), folder, progress)
+            record, scores = run_answers(cell, answer_parts(cell.data, data), folder, progress)
     record = {
         "cell": asdict(cell),
         **record,
@@ -90,7 +90,7 @@ def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str) -> Record:
     return record
 
 
-def _run_labels(
+def run_labels(
     cell: Cell, parts: EncodedParts, folder: RunFolder, progress: TrainingProgress
 ) -> tuple[Record, np.ndarray]:
     """The record, and figures (4, documents)."""
@@ -129,7 +129,7 @@ def _run_labels(
     return record, np.stack([per_document[name] for name in LABEL_FIGURES])
 
 
-def _run_answers(
+def run_answers(
     cell: Cell, parts: AnswerParts, folder: RunFolder, progress: TrainingProgress
 ) -> tuple[Record, np.ndarray]:
     """The record, and average precisions (questions,) of the first part that is reported on."""
@@ -167,11 +167,13 @@ def _run_answers(
 
 def _with_files(config: Config, parts: AnswerParts) -> Config:
     """The configuration with the data folder's word vectors, or its transformer, where they are used."""
-    if isinstance(config.model, PretrainedSettings) and parts.encoder is not None:
-        return config.model_copy(
-            update={"model": config.model.model_copy(update={"encoder": str(parts.encoder)})}
-        )
-    if config.model.embedding_size and parts.vectors is not None:
+    model = config.model
+    pretrained = isinstance(model, PretrainedSettings) or (
+        isinstance(model, LabelQuerySettings) and model.is_pretrained
+    )
+    if pretrained and parts.encoder is not None:
+        return config.model_copy(update={"model": model.model_copy(update={"encoder": str(parts.encoder)})})
+    if not pretrained and model.embedding_size and parts.vectors is not None:
         text = config.text.model_copy(update={"vectors": str(parts.vectors)})
         return config.model_copy(update={"text": text})
     return config

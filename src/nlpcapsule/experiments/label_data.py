@@ -70,9 +70,9 @@ def _encoded(name: str, data: Path | None) -> EncodedParts:
     else:
         if data is None:
             raise DataError(f"{name} is not embedded: say with --data where it lies")
-        if name not in _READ:
-            raise ConfigError(f"there is no data set {name!r}: {did_you_mean(name, _READ)}")
-        train, select, report = _READ[name](data)
+        if name not in READERS:
+            raise ConfigError(f"there is no data set {name!r}: {did_you_mean(name, READERS)}")
+        train, select, report = READERS[name](data)
         vectors = str(data / "vectors" / "glove.6B.100d.trimmed.txt.gz")
     config = Config.build(overrides={"max_tokens": MAX_TOKENS, "vectors": vectors})
     prepared = prepare_labels(train, select, config)
@@ -127,7 +127,7 @@ def _folder(data: Path, name: str) -> Path:
     return data / name
 
 
-_READ: dict[str, Callable[[Path], Split]] = {
+READERS: dict[str, Callable[[Path], Split]] = {
     "eurlex15k": _eurlex15k,
     "microthesauri": _microthesauri,
     "reuters": _reuters,

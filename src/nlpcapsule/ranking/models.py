@@ -17,7 +17,7 @@ from nlpcapsule.dataset.ragged import Ragged
 from nlpcapsule.dataset.top_columns import top_columns
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
 from nlpcapsule.evaluation.label_metrics import label_metrics
-from nlpcapsule.lexical.neighbours import Neighbours
+from nlpcapsule.lexical.evidence import WordEvidence
 from nlpcapsule.lexical.ranker import LexicalRanker
 from nlpcapsule.ranking.answers import score_answers
 from nlpcapsule.ranking.documents import RANKED, LabelRankings, rank_documents, score_candidates
@@ -57,9 +57,9 @@ class LabelModel:
         network: The network that ranks; None where a lexical system does.
         nominator: The Kim-CNN that nominates candidates; None where the network ranks all labels.
         facts: What else is known: decision threshold, training documents, data fingerprint, dev figures.
-        lexical: The lexical system that ranks or, beside a network, nominates; None where there is none.
-        neighbours: The training documents, where a network is joined with lexical evidence.
-        fusion: How all that evidence is joined, where there is more than one kind.
+        lexical: The lexical system that ranks where there is no network.
+        words: What is known from the words beside a network: it nominates candidates; None where nothing is.
+        fusion: How the network's and the words' evidence are joined, where there are both.
     """
 
     config: Config
@@ -69,7 +69,7 @@ class LabelModel:
     nominator: nn.Module | None = None
     facts: dict[str, Any] = field(default_factory=dict)
     lexical: LexicalRanker | None = None
-    neighbours: Neighbours | None = None
+    words: WordEvidence | None = None
     fusion: Fusion | None = None
 
     def encode(self, texts: Sequence[str]) -> Ragged:
@@ -83,7 +83,7 @@ class LabelModel:
         if self.network is None:
             assert self.lexical is not None
             return rank_lexically(self.lexical, tokens, top_k, on_batch)
-        if self.lexical is not None:
+        if self.words is not None:
             return self._rank_jointly(tokens, top_k, on_batch)
         return rank_documents(
             self.network,
@@ -98,8 +98,8 @@ class LabelModel:
     def nominate(self, tokens: Ragged) -> np.ndarray | None:
         """(N, C) labels that the network routes to for each document; None for all."""
         count = self.config.inference.candidates
-        if self.lexical is not None:
-            return self.lexical.top(tokens, count or CANDIDATES)[0]
+        if self.words is not None:
+            return self.words.top(tokens, count or CANDIDATES)[0]
         if self.nominator is None:
             return None
         return rank_documents(
@@ -113,15 +113,14 @@ class LabelModel:
     def evidence(
         self, tokens: Ragged, on_batch: Callable[[int], None] | None = None
     ) -> tuple[np.ndarray, Evidence, LabelRankings]:
-        """The lexical system nominates, the network routes to the candidates, similar documents are asked.
+        """The words nominate, the network routes to the candidates, similar documents are asked.
 
         Returns:
             Candidates (N, C), what is known about them, and what the network's routing did.
         """
         assert self.network is not None
-        assert self.lexical is not None
-        assert self.neighbours is not None
-        candidates, words_say = self.lexical.top(tokens, self.config.inference.candidates or CANDIDATES)
+        assert self.words is not None
+        candidates, words_say = self.words.top(tokens, self.config.inference.candidates or CANDIDATES)
         network_says, routed = score_candidates(
             self.network,
             tokens,
@@ -130,7 +129,7 @@ class LabelModel:
             batch=self.config.inference.batch,
             on_batch=on_batch,
         )
-        shares, nearest = self.neighbours.shares(tokens, candidates)
+        shares, nearest = self.words.shares(tokens, candidates)
         frequency = label_frequency(self.labels.counts)[candidates]
         return candidates, Evidence(network_says, words_say, shares, nearest, frequency), routed
 

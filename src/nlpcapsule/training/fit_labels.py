@@ -10,11 +10,12 @@ from nlpcapsule.config import Config
 from nlpcapsule.config.lexical_settings import LexicalSettings
 from nlpcapsule.dataset.ragged import Ragged
 from nlpcapsule.lexical.build import evidence_system
+from nlpcapsule.lexical.evidence import WordEvidence
 from nlpcapsule.model_folder import nominator_config
 from nlpcapsule.models.build import build_label_network
 from nlpcapsule.ranking.documents import RANKED, rank_documents
 from nlpcapsule.ranking.models import CANDIDATES, LabelModel
-from nlpcapsule.training.fit_lexical import fit_evidence, fit_lexical, learn_fusion, remember_documents
+from nlpcapsule.training.fit_lexical import fit_evidence, fit_lexical, learn_fusion
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.loop import train_network
 from nlpcapsule.training.preparation import tuned_threshold
@@ -25,7 +26,11 @@ from nlpcapsule.training.run_folder import RunFolder
 
 
 def fit_labels(
-    data: PreparedLabels, config: Config, folder: RunFolder, progress: TrainingProgress
+    data: PreparedLabels,
+    config: Config,
+    folder: RunFolder,
+    progress: TrainingProgress,
+    words: WordEvidence | None = None,
 ) -> LabelModel:
     """Trains a label model and writes its folder.
 
@@ -34,6 +39,8 @@ def fit_labels(
         config: The configuration.
         folder: Where checkpoints and the finished model go.
         progress: Told what happens.
+        words: What is known from the words, where that has been found out before; None finds it out where
+            `inference.lexical` asks for it.
     """
     folder.begin(config, data.fingerprint())
     for note in data.notes:
@@ -41,26 +48,31 @@ def fit_labels(
     if isinstance(config.model, LexicalSettings):
         model = fit_lexical(data, config, folder, progress)
     else:
-        model = _fit_network(data, config, folder, progress)
+        model = _fit_network(data, config, folder, progress, words)
     folder.finish(model)
     return model
 
 
 def _fit_network(
-    data: PreparedLabels, config: Config, folder: RunFolder, progress: TrainingProgress
+    data: PreparedLabels,
+    config: Config,
+    folder: RunFolder,
+    progress: TrainingProgress,
+    words: WordEvidence | None,
 ) -> LabelModel:
     """A network, and before it what nominates candidates, where that is wanted."""
     padding_id, label_count = data.tokenizer.padding_id, len(data.labels)
-    lexical = fit_evidence(data, config, folder, progress) if config.inference.lexical != "none" else None
-    wanted = config.inference.candidates or (0 if lexical is None else CANDIDATES)
-    ranks_candidates = lexical is not None or 0 < wanted < label_count
+    if words is None and config.inference.lexical != "none":
+        words = fit_evidence(data, config, folder, progress)
+    wanted = config.inference.candidates or (0 if words is None else CANDIDATES)
+    ranks_candidates = words is not None or 0 < wanted < label_count
     nominator, train_candidates, dev_candidates = None, None, None
-    if lexical is None and (ranks_candidates or config.training.negatives == "hard"):
+    if words is None and (ranks_candidates or config.training.negatives == "hard"):
         nominator = _train_nominator(data, config, folder, progress)
 
     def nominate(tokens: Ragged, count: int) -> np.ndarray:
-        if lexical is not None:
-            return lexical.top(tokens, count)[0]
+        if words is not None:
+            return words.top(tokens, count)[0]
         assert nominator is not None
         return rank_documents(
             nominator, tokens, count, padding_id=padding_id, batch=config.inference.batch
@@ -91,15 +103,14 @@ def _fit_network(
         "epochs_run": len(history),
         "threshold": 0.5,
     }
-    if lexical is not None:
+    if words is not None:
         facts["lexical"] = evidence_system(config.inference.lexical, len(data.train), label_count)
     nominating = nominator if ranks_candidates else None
-    model = LabelModel(config, data.tokenizer, data.labels, network, nominating, facts, lexical)
-    if lexical is not None:
-        model.neighbours = remember_documents(data)
+    model = LabelModel(config, data.tokenizer, data.labels, network, nominating, facts, words=words)
+    if words is not None:
         model.fusion = learn_fusion(model, data)
     if data.dev is not None:
-        rankings = task.rank_dev(network) if lexical is None else model.rank_tokens(data.dev.tokens, RANKED)
+        rankings = task.rank_dev(network) if words is None else model.rank_tokens(data.dev.tokens, RANKED)
         facts["threshold"] = tuned_threshold(config, rankings, data.dev)
         facts["dev"] = task.evaluate(rankings, facts["threshold"])
     return model

@@ -6,9 +6,12 @@ from typing import Any
 
 from nlpcapsule.config import Config
 from nlpcapsule.config.lexical_settings import LexicalSettings
+from nlpcapsule.dataset.encoded import EncodedDocuments
 from nlpcapsule.lexical.build import evidence_settings, evidence_system, lexical_system
+from nlpcapsule.lexical.evidence import FittedEvidence
 from nlpcapsule.lexical.neighbours import Neighbours
-from nlpcapsule.lexical.ranker import Fitting, LexicalRanker
+from nlpcapsule.lexical.ranker import Fitting
+from nlpcapsule.lexical.whole_words import UNKNOWN, WholeWords
 from nlpcapsule.ranking.documents import RANKED
 from nlpcapsule.ranking.fusion import Fusion, are_right
 from nlpcapsule.ranking.models import LabelModel
@@ -30,7 +33,10 @@ def fit_lexical(
         progress: Told what happens.
     """
     assert isinstance(config.model, LexicalSettings)
-    fitted = _fit_system(config.model, data, config, folder, progress)
+    vocabulary, ignored = data.tokenizer.vocabulary, (data.tokenizer.padding_id, data.tokenizer.unknown_id)
+    fitting = _fitting(data, config, folder, progress, vocabulary, ignored)
+    progress.start(config.model.name, total=1)
+    fitted = lexical_system(config.model).fit(config.model, data.train, fitting)
     facts: dict[str, Any] = {
         "training_documents": len(data.train),
         "data": data.fingerprint(),
@@ -46,11 +52,23 @@ def fit_lexical(
 
 def fit_evidence(
     data: PreparedLabels, config: Config, folder: RunFolder, progress: TrainingProgress
-) -> LexicalRanker:
-    """The lexical system that works beside a network, as `inference.lexical` says."""
+) -> FittedEvidence:
+    """What works beside a network: the lexical system `inference.lexical` names, and similar documents."""
     name = evidence_system(config.inference.lexical, len(data.train), len(data.labels))
+    settings = evidence_settings(name)
     progress.say(f"lexical evidence: {name}")
-    return _fit_system(evidence_settings(name), data, config, folder, progress)
+    train, vocabulary = data.train, data.tokenizer.vocabulary
+    ignored: tuple[int, ...] = (data.tokenizer.padding_id, data.tokenizer.unknown_id)
+    whole_words = WholeWords.fit(train.tokens, vocabulary)
+    if whole_words is not None:
+        train = EncodedDocuments(whole_words(train.tokens), train.labels)
+        vocabulary = [str(word) for word in range(whole_words.size)]  # names count for nothing
+        ignored = (UNKNOWN,)
+    fitting = _fitting(data, config, folder, progress, vocabulary, ignored)
+    progress.start(name, total=1)
+    ranker = lexical_system(settings).fit(settings, train, fitting)
+    neighbours = Neighbours.fit(train, len(vocabulary), len(data.labels), ignored)
+    return FittedEvidence(ranker, neighbours, whole_words)
 
 
 def learn_fusion(model: LabelModel, data: PreparedLabels) -> Fusion:
@@ -60,28 +78,21 @@ def learn_fusion(model: LabelModel, data: PreparedLabels) -> Fusion:
     return Fusion.fit(evidence, are_right(candidates, list(data.dev.labels)))
 
 
-def remember_documents(data: PreparedLabels) -> Neighbours:
-    """The training documents as they are searched for those like a new one."""
-    ignored = (data.tokenizer.padding_id, data.tokenizer.unknown_id)
-    return Neighbours.fit(data.train, len(data.tokenizer.vocabulary), len(data.labels), ignored)
-
-
-def _fit_system(
-    settings: LexicalSettings,
+def _fitting(
     data: PreparedLabels,
     config: Config,
     folder: RunFolder,
     progress: TrainingProgress,
-) -> LexicalRanker:
+    vocabulary: list[str],
+    ignored: tuple[int, ...],
+) -> Fitting:
     checkpoint = folder.checkpoint / "lexical"
     checkpoint.mkdir(parents=True, exist_ok=True)
-    progress.start(settings.name, total=1)
-    fitting = Fitting(
-        words=data.tokenizer.vocabulary,
+    return Fitting(
+        words=vocabulary,
         label_count=len(data.labels),
-        ignored=(data.tokenizer.padding_id, data.tokenizer.unknown_id),
+        ignored=ignored,
         seed=config.training.seed,
         checkpoint=checkpoint,
         advance=progress.parts,
     )
-    return lexical_system(settings).fit(settings, data.train, fitting)

@@ -14,14 +14,14 @@ SIZE, POSITIONS = 16, 40
 VOCABULARY = len(SPECIAL) + len(WORDS)
 
 
-def write_transformer(folder):
+def write_transformer(folder, vocabulary_size=VOCABULARY):
     """Writes config.json, model.safetensors and tokenizer.json; skips where transformers is missing."""
     transformers = pytest.importorskip("transformers", reason="needs pip install 'nlpcapsule[transformers]'")
     import torch
 
     torch.manual_seed(4)
     config = transformers.BertConfig(
-        vocab_size=VOCABULARY,
+        vocab_size=vocabulary_size,
         hidden_size=SIZE,
         num_hidden_layers=2,
         num_attention_heads=2,

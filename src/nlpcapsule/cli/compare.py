@@ -1,0 +1,97 @@
+"""`nlpcapsule compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nlpcapsule.cli.files import check_output_folder
+from nlpcapsule.cli.options import Quiet, reads_data
+from nlpcapsule.compare.pecos_settings import PECOS_PYTHON
+from nlpcapsule.compare.systems import DEFAULT_SYSTEMS, chosen_systems, system_settings
+from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.text.reading import ReadOptions
+
+
+@reads_data(need_labels=True)
+def compare(
+    data: Annotated[
+        Path, typer.Option("--data", metavar="DIR", help="Folder with train, dev and test files of yours.")
+    ],
+    reading: ReadOptions,
+    systems: Annotated[
+        str | None,
+        typer.Option(
+            "--systems",
+            metavar="NAMES",
+            help="Models that `nlpcapsule train` knows, and pecos, separated by commas.  [default: "
+            f"{','.join(DEFAULT_SYSTEMS['labels'])}; for answers {','.join(DEFAULT_SYSTEMS['answers'])}]",
+        ),
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option("--kind", metavar="KIND", help="labels or answers.  [default: as the rows tell]"),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Folder for the table and finished systems.")
+    ] = Path("comparison"),
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="SYSTEM.KEY=VALUE",
+            help="One setting of a system, as in label-query.epochs=5, or of all that have it, as in "
+            "all.max_tokens=200; may be given several times.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="NUMBER", min=0, help="Seed of every system.")] = 1,
+    jobs: Annotated[
+        int,
+        typer.Option(
+            "--jobs", metavar="NUMBER", min=1, help="Systems at a time; 1 leaves times undisturbed."
+        ),
+    ] = 1,
+    pecos_python: Annotated[
+        str | None,
+        typer.Option(
+            "--pecos-python", metavar="PATH", envvar=PECOS_PYTHON, help="The Python that has libpecos."
+        ),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Compare systems on your own data.
+
+    Trains each on DIR's train file, selects on dev, reports on test, prints accuracy, accuracy on rare
+    labels, calibration, time, memory and size side by side, and writes them as compare.json and compare.md.
+    Without a dev file a tenth of train is selected on; without a test file dev is reported on. Each system
+    runs in a process of its own. What is finished is kept: after an interruption, the same command goes on.
+    """
+    from nlpcapsule.compare.data import open_folder
+
+    check_output_folder(out)
+    source = open_folder(data, reading, kind)
+    chosen = system_settings(chosen_systems(systems, source.kind), source.kind, settings or ())
+
+    from rich.console import Console
+
+    from nlpcapsule.compare.comparison import NAME, Wanted
+    from nlpcapsule.compare.comparison import compare as run
+
+    console = Console(stderr=True, quiet=quiet)
+
+    def say(text: str) -> None:
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    wanted = Wanted(source, chosen, out, seed, jobs, pecos_python, settings or (), quiet, say)
+    try:
+        page, failures = run(wanted)
+    except KeyboardInterrupt:
+        typer.echo("stopped; the same command goes on where this ended", err=True)
+        raise typer.Exit(130) from None
+    typer.echo(page)
+    say(f"wrote {out / NAME}.json and .md")
+    if failures:
+        told = "\n".join(f"{name}: {why}" for name, why in failures.items())
+        raise NlpCapsuleError(f"systems failed, the others are kept; the same command tries again:\n{told}")

@@ -1,0 +1,1 @@
+"""Beside the pipeline: systems trained and measured side by side on a user's own data."""

@@ -1,0 +1,171 @@
+"""A user's folder: which file is which part, what kind of rows they hold, what is selected and reported on.
+
+DIR/train.jsonl    DIR/dev.jsonl    DIR/test.jsonl      or .csv, .tsv, …, each plain or gzipped
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from nlpcapsule.errors import ConfigError, DataError
+from nlpcapsule.text.document_files import read_documents
+from nlpcapsule.text.documents import Document, Question
+from nlpcapsule.text.lines import TextFile
+from nlpcapsule.text.question_files import read_questions
+from nlpcapsule.text.reading import ReadOptions
+from nlpcapsule.training.preparation import hold_out
+
+KINDS = ("labels", "answers")
+HELD_OUT = 0.1  # of train, where no other part is left to select on
+_SPLIT_SEED = 2019  # not the systems' seed: all seeds are compared on one split
+_SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".txt", ".xml")
+
+Row = TypeVar("Row", Document, Question)
+
+
+@dataclass(frozen=True)
+class UserFolder:
+    """The files of a comparison.
+
+    Attributes:
+        folder: The user's folder.
+        kind: "labels" or "answers".
+        train: The training file.
+        select: The file to select on; None holds a part of `train` out.
+        report: The file that figures are of.
+        reading: How the files are read.
+    """
+
+    folder: Path
+    kind: str
+    train: Path
+    select: Path | None
+    report: Path
+    reading: ReadOptions
+
+    @property
+    def name(self) -> str:
+        """The folder's name and a fingerprint of all that decides what is trained and reported on."""
+        digest = hashlib.sha256(json.dumps([self.kind, asdict(self.reading)], sort_keys=True).encode())
+        for path in (self.train, self.select, self.report):
+            digest.update(b"none" if path is None else hashlib.sha256(path.read_bytes()).digest())
+        return f"{self.folder.resolve().name}-{digest.hexdigest()[:8]}"
+
+    @property
+    def split(self) -> str:
+        """What is trained, selected and reported on, in words."""
+        if self.select is not None:
+            names = (self.train.name, self.select.name, self.report.name)
+            return "trained on {}, selected on {}, reported on {}".format(*names)
+        why = "there is no test file" if self.report.name.startswith("dev.") else "there is no dev file"
+        return (
+            f"trained on {1 - HELD_OUT:.0%} of {self.train.name}, selected on the other {HELD_OUT:.0%} "
+            f"({why}), reported on {self.report.name}"
+        )
+
+    def documents(self) -> tuple[list[Document], list[Document], list[Document]]:
+        """Documents to train on, to select on and to report on."""
+        return self._parts(read_documents)
+
+    def questions(self) -> tuple[list[Question], list[Question], list[Question]]:
+        """Questions to train on, to select on and to report on."""
+        return self._parts(read_questions)
+
+    def _parts(
+        self, read: Callable[[Path, ReadOptions], Iterable[Row]]
+    ) -> tuple[list[Row], list[Row], list[Row]]:
+        train, report = list(read(self.train, self.reading)), list(read(self.report, self.reading))
+        if self.select is not None:
+            return train, list(read(self.select, self.reading)), report
+        try:
+            train, select = hold_out(train, HELD_OUT, _SPLIT_SEED)
+        except DataError as error:
+            raise DataError(error.problem, self.train, hint="give a dev file to select on") from None
+        return train, select, report
+
+
+def open_folder(folder: Path, reading: ReadOptions, kind: str | None = None) -> UserFolder:
+    """Finds the parts of a folder.
+
+    Args:
+        folder: The folder.
+        reading: How the files are to be read.
+        kind: "labels" or "answers"; None tells by the rows.
+    """
+    if kind is not None and kind not in KINDS:
+        raise ConfigError(f"unknown kind {kind!r}: expected 'labels' or 'answers'")
+    if reading.split is not None:
+        raise ConfigError("--split: the parts are files here, train, dev and test; leave it out")
+    if not folder.is_dir():
+        raise DataError(
+            "there is no such folder", folder, hint="name one that holds train.jsonl and test.jsonl"
+        )
+    train, dev, test = (_part(folder, name) for name in ("train", "dev", "test"))
+    if train is None:
+        raise DataError(
+            "there is no training file", folder, hint=f"expected train.jsonl; it holds {_listing(folder)}"
+        )
+    report = test or dev
+    if report is None:
+        raise DataError(
+            "there is nothing to report on: neither a test nor a dev file",
+            folder,
+            hint=f"expected test.jsonl; it holds {_listing(folder)}",
+        )
+    found = kind or _kind_of_rows(train)
+    return UserFolder(folder, found, train, dev if test else None, report, reading)
+
+
+def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Writes a JSON Lines file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def document_row(document: Document) -> dict[str, Any]:
+    """A document as the readers take it."""
+    return {"id": document.id, "text": document.text, "labels": list(document.labels)}
+
+
+def question_row(question: Question) -> dict[str, Any]:
+    """A question as the readers take it."""
+    return {
+        "id": question.id,
+        "question": question.text,
+        "candidates": [asdict(c) for c in question.candidates],
+    }
+
+
+def _part(folder: Path, name: str) -> Path | None:
+    """The file of a part, whatever its format."""
+    endings = [suffix + gzipped for suffix in _SUFFIXES for gzipped in ("", ".gz")]
+    found = [folder / (name + ending) for ending in endings if (folder / (name + ending)).is_file()]
+    if len(found) > 1:
+        names = ", ".join(path.name for path in found)
+        raise DataError(f"several files could be its {name} part ({names})", folder, hint="leave one of them")
+    return found[0] if found else None
+
+
+def _listing(folder: Path) -> str:
+    names = sorted(path.name for path in folder.iterdir())
+    return ", ".join(names[:5]) + (", …" if len(names) > 5 else "") if names else "nothing"
+
+
+def _kind_of_rows(path: Path) -> str:
+    """Rows of questions have a question; all others are taken for documents."""
+    with TextFile(path) as file:
+        first = file.peek().strip()
+    if first.startswith("{"):
+        try:
+            keys = set(json.loads(first))
+        except ValueError:
+            return "labels"  # the reader words what is wrong
+        return "answers" if {"question", "candidates"} & keys and "labels" not in keys else "labels"
+    cells = {cell.strip(' "').lower() for cell in first.replace(",", "\t").split("\t")}
+    return "answers" if "question" in cells or first.startswith("<") else "labels"

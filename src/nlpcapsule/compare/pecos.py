@@ -1,0 +1,152 @@
+"""PECOS XR-Linear as a peer: another Python trains it, on our tf-idf, over files in a temporary folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nlpcapsule.compare.pecos_settings import INSTALL, PecosSettings
+from nlpcapsule.dataset.encoded import EncodedDocuments
+from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.errors import ConfigError, NlpCapsuleError
+from nlpcapsule.evaluation.label_metrics import label_metrics
+from nlpcapsule.evaluation.ranked import NO_LABEL
+from nlpcapsule.evaluation.thresholds import best_threshold
+from nlpcapsule.experiments.encoded_folder import EncodedParts
+from nlpcapsule.experiments.table import Record
+from nlpcapsule.lexical.bag_of_words import BagOfWords
+from nlpcapsule.lexical.ranker import label_matrix
+from nlpcapsule.ranking.documents import LabelRankings
+
+_SCRIPT = Path(__file__).with_name("pecos_script.py")
+
+
+def rankings_of(scores: sparse.csr_matrix) -> LabelRankings:
+    """Orders the scores of each row (N, n); equal ones go by label id, and -1 stands where none is left.
+
+    Example:
+        >>> rankings_of(sparse.csr_matrix([[0.0, 0.2, 0.9], [0.5, 0.0, 0.0]])).labels.tolist()
+        [[2, 1], [0, -1]]
+    """
+    rows = sparse.csr_matrix(scores)
+    width = int(np.diff(rows.indptr).max(initial=0))
+    labels = np.full((rows.shape[0], width), NO_LABEL, dtype=np.int64)
+    ordered = np.zeros((rows.shape[0], width), dtype=np.float32)
+    for row, (start, end) in enumerate(zip(rows.indptr[:-1], rows.indptr[1:], strict=True)):
+        best = np.lexsort((rows.indices[start:end], -rows.data[start:end]))
+        labels[row, : end - start] = rows.indices[start:end][best]
+        ordered[row, : end - start] = rows.data[start:end][best]
+    return LabelRankings(labels, ordered.clip(0, 1))
+
+
+def pecos_python(given: str | None) -> str | None:
+    """The Python that runs PECOS: the one given, ours if it has libpecos, or None.
+
+    Raises:
+        ConfigError: The one given cannot be run, or has no libpecos.
+    """
+    if given is None:
+        return sys.executable if find_spec("pecos") is not None else None
+    path = shutil.which(given)
+    if path is None:
+        raise ConfigError(f"--pecos-python {given}: there is no such program; to make one: {INSTALL}")
+    asked = subprocess.run([path, "-c", "import pecos.xmc"], capture_output=True, text=True, check=False)
+    if asked.returncode:
+        last = (asked.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        raise ConfigError(f"--pecos-python {given} cannot import libpecos ({last}); to make one: {INSTALL}")
+    return path
+
+
+def run_pecos(
+    parts: EncodedParts, settings: PecosSettings, seed: int, python: str
+) -> tuple[Record, LabelRankings, EncodedDocuments]:
+    """Trains PECOS on the training part and ranks the labels of the others.
+
+    Args:
+        parts: The data.
+        settings: Its settings.
+        seed: Of the clusters.
+        python: The Python that has libpecos.
+
+    Returns:
+        What a table's cell holds, the rankings of the report part, and that part.
+    """
+    train, select, report = (
+        EncodedDocuments(part.tokens.cut(settings.max_tokens), part.labels)
+        for part in (parts.train, parts.select, parts.report)
+    )
+    ignored = (parts.tokenizer.padding_id, parts.tokenizer.unknown_id)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        started = time.perf_counter()
+        bag = BagOfWords.fit(train.tokens, parts.tokenizer.size, ignored)
+        features = bag.rows(train.tokens)
+        fitting_seconds = time.perf_counter() - started
+        _write_training(folder, features, label_matrix(train.labels, len(parts.labels)))
+        sparse.save_npz(folder / "features-select.npz", bag.rows(select.tokens))
+        report_seconds = _write_features(folder / "features-report.npz", bag, report.tokens)
+        told = json.dumps({"seed": seed, **settings.model_dump()})
+        (folder / "settings.json").write_text(told, encoding="utf-8")
+        about = _run_script(folder, python)
+        chosen, ranked = (
+            rankings_of(sparse.load_npz(folder / f"predicted-{part}.npz")) for part in ("select", "report")
+        )
+    started = time.perf_counter()  # as for every system, what is chosen on held-out documents is training
+    threshold = best_threshold(chosen.scores, chosen.labels, list(select.labels))
+    shared = (parts.labels.counts, len(train), threshold)
+    selected_on = label_metrics(chosen.labels, chosen.scores, list(select.labels), *shared)
+    fitting_seconds += time.perf_counter() - started
+    record: Record = {
+        "figures": label_metrics(ranked.labels, ranked.scores, list(report.labels), *shared),
+        "selected on": selected_on,
+        "epochs": [],
+        "training seconds": round(fitting_seconds + about["training seconds"] + about["select seconds"], 1),
+        "milliseconds per document": round(
+            1000 * (report_seconds + about["report seconds"]) / len(report), 3
+        ),
+        "parameters": None,
+        "model MiB": round(about["model bytes"] / 2**20, 2),
+        "config": settings.model_dump(),
+        "data": parts.fingerprint(),
+    }
+    if about["peak bytes"] is not None:
+        record["process memory GiB"] = round(about["peak bytes"] / 2**30, 2)
+    return record, ranked, report
+
+
+def _write_training(folder: Path, features: sparse.csr_matrix, labels: sparse.csr_matrix) -> None:
+    """Documents without a known word or without a label teach nothing."""
+    kept = (np.diff(features.indptr) > 0) & (np.diff(labels.indptr) > 0)
+    sparse.save_npz(folder / "features-train.npz", features[kept])
+    sparse.save_npz(folder / "labels-train.npz", labels[kept])
+
+
+def _write_features(path: Path, bag: BagOfWords, tokens: Ragged) -> float:
+    """Writes features and returns the seconds it took to make them, without the writing."""
+    started = time.perf_counter()
+    features = bag.rows(tokens)
+    seconds = time.perf_counter() - started
+    sparse.save_npz(path, features)
+    return seconds
+
+
+def _run_script(folder: Path, python: str) -> dict[str, Any]:
+    # Python looks for modules beside a script first, and beside ours lies this file, named like the library.
+    script = shutil.copy(_SCRIPT, folder)
+    command = [python, str(script), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise NlpCapsuleError(f"PECOS ended with exit code {done.returncode}: {last}")
+    about: dict[str, Any] = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+    return about

@@ -1,0 +1,110 @@
+"""The systems that can be compared, their settings, and what some of them need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any
+
+from nlpcapsule.compare.pecos_settings import PECOS, PecosSettings
+from nlpcapsule.config import Config
+from nlpcapsule.config.networks import ANSWER_MODELS, LABEL_MODELS
+from nlpcapsule.errors import ConfigError, MissingExtraError, did_you_mean
+
+OURS = "label-query"
+DEFAULT_SYSTEMS = {
+    "labels": (OURS, "one-vs-rest", "omikuji", PECOS, "fasttext", "xml-cnn"),
+    "answers": (OURS, "bm25", "bi-encoder"),
+}
+EVERY_SYSTEM = "all"  # in --set: a setting of each system that has it
+
+# System → the package it needs, and the extra that brings it.
+_EXTRAS = {
+    "omikuji": ("omikuji", "omikuji"),
+    "fasttext": ("fasttext", "fasttext"),
+    "fast-xml": ("numba", "trees"),
+    "pd-sparse": ("numba", "trees"),
+    "bi-encoder": ("transformers", "transformers"),
+    "cross-encoder": ("transformers", "transformers"),
+}
+
+
+def known_systems(kind: str) -> list[str]:
+    """The systems for labels, or for answers."""
+    return [*LABEL_MODELS, PECOS] if kind == "labels" else list(ANSWER_MODELS)
+
+
+def chosen_systems(wanted: str | None, kind: str) -> list[str]:
+    """The systems a user names, separated by commas; the usual ones where none is named."""
+    if wanted is None:
+        return list(DEFAULT_SYSTEMS[kind])
+    names = list(dict.fromkeys(name.strip() for name in wanted.split(",") if name.strip()))
+    if not names:
+        raise ConfigError(f"--systems names no system: expected some of {', '.join(known_systems(kind))}")
+    for name in names:
+        if name not in known_systems(kind):
+            expected = did_you_mean(name, known_systems(kind))
+            raise ConfigError(f"--systems: there is no system {name!r} for {kind}: {expected}")
+    return names
+
+
+def system_settings(systems: Sequence[str], kind: str, assignments: Sequence[str]) -> dict[str, Any]:
+    """Each system's settings that differ from its defaults, as "section.key" → value.
+
+    Args:
+        systems: The systems compared.
+        kind: "labels" or "answers".
+        assignments: Texts such as "label-query.epochs=5" or "all.max_tokens=200".
+    """
+    own: dict[str, list[str]] = {name: [] for name in systems}
+    for text in assignments:
+        name, dot, assignment = text.partition(".")
+        if not dot or "=" not in assignment:
+            raise ConfigError(f"--set {text!r}: expected SYSTEM.key=value, for example {OURS}.epochs=5")
+        if name == EVERY_SYSTEM:
+            takers = [system for system in systems if _takes(system, kind, assignment)]
+            if not takers:
+                _changed(systems[0], kind, [assignment])  # words what is wrong
+        elif name in own:
+            takers = [name]
+        else:
+            expected = did_you_mean(name, [*own, EVERY_SYSTEM])
+            raise ConfigError(f"--set {text!r}: {name!r} is not among the systems compared: {expected}")
+        for taker in takers:
+            own[taker].append(assignment)
+    return {name: _changed(name, kind, texts) for name, texts in own.items()}
+
+
+def missing_package(system: str) -> str | None:
+    """Why a system cannot run here, or None if it can."""
+    package, extra = _EXTRAS.get(system, (None, ""))
+    if package is None or find_spec(package) is not None:
+        return None
+    return str(MissingExtraError(package, extra))
+
+
+def _takes(system: str, kind: str, assignment: str) -> bool:
+    try:
+        _changed(system, kind, [assignment])
+    except ConfigError:
+        return False
+    return True
+
+
+def _changed(system: str, kind: str, assignments: Sequence[str]) -> dict[str, Any]:
+    """Checks settings; two ways to write the same ones come out the same."""
+    if system == PECOS:
+        return PecosSettings.parse(assignments).model_dump(exclude_defaults=True)
+    try:
+        settled = Config.build(kind, system, assignments=assignments).model_dump(mode="json")
+    except ConfigError as error:
+        raise ConfigError(f"--set, {system}: {error}") from None
+    usual = Config.build(kind, system).model_dump(mode="json")
+    if settled["model"]["name"] != system:
+        raise ConfigError(f"--set, {system}: name the systems with --systems")
+    return {
+        f"{section}.{key}": value
+        for section in Config.SECTIONS
+        for key, value in settled[section].items()
+        if value != usual[section][key]
+    }

@@ -1,0 +1,102 @@
+"""A comparison as a Markdown page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nlpcapsule.compare.pecos_settings import PECOS
+from nlpcapsule.evaluation.report import ABSENT, metrics_markdown
+from nlpcapsule.experiments.table import Record, markdown_table
+
+TAIL = "recall@5 (1-10 examples)"
+LABEL_COLUMNS = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@3", "PSP@5", TAIL, "ECE@5")
+ANSWER_COLUMNS = ("MAP", "MAP 95% low", "MAP 95% high", "MRR", "MRR 95% low", "MRR 95% high")
+_REPORTED = "report"  # the part of the answers' figures
+
+
+def markdown(record: Record) -> str:
+    """Accuracy, cost, ours against the best peer, and what was not measured."""
+    is_labels = record["kind"] == "labels"
+    columns = LABEL_COLUMNS if is_labels else ANSWER_COLUMNS
+    systems = record["systems"]
+    blocks = [
+        f"# Systems on {record['data'].rpartition('-')[0]}\n",
+        f"{_first_large(record['split'])}. {_sizes(record['sizes'])}\n",
+        metrics_markdown({name: figures(system) for name, system in systems.items()}, columns),
+        _costs(systems, "milliseconds per document" if is_labels else "milliseconds per question"),
+        _against_the_best_peer(record),
+        _not_measured(record["not measured"]),
+        _reading_aid(record),
+    ]
+    return "\n".join(block for block in blocks if block)
+
+
+def figures(system: Mapping[str, Any]) -> dict[str, float]:
+    """A system's figures, of the part that is reported on."""
+    found = system["figures"].get(_REPORTED, system["figures"])
+    return {name: spread["mean"] for name, spread in found.items()}
+
+
+def _costs(systems: Mapping[str, Any], speed: str) -> str:
+    columns: dict[str, Callable[[Any], str]] = {
+        "training seconds": lambda system: f"{system['training seconds'][0]:,.1f}",
+        speed: lambda system: f"{system[speed][0]:,.2f}",
+        "peak memory (MiB)": lambda system: f"{1024 * system['process memory GiB']:,.0f}",
+        "model (MiB)": lambda system: f"{system['model MiB']:,.1f}",
+    }
+    rows = [
+        {"system": name, **{column: cell(system) for column, cell in columns.items()}}
+        for name, system in systems.items()
+    ]
+    return markdown_table(["system", *columns], rows)
+
+
+def _against_the_best_peer(record: Record) -> str:
+    ours, systems = record["ours"], record["systems"]
+    if ours not in systems or systems[ours]["best rival"] is None:
+        return ""
+    rival, differences = systems[ours]["best rival"], systems[ours]["difference to the best rival"]
+    rows = [
+        {
+            "figure": {"AP": "MAP"}.get(figure, figure),
+            "difference": f"{100 * found['difference']:+.2f}",
+            "95% interval": f"{100 * found['low']:+.2f} to {100 * found['high']:+.2f}",
+            "p": f"{found['p_value']:.4f}",
+        }
+        for figure, found in differences.items()
+    ]
+    unit = "documents" if record["kind"] == "labels" else "questions"
+    head = f"{ours} against the best peer, {rival}: points, by a paired bootstrap over {unit}.\n"
+    return head + "\n" + markdown_table(["figure", "difference", "95% interval", "p"], rows)
+
+
+def _not_measured(reasons: Mapping[str, str]) -> str:
+    if not reasons:
+        return ""
+    return "\n".join(f"- {name}: not measured: {why}" for name, why in reasons.items()) + "\n"
+
+
+def _reading_aid(record: Record) -> str:
+    first = next(iter(record["systems"].values()))
+    beside = record["systems at a time"]
+    shared = f" {beside} systems ran at a time, which lengthens their seconds." if beside > 1 else ""
+    meaning = (
+        f"Percent; {TAIL}: of true labels with 1 to 10 training documents; ECE@5: calibration error of the "
+        f"first five labels; {ABSENT}: no such label. "
+        if record["kind"] == "labels"
+        else "Percent; intervals from a bootstrap over questions. "
+    )
+    elsewhere = " PECOS's is that of a Python without this package." if PECOS in record["systems"] else ""
+    return (
+        f"{meaning}Each system in a process of its own, whose peak memory counts all that is loaded."
+        f"{elsewhere}{shared} Seed {record['seed']}; {first['hardware']}.\nMade by `{record['command']}`.\n"
+    )
+
+
+def _sizes(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {what}" for what, count in sizes.items()) + "."
+
+
+def _first_large(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,259 @@
+"""`nlpcapsule compare` from a folder to a table, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from compare_runs import letters, questions, run_compare, stand_in_python, write_jsonl, write_letters
+
+from nlpcapsule.compare import comparison
+from nlpcapsule.compare.cell import run_system
+from nlpcapsule.compare.processes import Running
+from nlpcapsule.experiments.plan import Cell
+
+
+@pytest.fixture(autouse=True)
+def _no_pecos_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NLPCAPSULE_PECOS_PYTHON", raising=False)
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Runs systems without processes, which would each have to import torch; returns those that were run."""
+    ran: list[str] = []
+
+    def run_here(cells: list[Cell], running: Running) -> dict[str, str]:
+        for cell in cells:
+            if not (running.cells / f"{cell.name}.json").exists():
+                ran.append(cell.system)
+                place = running.places[cell.system]
+                run_system(cell, place, running.cells, running.commit, running.pecos_python)
+        return {}
+
+    monkeypatch.setattr(comparison, "run_systems", run_here)
+    return ran
+
+
+TINY = [
+    f"--set=label-query.{setting}" for setting in ("filters=8", "capsule_size=8", "condensed=4", "epochs=1")
+]
+
+
+def test_one_system_in_its_own_process_gives_a_table_and_is_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
+    arguments = ["--data", data, "--systems", "one-vs-rest,pecos", "--out", out, "--seed", 7]
+    done = run_compare(monkeypatch, capsys, *arguments)
+    assert done.code == 0, done.err
+    assert "[1/1] one-vs-rest: done" in done.err
+    assert done.out.strip() == (out / "compare.md").read_text(encoding="utf-8").strip()
+    assert "- pecos: not measured: needs libpecos in a Python of its own: python3.11 -m venv" in done.out
+    record = json.loads((out / "compare.json").read_text(encoding="utf-8"))
+    found = record["systems"]["one-vs-rest"]
+    assert found["seeds"] == [7]
+    assert found["figures"]["P@1"]["mean"] == 1
+    assert 0.1 < found["process memory GiB"] < 8
+    assert record["sizes"]["training documents"] == 48
+    assert record["command"].startswith("nlpcapsule compare --data mine --systems one-vs-rest,pecos --seed 7")
+    again = run_compare(monkeypatch, capsys, *arguments)
+    assert "1 of 1 systems are finished" in again.err
+    assert "started" not in again.err
+    assert again.out == done.out
+
+
+def test_ours_is_tested_against_the_best_peer(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    in_this_process: list[str],
+) -> None:
+    data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
+    python = stand_in_python(tmp_path / "pecos")
+    arguments = ["--data", data, "--systems", "label-query,pecos", *TINY, "--out", out, "--quiet"]
+    done = run_compare(monkeypatch, capsys, *arguments, "--pecos-python", python)
+    assert done.code == 0, done.err
+    assert in_this_process == ["label-query", "pecos"]
+    record = json.loads((out / "compare.json").read_text(encoding="utf-8"))
+    ours, peer = (record["systems"][name] for name in ("label-query", "pecos"))
+    assert ours["best rival"] == "pecos"
+    expected = ours["figures"]["P@1"]["mean"] - peer["figures"]["P@1"]["mean"]
+    assert ours["difference to the best rival"]["P@1"]["difference"] == pytest.approx(expected)
+    assert f"| P@1 | {100 * expected:+.2f} |" in done.out
+    assert "label-query against the best peer, pecos" in done.out
+    assert "| pecos | 100.00 | 33.33 | 20.00 | 100.00 |" in done.out
+    assert "PECOS's is that of a Python without this package" in done.out
+
+
+def test_answers_are_told_by_their_rows(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    in_this_process: list[str],
+) -> None:
+    data, out = tmp_path / "asked", tmp_path / "out"
+    write_jsonl(data / "train.jsonl", questions(20))
+    write_jsonl(data / "dev.jsonl", questions(8))
+    arguments = ["--data", data, "--systems", "bm25", "--out", out]
+    done = run_compare(monkeypatch, capsys, *arguments)
+    assert done.code == 0, done.err
+    assert "selected on the other 10% (there is no test file), reported on dev.jsonl" in done.out
+    assert "18 training questions, 2 questions to select on, 8 questions to report on" in done.out
+    assert "| bm25 | 100.00 |" in done.out
+    assert run_compare(monkeypatch, capsys, *arguments).out == done.out
+    assert in_this_process == ["bm25"]
+
+
+def test_a_label_that_only_test_has_counts_and_can_only_be_missed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    in_this_process: list[str],
+) -> None:
+    data = write_letters(tmp_path / "mine")
+    write_jsonl(data / "test.jsonl", [*letters(3), {"text": "the fish", "labels": ["never seen"]}])
+    out = tmp_path / "out"
+    done = run_compare(monkeypatch, capsys, "--data", data, "--systems", "one-vs-rest", "--out", out)
+    assert done.code == 0, done.err
+    assert "1 labels to report on that training never saw" in done.out
+    assert "| one-vs-rest | 75.00 |" in done.out
+
+
+def test_systems_that_read_words_otherwise_get_their_own(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    in_this_process: list[str],
+) -> None:
+    data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
+    settings = ["--set=one-vs-rest.vocabulary_size=3", "--set=all.max_tokens=9"]
+    python = stand_in_python(tmp_path / "pecos")
+    names = ["--systems", "one-vs-rest,pecos", "--pecos-python", python]
+    done = run_compare(monkeypatch, capsys, "--data", data, *names, *settings, "--out", out)
+    assert done.code == 0, done.err
+    assert len(list((out / "data").iterdir())) == 2
+    record = json.loads((out / "compare.json").read_text(encoding="utf-8"))
+    figures = {name: system["figures"]["P@1"]["mean"] for name, system in record["systems"].items()}
+    assert figures["pecos"] == 1
+    assert figures["one-vs-rest"] < 0.5, "three words of the vocabulary tell the letters apart no more"
+
+
+def _failing(cells: list[Cell], running: Running) -> dict[str, str]:
+    return {cell.system: "out of luck" for cell in cells}
+
+
+def test_when_every_system_fails_each_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(comparison, "run_systems", _failing)
+    data = write_letters(tmp_path / "mine")
+    names = ["--systems", "one-vs-rest,kim-cnn", "--out", tmp_path / "out"]
+    done = run_compare(monkeypatch, capsys, "--data", data, *names)
+    assert done.code == 2
+    assert "error: every system failed:\none-vs-rest: out of luck\nkim-cnn: out of luck" in done.err
+
+
+def test_one_failure_among_others_is_in_the_table_and_in_the_exit_code(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    in_this_process: list[str],
+) -> None:
+    data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
+    run_compare(monkeypatch, capsys, "--data", data, "--systems", "one-vs-rest", "--out", out)
+    monkeypatch.setattr(comparison, "run_systems", lambda cells, running: _failing(cells[1:], running))
+    names = ["--systems", "one-vs-rest,kim-cnn"]
+    done = run_compare(monkeypatch, capsys, "--data", data, *names, "--out", out)
+    assert done.code == 2
+    assert "| one-vs-rest | 100.00 |" in done.out
+    assert "- kim-cnn: not measured: failed: out of luck" in done.out
+    assert "error: systems failed, the others are kept; the same command tries again" in done.err
+
+
+def test_ctrl_c_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(cells: list[Cell], running: Running) -> dict[str, str]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(comparison, "run_systems", interrupted)
+    data = write_letters(tmp_path / "mine")
+    done = run_compare(monkeypatch, capsys, "--data", data, "--out", tmp_path / "out")
+    assert done.code == 130
+    assert "stopped; the same command goes on where this ended" in done.err
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "message"),
+    [
+        ({}, ["--systems", "one-vs-rst"], "did you mean 'one-vs-rest'"),
+        ({}, ["--set", "xml-cnn.colour=red"], "xml-cnn: unknown setting 'colour'"),
+        ({}, ["--kind", "label"], "unknown kind 'label': expected 'labels' or 'answers'"),
+        ({}, ["--kind", "answers", "--systems", "bm25"], "train.jsonl, line 1: this is a document"),
+        ({}, ["--split", "train"], "--split: the parts are files here"),
+        ({}, ["--pecos-python", "/no/python"], "--pecos-python /no/python: there is no such program"),
+        ({}, ["--systems", "pecos"], "none of the systems can run here:\npecos: needs libpecos"),
+        ({}, ["--jobs", "0"], "--jobs"),
+        ({"train": None}, [], "there is no training file"),
+        ({"dev": None, "test": None}, [], "there is nothing to report on"),
+        ({"dev": []}, [], "dev.jsonl: it is empty: there are no rows"),
+        ({"test": []}, [], "test.jsonl: it is empty: there are no rows"),
+        ({"train": [{"text": "a a", "labels": []}]}, [], "train.jsonl: no document has a label"),
+        (
+            {"dev": [{"text": "a", "labels": ["new"]}]},
+            [],
+            "dev.jsonl: no document to select on has a label that a training document has",
+        ),
+        (
+            {"test": [{"text": "a", "labels": ["new"]}]},
+            [],
+            "test.jsonl: no document to report on has a label that a training document has",
+        ),
+        ({"test": [{"txt": "a", "labels": ["dairy"]}]}, [], "test.jsonl, line 1: the key 'text' is missing"),
+    ],
+)
+def test_bad_input_is_one_message_and_nothing_is_trained(
+    files: dict[str, list | None],
+    options: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(comparison, "run_systems", lambda *_: pytest.fail("a system was run"))
+    data = write_letters(tmp_path / "mine")
+    for part, rows in files.items():
+        if rows is None:
+            (data / f"{part}.jsonl").unlink()
+        else:
+            write_jsonl(data / f"{part}.jsonl", rows)
+    done = run_compare(monkeypatch, capsys, "--data", data, "--out", tmp_path / "out", *options)
+    assert done.code == 2, done
+    assert done.out == ""
+    assert "error: " in done.err
+    assert message in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_folder_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = run_compare(monkeypatch, capsys, "--data", tmp_path / "nowhere")
+    assert done.code == 2
+    assert "nowhere: there is no such folder" in done.err
+
+
+def test_answers_without_a_right_one_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "asked"
+    wrong = [{"question": "q", "candidates": [{"text": "a", "label": 0}]}]
+    for part, rows in (("train", questions(8)), ("dev", questions(4)), ("test", wrong)):
+        write_jsonl(data / f"{part}.jsonl", rows)
+    done = run_compare(
+        monkeypatch, capsys, "--data", data, "--systems", "bm25", "--out", tmp_path / "out", "--quiet"
+    )
+    assert done.code == 2
+    assert "test.jsonl: no candidate is marked right (label 1)" in done.err

@@ -30,6 +30,24 @@ def prepare(
 
 
 @app.command()
+def evidence(
+    data: Annotated[Path, typer.Argument(help="Folder with the data set's arrays, as `prepare` wrote them.")],
+    name: Annotated[str, typer.Argument(help="The data set.")],
+    system: Annotated[str, typer.Option(help="one-vs-rest or omikuji.")] = "one-vs-rest",
+    fraction: Annotated[float, typer.Option(help="Part of the training documents to learn from.")] = 1.0,
+) -> None:
+    """Find out what words say of a data set, for machines that lexical systems are not installed on."""
+    from nlpcapsule.experiments.cell import training_data
+    from nlpcapsule.experiments.label_data import label_parts
+    from nlpcapsule.experiments.stored_evidence import evidence_path, store_evidence
+
+    parts = label_parts(name, data, data)
+    path = evidence_path(data / name, system, fraction)
+    store_evidence(training_data(parts, fraction), parts, system, path)
+    typer.echo(f"{path}: {path.stat().st_size / 2**20:.1f} MiB")
+
+
+@app.command()
 def cell(
     spec: Annotated[str, typer.Argument(help="The cell, as JSON.")],
     cells: Annotated[Path, typer.Argument(help="Folder of finished cells.")],

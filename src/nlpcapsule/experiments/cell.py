@@ -16,7 +16,6 @@ from nlpcapsule import __version__
 from nlpcapsule.atomic_files import atomic_path, write_text
 from nlpcapsule.config import Config, LabelQuerySettings
 from nlpcapsule.config.answer_baselines import PretrainedSettings
-from nlpcapsule.dataset.encoded import EncodedDocuments
 from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.evaluation.answer_metrics import answer_metrics, per_question_metrics
 from nlpcapsule.evaluation.label_metrics import per_document_metrics
@@ -26,6 +25,7 @@ from nlpcapsule.experiments.label_data import label_parts
 from nlpcapsule.experiments.memory import peak_process_memory
 from nlpcapsule.experiments.plan import Cell
 from nlpcapsule.experiments.provenance import hardware
+from nlpcapsule.experiments.stored_evidence import StoredEvidence, evidence_path
 from nlpcapsule.experiments.table import Record
 from nlpcapsule.model_folder import MANIFEST, load_model
 from nlpcapsule.ranking.documents import RANKED
@@ -71,7 +71,8 @@ def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str) -> Record:
     with TrainingProgress() as progress:
         if cell.kind == "labels":
             parts = label_parts(cell.data, data, cells.parent.parent / "data")
-            record, scores = run_labels(cell, parts, folder, progress)
+            stored = None if data is None else data / cell.data
+            record, scores = run_labels(cell, parts, folder, progress, stored)
         else:
             record, scores = run_answers(cell, answer_parts(cell.data, data), folder, progress)
     record = {
@@ -91,22 +92,26 @@ def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str) -> Record:
 
 
 def run_labels(
-    cell: Cell, parts: EncodedParts, folder: RunFolder, progress: TrainingProgress
+    cell: Cell,
+    parts: EncodedParts,
+    folder: RunFolder,
+    progress: TrainingProgress,
+    stored: Path | None = None,
 ) -> tuple[Record, np.ndarray]:
-    """The record, and figures (4, documents)."""
+    """The record, and figures (4, documents); `stored` is a folder that may hold evidence found before."""
     config = cell.config
-    train, select, report = (
-        _cut(part, config.text.max_tokens) for part in (parts.train, parts.select, parts.report)
-    )
-    if cell.fraction < 1:
-        order = np.random.default_rng(_FRACTION_SEED).permutation(len(train))
-        train = train.take(np.sort(order[: round(cell.fraction * len(train))]))
-    # Words and labels are numbered as in the whole training part; a label may be left without a document.
-    counts = np.bincount(train.labels.values, minlength=len(parts.labels))
-    labels = LabelVocabulary(parts.labels.names, counts.tolist())
-    data = PreparedLabels(parts.tokenizer, labels, train, select, parts.vectors)
+    cut = parts.cut(config.text.max_tokens)
+    data, report = training_data(cut, cell.fraction), cut.report
+    words = None
+    if stored is not None and config.inference.lexical != "none":
+        path = evidence_path(stored, config.inference.lexical, cell.fraction)
+        words = StoredEvidence.load(path, cut) if path.exists() else None
     started = time.perf_counter()
-    model = load_model(folder.path) if folder.finished else fit_labels(data, config, folder, progress)
+    # Evidence that was stored is not kept with a model, which cannot be opened without it.
+    if folder.finished and words is None:
+        model = load_model(folder.path)
+    else:
+        model = fit_labels(data, config, folder, progress, words)
     assert isinstance(model, LabelModel)
     seconds = time.perf_counter() - started
     started = time.perf_counter()
@@ -127,6 +132,20 @@ def run_labels(
     }
     per_document = per_document_metrics(rankings.labels, list(report.labels))
     return record, np.stack([per_document[name] for name in LABEL_FIGURES])
+
+
+def training_data(parts: EncodedParts, fraction: float = 1.0) -> PreparedLabels:
+    """A seeded part of the training documents, and those to select on.
+
+    Words and labels are numbered as in the whole training part; a label may be left without a document.
+    """
+    train = parts.train
+    if fraction < 1:
+        order = np.random.default_rng(_FRACTION_SEED).permutation(len(train))
+        train = train.take(np.sort(order[: round(fraction * len(train))]))
+    counts = np.bincount(train.labels.values, minlength=len(parts.labels))
+    labels = LabelVocabulary(parts.labels.names, counts.tolist())
+    return PreparedLabels(parts.tokenizer, labels, train, parts.select, parts.vectors)
 
 
 def run_answers(
@@ -202,10 +221,6 @@ def _portable(config: Config) -> dict[str, Any]:
 def _parameters(model: LabelModel | AnswerModel) -> int | None:
     """Numbers a network learns; a lexical system has no such count."""
     return None if model.network is None else sum(weights.numel() for weights in model.network.parameters())
-
-
-def _cut(part: EncodedDocuments, length: int) -> EncodedDocuments:
-    return EncodedDocuments(part.tokens.cut(length), part.labels)
 
 
 def _folder_size(folder: Path) -> float:

@@ -9,7 +9,7 @@ about.json           what it was made from
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +47,14 @@ class EncodedParts:
     def fingerprint(self) -> str:
         """Tells two data sets apart."""
         return "-".join(part.fingerprint() for part in (self.train, self.select, self.report))
+
+    def cut(self, length: int) -> EncodedParts:
+        """The same documents as far as a system that reads so many tokens sees them."""
+        train, select, report = (
+            EncodedDocuments(part.tokens.cut(length), part.labels)
+            for part in (self.train, self.select, self.report)
+        )
+        return replace(self, train=train, select=select, report=report)
 
     def save(self, folder: Path) -> None:
         """Writes the folder; word vectors take two bytes a number."""

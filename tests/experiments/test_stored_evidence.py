@@ -1,0 +1,78 @@
+"""What was found out about documents before is looked up by their tokens."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tiny_data import tiny_parts
+
+from nlpcapsule.errors import DataError
+from nlpcapsule.experiments.cell import run_cell, training_data
+from nlpcapsule.experiments.plan import Cell
+from nlpcapsule.experiments.stored_evidence import StoredEvidence, evidence_path, store_evidence
+from nlpcapsule.training import fit_labels as fit_module
+
+CELL = Cell(
+    "labels",
+    "letters",
+    "label-query with words",
+    "label-query",
+    {
+        "inference.lexical": "one-vs-rest",
+        "training.epochs": 1,
+        "embedding_size": 8,
+        "filters": 8,
+        "condensed": 4,
+        "capsule_size": 8,
+        "document_size": 8,
+        "max_tokens": 30,
+    },
+    seed=1,
+)
+
+
+@pytest.fixture
+def data(tmp_path):
+    parts = tiny_parts()
+    parts.save(tmp_path / "data" / "letters")
+    store_evidence(
+        training_data(parts),
+        parts,
+        "one-vs-rest",
+        evidence_path(tmp_path / "data" / "letters", "one-vs-rest"),
+    )
+    return tmp_path / "data"
+
+
+def test_candidates_and_what_is_known_of_them_are_found_by_the_document(data):
+    parts = tiny_parts().cut(10)
+    stored = StoredEvidence.load(evidence_path(data / "letters", "one-vs-rest"), parts)
+    rows = [3, 0, 5]
+    asked = parts.report.tokens.take(rows)
+    labels, log_odds = stored.top(asked, 4)
+    assert labels.shape == log_odds.shape == (3, 4)
+    assert (np.diff(log_odds, axis=1) <= 0).all()
+    assert np.isfinite(log_odds).all()
+    every = stored.top(parts.report.tokens, 4)[0]
+    assert np.array_equal(labels, every[rows])
+    shares, nearest = stored.shares(asked, labels)
+    assert shares.shape == (3, 4)
+    assert ((nearest > 0) & (nearest <= 1.001)).all()
+
+
+def test_a_cell_with_stored_evidence_trains_no_lexical_system(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(fit_module, "fit_evidence", lambda *_: pytest.fail("found out anew"))
+    record = run_cell(CELL, data, tmp_path / "cells", "")
+    assert record["figures"]["documents"] == 24
+
+
+def test_evidence_on_other_documents_is_refused(data):
+    parts = tiny_parts()
+    fewer = replace(parts, report=parts.report.take([0, 1]))
+    with pytest.raises(DataError, match="not on those of this data set"):
+        StoredEvidence.load(evidence_path(data / "letters", "one-vs-rest"), fewer)
+
+
+def test_a_part_of_the_training_documents_has_a_file_of_its_own(tmp_path):
+    assert evidence_path(tmp_path, "omikuji", 0.5).name == "evidence-omikuji-50percent.safetensors"
+    assert evidence_path(tmp_path, "omikuji").name == "evidence-omikuji.safetensors"

@@ -34,7 +34,7 @@ def classifier():
 
 @pytest.fixture(scope="module")
 def ranker():
-    return AnswerRanker(epochs=6, settings=TINY | {"learning_rate": 0.02}).fit(QUESTIONS, CANDIDATES, MARKS)
+    return AnswerRanker(epochs=12, settings=TINY | {"learning_rate": 0.02}).fit(QUESTIONS, CANDIDATES, MARKS)
 
 
 def test_the_docstrings_examples_work():

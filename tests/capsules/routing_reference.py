@@ -183,7 +183,7 @@ def literal_kde(votes, iterations=10, kind="leaky", alpha=1.0, eps=0.05):
     return finished(capsules, scores, used)
 
 
-def route_labels(capsules, logits, agreement, gate, iterations, project=None, eps=0.05):
+def route_labels(capsules, logits, agreement, gate, iterations, project=None, eps=0.05, reach=1.0):
     """One document of the label-query routing: capsules (m, d), logits (n, m) -> v, scores, coupling."""
     m, d = capsules.shape
     n = logits.shape[0]
@@ -197,7 +197,10 @@ def route_labels(capsules, logits, agreement, gate, iterations, project=None, ep
             gain = gate
         else:
             agreed = [
-                [(1.0 - ((capsules[i] - labels[j]) ** 2).sum() / d).clamp(min=0.0) for i in range(m)]
+                [
+                    (1.0 - ((capsules[i] - labels[j]) ** 2).sum() / (reach * d)).clamp(min=0.0)
+                    for i in range(m)
+                ]
                 for j in range(n)
             ]
             gain = gate * 10.0

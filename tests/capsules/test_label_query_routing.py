@@ -9,6 +9,7 @@ from tensor_sizes import RecordSizes
 from torch import nn
 
 from nlpcapsule.capsules.routing import route_labels
+from nlpcapsule.capsules.vote_scale import VoteScale
 from nlpcapsule.errors import ConfigError
 
 AGREEMENTS = ["dot", "kde", "adaptive-kde"]
@@ -27,9 +28,11 @@ def projection(size=6, dtype=torch.float64):
     return nn.Sequential(nn.Linear(size, size, bias=False), nn.LayerNorm(size)).to(dtype)
 
 
-@pytest.mark.parametrize("agreement", AGREEMENTS)
+@pytest.mark.parametrize(
+    ("agreement", "reach"), [("dot", 1.0), ("kde", 1.0), ("adaptive-kde", 1.0), ("adaptive-kde", 0.6)]
+)
 @pytest.mark.parametrize("iterations", [1, 3, 6])
-def test_values_and_gradients_equal_the_loops(agreement, iterations):
+def test_values_and_gradients_equal_the_loops(agreement, reach, iterations):
     u, logits = inputs()
     gate = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
     project = projection()
@@ -40,11 +43,13 @@ def test_values_and_gradients_equal_the_loops(agreement, iterations):
         gate=gate,
         iterations=iterations,
         max_iterations=iterations,
+        compared=None if reach == 1.0 else (u - u.mean(dim=1, keepdim=True)) / reach**0.5,
         project=project,
         keep_coupling=True,
     )
     documents = [
-        reference.route_labels(u[b], logits[b], agreement, gate, iterations, project) for b in range(len(u))
+        reference.route_labels(u[b], logits[b], agreement, gate, iterations, project, reach=reach)
+        for b in range(len(u))
     ]
     expected = torch.stack([labels for labels, _, _ in documents])
     torch.testing.assert_close(routed.label_capsules, expected)
@@ -83,15 +88,45 @@ def test_documents_stop_at_different_iterations():
     assert len(routed.iterations.unique()) >= 3
 
 
-@given(st.integers(0, 10_000), st.integers(2, 5), st.floats(0.05, 0.6))
+@given(st.integers(0, 10_000), st.integers(2, 5), st.floats(0.05, 0.6), st.sampled_from([0.3, 1.0, 3.0]))
 @settings(max_examples=20, deadline=None)
-def test_a_documents_result_alone_equals_its_result_in_a_batch(seed, documents, gate):
+def test_a_documents_result_alone_equals_its_result_in_a_batch(seed, documents, gate, bandwidth):
     u, logits = inputs(documents, capsules=8, seed=seed, sharpness=4.0)
-    together = route_labels(u, logits, agreement="adaptive-kde", gate=gate)
+    options = {"agreement": "adaptive-kde", "gate": gate}
+    scale = VoteScale(bandwidth).eval()
+    together = route_labels(u, logits, compared=scale(u), **options)
     for b in range(documents):
-        alone = route_labels(u[b : b + 1], logits[b : b + 1], agreement="adaptive-kde", gate=gate)
+        one = u[b : b + 1]
+        alone = route_labels(one, logits[b : b + 1], compared=scale(one), **options)
         assert alone.iterations[0] == together.iterations[b]
         torch.testing.assert_close(alone.label_capsules[0], together.label_capsules[b], atol=1e-5, rtol=0)
+
+
+def test_capsules_that_are_nearly_alike_stop_at_once_unless_scaled():
+    u, logits = inputs(documents=12, capsules=16, labels=5, size=8, sharpness=4.0)
+    alike = u.mean(dim=1, keepdim=True) + 0.1 * u  # as the capsules of one document often are
+    options = {"agreement": "adaptive-kde", "gate": 0.3, "keep_coupling": True}
+    assert route_labels(alike, logits, **options).iterations.tolist() == [2] * 12
+    scaled = route_labels(alike, logits, compared=alike / 0.1, **options)
+    assert scaled.iterations.tolist() == route_labels(u, logits, **options).iterations.tolist()
+    assert len(scaled.iterations.unique()) >= 3
+    torch.testing.assert_close(scaled.label_capsules, scaled.coupling @ alike)
+
+
+def test_a_small_step_moves_agreement_by_the_variance_of_the_kernel():
+    """ΔNAS ≈ g · mean_j Var_j(k) / mean_j k̄_j, as docs/routing.md derives."""
+    u, logits = inputs(documents=2, capsules=9, labels=4)
+    seen = 0.4 * (u - u.mean(dim=1, keepdim=True))  # inside every kernel's support
+    routed = route_labels(
+        u, logits, agreement="kde", iterations=2, gate=1e-4, compared=seen, keep_coupling=True
+    )
+    coupling = logits.softmax(dim=-1)  # (B, n, m)
+    kernel = 1.0 - torch.cdist(coupling @ seen, seen).square() / 6
+    assert (kernel > 0).all()
+    mean = (coupling * kernel).sum(dim=-1)  # (B, n)
+    variance = (coupling * (kernel - mean.unsqueeze(-1)).square()).sum(dim=-1)
+    expected = 1e-3 * variance.mean(dim=-1) / mean.mean(dim=-1)  # the gain is ten gates
+    torch.testing.assert_close(routed.agreement[:, 1] - routed.agreement[:, 0], expected, rtol=0.01, atol=0)
 
 
 def test_padded_labels_have_no_part_in_a_documents_score():

@@ -192,7 +192,14 @@ def test_inspecting_prints_the_routing_and_writes_plots_and_numbers(
     assert "routing adaptive-kde" in done.out
     assert str(folder) in done.out.splitlines()[-1]
     assert json.loads((folder / "inspection.json").read_text())["instance"]["document"] == 2
-    assert {path.name for path in folder.glob("*.svg")} == {"iterations.svg", "agreement.svg", "loss.svg"}
+    assert "What iterations changed" in done.out
+    assert {path.stem for path in folder.glob("*.svg")} == {
+        "agreement",
+        "changes",
+        "iterations",
+        "loss",
+        "probabilities",
+    }
 
 
 def test_settings_come_from_the_file_and_single_ones_win(sample: Path, tmp_path: Path) -> None:

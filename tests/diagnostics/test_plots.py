@@ -10,9 +10,12 @@ import matplotlib
 import numpy as np
 import pytest
 
+from nlpcapsule.diagnostics.iteration_effects import Changes
 from nlpcapsule.diagnostics.plots import (
+    changes_bars,
     instance_curve,
     iterations_histogram,
+    probability_lines,
     system_curve,
     training_curves,
 )
@@ -22,10 +25,14 @@ HISTORIES = {
     "label-query": [{"epoch": 1, "loss": 3.0, "P@5": 0.4}, {"epoch": 2, "loss": 2.0, "P@5": 0.5}],
     "kim-cnn": [{"epoch": 1, "loss": 4.0, "P@5": 0.3}],
 }
+CHANGES = {2: Changes(1500, 40, 10, 4, 300, 90, 70), 3: Changes(12, 0, 0, 0, 0, 0, 0)}
+PROBABILITIES = {"trade": np.array([0.8, 0.9]), "_" + "x" * 60: np.array([np.nan, 0.1])}
 PLOTS: dict[str, Callable[[], str]] = {
     "histogram": lambda: iterations_histogram(np.array([2, 2, 3, 5])),
     "instance": lambda: instance_curve(np.log(np.arange(1, 11)), 4, 10),
     "system": lambda: system_curve({1: 3.5, 2: 2.25, 3: 2.5}),
+    "changes": lambda: changes_bars(CHANGES),
+    "probabilities": lambda: probability_lines(PROBABILITIES),
     "training": lambda: training_curves(HISTORIES, "P@5"),
 }
 
@@ -103,3 +110,16 @@ def test_names_of_systems_are_shown_as_they_are() -> None:
 def test_missing_figure_is_an_error() -> None:
     with pytest.raises(NlpCapsuleError, match="'nDCG@5'"):
         training_curves(HISTORIES, "nDCG@5")
+
+
+def test_bars_of_changes_say_of_how_many_documents() -> None:
+    texts = texts_in(changes_bars(CHANGES))
+    assert "300 of 1,500" in texts
+    assert "0 of 12" in texts
+    assert "fewer true labels" in texts
+
+
+def test_probability_lines_name_labels_and_cut_long_names() -> None:
+    texts = texts_in(probability_lines(PROBABILITIES))
+    assert "trade" in texts
+    assert "_" + "x" * 38 + "…" in texts

@@ -12,8 +12,9 @@ import pytest
 import torch
 
 from nlpcapsule.config import Config
+from nlpcapsule.dataset.encoded import encode_documents
 from nlpcapsule.dataset.labels import LabelVocabulary
-from nlpcapsule.diagnostics.inspection import inspect_model, inspect_routing
+from nlpcapsule.diagnostics.inspection import effects_of_iterations, inspect_model, inspect_routing
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.model_folder import nominator_config
 from nlpcapsule.models.build import build_answer_network, build_label_network
@@ -33,7 +34,8 @@ SMALL = [
 ]
 CNN = ["filters=8", "embedding_size=16", "text.max_tokens=20"]
 WORDS = [f"word{number}" for number in range(30)]
-FILES = {"iterations.svg", "agreement.svg", "loss.svg", "inspection.json", "agreement.jsonl"}
+PLOTS = {"iterations.svg", "agreement.svg", "loss.svg", "changes.svg", "probabilities.svg"}
+FILES = PLOTS | {"inspection.json", "agreement.jsonl"}
 
 
 def some_documents(count: int = 14) -> list[Document]:
@@ -63,6 +65,8 @@ def model_of(name: str, *assignments: str, candidates: int = 0) -> LabelModel:
     with torch.no_grad():
         if name == "label-query":
             network.document.embedding.table.weight.mul_(20)
+            if network.vote_scale is not None:
+                network.vote_scale.log_spread.fill_(-1.5)
             if network.document.compress_query is not None:
                 network.document.compress_query.mul_(10)
         elif name == "paper":
@@ -146,7 +150,8 @@ def test_document_stops_where_its_curve_first_moves_less_than_epsilon() -> None:
 
 @pytest.mark.parametrize("name", ["label-query", "paper"])
 def test_adaptive_loss_by_iterations_is_that_of_fixed_kde_routing(name: str) -> None:
-    model = model_of(name, "training.negative_weight=0.5")
+    same_kernel = ["bandwidth=0"] if name == "label-query" else []
+    model = model_of(name, "training.negative_weight=0.5", *same_kernel)
     found = inspect_routing(model, DOCUMENTS)
     assert list(found.loss_by_iterations) == [1, 2, 3, 4, 5]
     assert len(set(found.loss_by_iterations.values())) == 5
@@ -251,7 +256,7 @@ def test_no_documents_are_refused() -> None:
 
 
 def test_files_hold_what_the_inspection_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = model_of("label-query", "iterations=5")
+    model = model_of("label-query", "max_iterations=5")
     found = inspect_routing(model, DOCUMENTS, 4)
     inspect_model(model, DOCUMENTS, tmp_path / "new" / "folder", 4)
     folder = tmp_path / "new" / "folder"
@@ -284,3 +289,34 @@ def test_plots_of_an_earlier_inspection_do_not_stay_behind(tmp_path: Path) -> No
     inspect_model(model, DOCUMENTS, tmp_path, 0)
     inspect_model(model, [Document(row.text) for row in DOCUMENTS], tmp_path, 0)
     assert {path.name for path in tmp_path.iterdir()} == FILES - {"loss.svg"}
+
+
+@pytest.mark.parametrize("name", ["label-query", "paper", "official"])
+def test_after_its_last_iteration_a_document_has_the_labels_that_the_model_gives_it(name: str) -> None:
+    model = model_of(name, candidates=4 if name == "paper" else 0)
+    encoded = encode_documents(DOCUMENTS, model.tokenizer, model.labels, 20)
+    expected = routed_by_model(model)
+    assert expected.iterations is not None
+    effects = effects_of_iterations(model, encoded, expected.iterations)
+    rows = np.arange(len(DOCUMENTS))
+    assert effects.labels[rows, expected.iterations - 1, :3].tolist() == expected.labels.tolist()
+    last_scores = effects.scores[rows, expected.iterations - 1, :3]
+    np.testing.assert_allclose(last_scores, expected.scores, rtol=1e-3, atol=1e-7)
+
+
+def test_files_say_what_iterations_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = model_of("label-query")
+    inspect_model(model, DOCUMENTS, tmp_path, 4)
+    changes = json.loads((tmp_path / "inspection.json").read_text(encoding="utf-8"))["changes"]
+    lines = [json.loads(line) for line in (tmp_path / "agreement.jsonl").read_text("utf-8").splitlines()]
+    assert changes["documents_with_truth"] == len(DOCUMENTS)
+    for number, counts in changes["by_iteration"].items():
+        taken = [line["steps"] for line in lines if line["iterations"] >= int(number)]
+        assert counts["documents"] == len(taken)
+        assert counts["first_labels"] == sum(bool(steps[int(number) - 1]["entered"]) for steps in taken)
+    for line in lines:
+        assert [step["agreement"] for step in line["steps"]] == line["agreement"]
+        assert all(len(step["labels"]) == 5 for step in line["steps"])
+    printed = capsys.readouterr().out
+    assert "What iterations changed" in printed
+    assert "Document 5 (document-4)" in printed

@@ -14,11 +14,22 @@ from tiny_networks import (
 
 from nlpcapsule.models.answer_ranker import AnswerNetwork, answer_loss
 
-VARIANTS = [
-    *(("label-query", {"routing": r, "condensed": m}) for r in LABEL_ROUTINGS for m in (4, 0)),
+ALONE = [  # the capsules' cosine without the words
+    *(
+        ("label-query", {"routing": r, "condensed": m, "overlap": False})
+        for r in LABEL_ROUTINGS
+        for m in (4, 0)
+    ),
     *(("paper", {"routing": r, "condensed": m}) for r in CAPSULE_ROUTINGS for m in (4, 0)),
 ]
-every_variant = pytest.mark.parametrize(("model", "settings"), VARIANTS, ids=name_of)
+WITH_WORDS = [
+    ("label-query", {}),
+    ("label-query", {"encoder": "bilstm"}),
+    ("paper", {"overlap": True}),
+    ("cap-zhao", {"overlap": True}),
+]
+capsules_alone = pytest.mark.parametrize(("model", "settings"), ALONE, ids=name_of)
+every_variant = pytest.mark.parametrize(("model", "settings"), [*ALONE, *WITH_WORDS], ids=name_of)
 
 QUESTION_OF = torch.tensor([0, 0, 1])
 
@@ -35,12 +46,14 @@ def test_gradients_are_finite_and_reach_every_parameter(model, settings):
     for name, parameter in network.named_parameters():
         if name == "text.em_costs":  # with one output, nothing is left for EM's costs to decide
             continue
+        if not parameter.requires_grad:
+            continue
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name
         assert parameter.grad.any(), name
 
 
-@every_variant
+@capsules_alone
 def test_the_score_is_the_scaled_cosine_of_two_capsules(model, settings):
     network = tiny_answer_network(model, **settings)
     questions, answers, question_of = batch()
@@ -61,13 +74,24 @@ def test_filling_rows_up_further_changes_nothing(model, settings):
         torch.testing.assert_close(network(*batch(width=20)), network(*batch()), atol=1e-5, rtol=0)
 
 
-@every_variant
+@capsules_alone
 def test_a_text_answers_itself_best(model, settings):
     network = tiny_answer_network(model, **settings)
     rows = token_rows(6, 3)
     with torch.no_grad():
         itself = network(rows, rows, torch.tensor([0, 1]))
     torch.testing.assert_close(itself, (network.scale + network.offset).detach().expand(2))
+
+
+@pytest.mark.parametrize(("model", "settings"), WITH_WORDS, ids=name_of)
+def test_what_the_words_say_is_added_to_the_scaled_cosine(model, settings):
+    network, (questions, answers, question_of) = tiny_answer_network(model, **settings), batch()
+    with torch.no_grad():
+        scores = network(questions, answers, question_of)
+        asked, answered = network.text.read(questions).of(question_of), network.text.read(answers)
+        words = network.match(asked, answered)
+        cosine = torch.cosine_similarity(network.text(questions)[question_of], network.text(answers))
+    torch.testing.assert_close(scores, network.scale * cosine + network.offset + words)
 
 
 def test_half_precision_gives_float32_scores():

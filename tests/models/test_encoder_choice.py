@@ -22,6 +22,7 @@ from nlpcapsule.model_folder import load_model
         ({"encoder": "bilstm", "checkpointing": True}, "is for a pretrained transformer, not 'bilstm'"),
         ({"encoder": "some/bert", "window": 12, "stride": 11}, "model.stride=11 would leave tokens out"),
         ({"encoder": "some/bert", "word_dropout": 0.1}, "model.word_dropout=0.1 leaves out word vectors"),
+        ({"overlap": True}, "model.overlap compares questions with answers"),
     ],
 )
 def test_what_does_not_go_together_is_refused(settings, message):
@@ -30,9 +31,11 @@ def test_what_does_not_go_together_is_refused(settings, message):
     assert message in str(refused.value)
 
 
-def test_answers_are_left_to_the_pretrained_answer_rankers():
-    with pytest.raises(ConfigError, match="pretrained transformers rank them as bi-encoder or cross-encoder"):
-        Config.build("answers", overrides={"encoder": "some/bert", "word_dropout": 0.0})
+def test_a_transformer_reads_questions_and_answers_in_one_piece():
+    settings = {"encoder": "some/bert", "word_dropout": 0.0, "max_tokens": 40}
+    assert Config.build("answers", overrides=settings).model.is_pretrained
+    with pytest.raises(ConfigError, match=r"text\.max_tokens=40 does not fit model\.window=39"):
+        Config.build("answers", overrides={**settings, "window": 39})
 
 
 def test_windows_may_lie_side_by_side_or_overlap():

@@ -4,7 +4,7 @@ import pytest
 import torch
 from tiny_networks import LABELS, tiny_network, token_rows
 
-from nlpcapsule.capsules.routing.label_query import route_labels
+from nlpcapsule.capsules.routing.label_query import KERNEL_GAIN, route_labels
 
 
 def logits_of(network, tokens, outputs=None):
@@ -77,10 +77,10 @@ def test_with_compression_there_are_m_capsules_whatever_the_length():
 
 def test_adaptive_routing_takes_at_most_the_set_iterations():
     rows = token_rows(14, 9, 2)
-    assert tiny_network("label-query", iterations=1)(rows).iterations.tolist() == [1, 1, 1]
-    never = tiny_network("label-query", iterations=3, epsilon=1e-12).double()  # float32 loses small moves
+    assert tiny_network("label-query", max_iterations=1)(rows).iterations.tolist() == [1, 1, 1]
+    never = tiny_network("label-query", max_iterations=3, epsilon=1e-12, bandwidth=1e-3).double()
     assert never(rows).iterations.tolist() == [3, 3, 3]
-    soon = tiny_network("label-query", iterations=6, epsilon=1e6)
+    soon = tiny_network("label-query", max_iterations=6, epsilon=1e6)
     assert soon(rows).iterations.tolist() == [2, 2, 2]
 
 
@@ -95,3 +95,26 @@ def test_dropout_acts_in_training_only():
     assert torch.equal(network(rows).logits, network(rows).logits)
     network.train()
     assert not torch.equal(network(rows).logits, network(rows).logits)
+
+
+def test_only_adaptive_routing_with_a_bandwidth_scales_its_votes():
+    assert tiny_network("label-query", routing="adaptive-kde", bandwidth=2.0).vote_scale.bandwidth == 2.0
+    for settings in ({"routing": "adaptive-kde", "bandwidth": 0}, {"routing": "kde"}, {"routing": "dot"}):
+        network = tiny_network("label-query", **settings)
+        assert network.vote_scale is None
+        assert network.gate.requires_grad
+
+
+def test_scaled_votes_take_the_papers_step():
+    network = tiny_network("label-query", routing="adaptive-kde", bandwidth=2.0)
+    assert KERNEL_GAIN * network.gate == pytest.approx(1.0)  # a number, so nothing to learn
+
+
+def test_training_teaches_the_scale_and_ranking_leaves_it():
+    network = tiny_network("label-query", routing="adaptive-kde")
+    rows = token_rows(14, 9, 2)
+    network(rows)
+    assert network.vote_scale.batches.item() == 0
+    network.train()(rows)
+    assert network.vote_scale.batches.item() == 1
+    assert network.vote_scale.log_spread.item() != 0.0

@@ -9,6 +9,7 @@ import torch
 from hypothesis import strategies as st
 from torch import nn
 
+from nlpcapsule.capsules.vote_scale import VoteScale
 from nlpcapsule.config import Config
 from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.model_folder import nominator_config
@@ -77,7 +78,7 @@ def adaptive(model: str, routing: str | None) -> dict[str, Any]:
     if routing != "adaptive-kde":
         return {}
     epsilon = {"label-query": 0.005, "paper": 0.02, "official": 0.15}[model]
-    return {"epsilon": epsilon, "iterations" if model == "label-query" else "max_iterations": 6}
+    return {"epsilon": epsilon, "max_iterations": 6}
 
 
 def scaled(network: nn.Module, factor: float) -> nn.Module:
@@ -87,6 +88,9 @@ def scaled(network: nn.Module, factor: float) -> nn.Module:
                 continue
             # The released code starts W_ij so near zero that nothing would be routed at all.
             parameter.mul_(factor * 1e4 if name == "transform" and parameter.ndim == 4 else factor)
+        for module in network.modules():
+            if isinstance(module, VoteScale):  # as training would find it
+                module.log_spread.fill_(-1.5)
     return network.eval()
 
 

@@ -29,14 +29,14 @@ def inspect(
     document: Annotated[
         int,
         typer.Option(
-            "--document", metavar="NUMBER", min=1, help="Document of the instance-level curve, from 1."
+            "--document", metavar="NUMBER", min=1, help="Document of the instance-level curves, from 1."
         ),
     ] = 1,
 ) -> None:
     """Look into the routing of a label model.
 
-    Prints and plots how many iterations documents take, how agreement grows with them, and what they are
-    worth in loss.
+    Prints and plots how many iterations documents take, how agreement grows with them, what they are worth in
+    loss, and which labels they move into or out of the first five, over all documents and for each.
     """
     folder = out or model / "inspection"
     check_output_folder(folder)

@@ -17,6 +17,7 @@ class TableName(StrEnum):
     MAIN_TABLE = "main-table"
     LOW_RESOURCE = "low-resource"
     ROUTING_COMPARISON = "routing-comparison"
+    FUSION = "fusion"
     ANSWER_SELECTION = "answer-selection"
     COST = "cost"
     FIGURE_ROUTING = "figure-routing"

@@ -146,6 +146,8 @@ def _checked(config: Config) -> Config:
             "training.negatives, inference.candidates and inference.lexical are for task 'labels', "
             "not 'answers'"
         )
+    if config.task == "labels" and getattr(config.model, "overlap", False):
+        raise ConfigError("model.overlap compares questions with answers: it is not for task 'labels'")
     _check_windows(config)
     _check_encoder(config)
     return config
@@ -164,10 +166,10 @@ def _check_encoder(config: Config) -> None:
     meant = get_close_matches(model.encoder, WORD_ENCODERS, n=1)
     if meant and not Path(model.encoder).is_dir():
         raise ConfigError(f"unknown encoder {model.encoder!r}: did you mean {meant[0]!r}?")
-    if config.task == "answers":
+    if config.task == "answers" and config.text.max_tokens > model.window:
         raise ConfigError(
-            f"model.encoder={model.encoder!r}: label-query reads answers with 'convolution' or 'bilstm'; "
-            "pretrained transformers rank them as bi-encoder or cross-encoder"
+            f"text.max_tokens={config.text.max_tokens} does not fit model.window={model.window}: questions "
+            "and answers are read in one piece; lower text.max_tokens or raise model.window"
         )
     if model.stride is not None and model.stride > model.window - 2:
         raise ConfigError(

@@ -84,9 +84,12 @@ DEFAULTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     ("labels", "cap-zhao"): {"training": {"weight_decay": 0.0}},
     **{("labels", name): {"text": {"max_tokens": 1000}} for name in LEXICAL_MODELS},
     **{("answers", name): _ANSWERS for name in ANSWER_BASELINES},
+    # Names are rare and tell most, so every word of the training part counts.
     ("answers", "label-query"): {
-        **_ANSWERS,
+        "text": {**_ANSWERS["text"], "min_count": 1, "vocabulary_size": 100_000},
+        "training": {**_ANSWERS["training"], "learning_rate": 5e-4},
         "model": {
+            "overlap": True,
             "windows": (1, 3),
             "condensed": 32,
             "filters": 128,
@@ -96,7 +99,6 @@ DEFAULTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         },
     },
     ("answers", "cap-zhao"): {**_ANSWERS, "training": {**_ANSWERS["training"], "weight_decay": 0.0}},
-    # Names are rare and tell most, so every word of the training part counts.
     ("answers", "bm25"): {"text": {"max_tokens": 500, "min_count": 1}, "training": {"loss": "pointwise"}},
     ("answers", "bi-encoder"): _PRETRAINED,
     ("answers", "cross-encoder"): _PRETRAINED,

@@ -38,7 +38,7 @@ class LabelQuerySettings(Settings):
         "convolution",
         min_length=1,
         description="convolution, bilstm, or a pretrained transformer: its folder, or its id on the Hugging "
-        "Face hub (labels only, extra `transformers`)",
+        "Face hub (extra `transformers`)",
     )
     embedding_size: int = Field(100, ge=1, description="word vector size (a vector file's size wins)")
     windows: Widths = Field((1, 3, 5, 9), min_length=1, description="convolution widths, in tokens")
@@ -58,12 +58,21 @@ class LabelQuerySettings(Settings):
     capsule_size: int = Field(256, ge=2, description="numbers in a capsule")
     condensed: int = Field(128, ge=0, description="condensed capsules; 0 routes every token, uncompressed")
     routing: LabelRouting = Field("adaptive-kde", description="how label capsules and capsules agree")
-    iterations: int = Field(3, ge=1, description="routing iterations (the most, when adaptive)")
+    iterations: int = Field(3, ge=1, description="routing iterations, where they are fixed")
+    max_iterations: int = Field(6, ge=1, description="adaptive: never more than this")
     epsilon: float = Field(0.05, gt=0, description="adaptive: a document stops when its NAS moves less")
+    bandwidth: float = Field(
+        3.0,
+        ge=0,
+        description="adaptive: the kernel's reach, in spreads of a document's capsules; 0: unscaled",
+    )
     document_size: int = Field(512, ge=0, description="numbers for the document as a whole; 0 leaves it out")
     word_dropout: float = Field(0.0, ge=0, lt=1, description="part of the words left out in training")
     token_dropout: float = Field(0.15, ge=0, lt=1, description="dropout on word vectors and encoder states")
     capsule_dropout: float = Field(0.3, ge=0, lt=1, description="dropout on label capsules")
+    overlap: bool = Field(
+        False, description="answers: words that question and answer share join the capsules' cosine"
+    )
 
     @property
     def is_pretrained(self) -> bool:
@@ -88,6 +97,9 @@ class PaperSettings(Settings):
     softmax: Literal["leaky", "standard"] = Field("leaky", description="softmax over outputs")
     literal: bool = Field(False, description="adaptive: Algorithm 1 to the letter")
     kappa: float = Field(1.0, gt=0, description="squash: ‖x‖²/(κ+‖x‖²)")
+    overlap: bool = Field(
+        False, description="answers: words that question and answer share join the capsules' cosine"
+    )
 
 
 class OfficialSettings(Settings):
@@ -169,6 +181,9 @@ class CapZhaoSettings(Settings):
     capsule_size: int = Field(16, ge=2, description="numbers in a capsule")
     neighbours: int = Field(3, ge=1, description="positions the convolutional capsule layer looks at")
     iterations: int = Field(3, ge=1, description="routing iterations")
+    overlap: bool = Field(
+        False, description="answers: words that question and answer share join the capsules' cosine"
+    )
 
 
 class TrainingSettings(Settings):

@@ -20,7 +20,26 @@ from torch import nn
 
 from nlpcapsule.atomic_files import atomic_text, write_text
 from nlpcapsule.dataset.encoded import EncodedDocuments, encode_documents
-from nlpcapsule.diagnostics.plots import instance_curve, iterations_histogram, system_curve
+from nlpcapsule.diagnostics.iteration_effects import (
+    TOP,
+    IterationEffects,
+    changes_by_iteration,
+    iteration_effects,
+)
+from nlpcapsule.diagnostics.iteration_report import (
+    document_probabilities,
+    document_steps,
+    effects_summary,
+    print_document,
+    print_effects,
+)
+from nlpcapsule.diagnostics.plots import (
+    changes_bars,
+    instance_curve,
+    iterations_histogram,
+    probability_lines,
+    system_curve,
+)
 from nlpcapsule.diagnostics.varied_iterations import (
     RoutedSettings,
     is_adaptive,
@@ -127,6 +146,30 @@ def inspect_encoded(
     )
 
 
+def effects_of_iterations(
+    model: LabelModel, encoded: EncodedDocuments, iterations: np.ndarray
+) -> IterationEffects:
+    """What each iteration changed in the first labels of each document.
+
+    Args:
+        model: A label model whose network routes.
+        encoded: Documents in the model's own tokens and labels, no longer than it reads.
+        iterations: (N,) iterations each document takes.
+
+    Raises:
+        NlpCapsuleError: The network does not route.
+    """
+    settings = _routed_settings(model)
+    candidates = model.nominate(encoded.tokens)
+
+    def rank_with(rows: np.ndarray, number: int) -> LabelRankings:
+        chosen = None if candidates is None else candidates[rows]
+        with lent_settings(model.network, with_exactly(settings, number)):
+            return _rank(model, encoded.take(rows), chosen, TOP)
+
+    return iteration_effects(iterations, rank_with, encoded.labels)
+
+
 def inspect_model(
     model: LabelModel | AnswerModel, documents: Sequence[Document], folder: Path, document: int
 ) -> None:
@@ -135,34 +178,65 @@ def inspect_model(
     Args:
         model: A label model whose network routes.
         documents: Documents with labels.
-        folder: Where iterations.svg, agreement.svg, loss.svg, inspection.json and agreement.jsonl go.
-        document: The document of the instance-level curve, counted from 0.
+        folder: Where plots, inspection.json and agreement.jsonl go.
+        document: The document of the instance-level curves, counted from 0.
 
     Raises:
         NlpCapsuleError: The model ranks answers or does not route, or there is no such document.
     """
     if not isinstance(model, LabelModel):
         raise NlpCapsuleError("inspect looks into the routing of label models; this model ranks answers")
-    found = inspect_routing(model, documents, document)
-    _print_summary(found, Console())
-    plots = {
+    _routed_settings(model)  # before the work of tokenising
+    encoded = encode_documents(documents, model.tokenizer, model.labels, model.config.text.max_tokens)
+    found = inspect_encoded(model, encoded, document)
+    assert found.iterations is not None  # all networks that route count them
+    effects = effects_of_iterations(model, encoded, found.iterations)
+    _show(found, effects, model.labels.names, document, documents[document])
+    for name, svg in _plots(found, effects, model.labels.names, document).items():
+        if svg is None:
+            (folder / name).unlink(missing_ok=True)  # an earlier inspection's plot would not belong here
+        else:
+            write_text(folder / name, svg)
+    summary = _summary(found, document, documents[document]) | {"changes": effects_summary(effects)}
+    write_text(folder / "inspection.json", json.dumps(summary, indent=2, allow_nan=False) + "\n")
+    with atomic_text(folder / "agreement.jsonl") as file:
+        for number, row in enumerate(documents):
+            line = _document_line(found, number, row)
+            line["steps"] = document_steps(effects, number, model.labels.names, _row(found.agreement, number))
+            file.write(json.dumps(line, allow_nan=False) + "\n")
+    Console().print(f"plots and numbers are in {folder}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _show(
+    found: RoutingInspection, effects: IterationEffects, names: Sequence[str], document: int, row: Document
+) -> None:
+    console = Console()
+    _print_summary(found, console)
+    if effects.labels.shape[1] > 1:
+        print_effects(effects, console)
+    steps = document_steps(effects, document, names, _row(found.agreement, document))
+    title = f"Document {document + 1}" + (f" ({row.id})" if row.id else "")
+    print_document(steps, title, console)
+
+
+def _plots(
+    found: RoutingInspection, effects: IterationEffects, names: Sequence[str], document: int
+) -> dict[str, str | None]:
+    """File name → plot; None where there is nothing to draw."""
+    changes = changes_by_iteration(effects)
+    return {
         "iterations.svg": None if found.iterations is None else iterations_histogram(found.iterations),
         "agreement.svg": None
         if found.instance_agreement is None
         else instance_curve(found.instance_agreement, found.instance_stop, found.most_iterations),
         "loss.svg": system_curve(found.loss_by_iterations) if found.loss_by_iterations else None,
+        "changes.svg": changes_bars(changes) if changes else None,
+        "probabilities.svg": probability_lines(document_probabilities(effects, document, names)),
     }
-    for name, svg in plots.items():
-        if svg is None:
-            (folder / name).unlink(missing_ok=True)  # an earlier inspection's plot would not belong here
-        else:
-            write_text(folder / name, svg)
-    summary = _summary(found, document, documents[document])
-    write_text(folder / "inspection.json", json.dumps(summary, indent=2, allow_nan=False) + "\n")
-    with atomic_text(folder / "agreement.jsonl") as file:
-        for number, row in enumerate(documents):
-            file.write(json.dumps(_document_line(found, number, row), allow_nan=False) + "\n")
-    Console().print(f"plots and numbers are in {folder}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _row(agreement: np.ndarray | None, number: int) -> np.ndarray | None:
+    return None if agreement is None else agreement[number]
 
 
 def _routed_settings(model: LabelModel) -> RoutedSettings:
@@ -181,11 +255,13 @@ def _network(model: LabelModel) -> nn.Module:
     return model.network
 
 
-def _rank(model: LabelModel, encoded: EncodedDocuments, candidates: np.ndarray | None) -> LabelRankings:
+def _rank(
+    model: LabelModel, encoded: EncodedDocuments, candidates: np.ndarray | None, top_k: int = 1
+) -> LabelRankings:
     return rank_documents(
         _network(model),
         encoded.tokens,
-        top_k=1,
+        top_k=top_k,
         padding_id=model.tokenizer.padding_id,
         batch=model.config.inference.batch,
         candidates=candidates,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nlpcapsule.diagnostics.iteration_effects import TOP, Changes
 from nlpcapsule.errors import NlpCapsuleError
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ _STYLE = {
 }
 _NO_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 _MOST_BAR_LABELS = 12
+_LONGEST_NAME = 40  # characters of a legend's entry
 _LEAST_SPREAD = 1e-3  # losses closer than this, relatively, are drawn as the flat line they are
 
 
@@ -129,6 +131,80 @@ def system_curve(loss_by_iterations: Mapping[int, float]) -> str:
     return svg(draw)
 
 
+def changes_bars(changes: Mapping[int, Changes]) -> str:
+    """What each iteration did to the first labels of the documents that took it.
+
+    Args:
+        changes: Iteration, from 2 → what it changed.
+    """
+    numbers = sorted(changes)
+    better = np.array([changes[number].first_labels_better for number in numbers])
+    worse = np.array([changes[number].first_labels_worse for number in numbers])
+    other = np.array([changes[number].first_labels for number in numbers]) - better - worse
+    parts = (
+        ("more true labels", better, "#1b7a4b", ""),
+        ("other labels, as many true", other, BLUE, "//"),
+        ("fewer true labels", worse, ORANGE, "xx"),
+    )
+
+    def draw(axes: Axes) -> None:
+        below = np.zeros(len(numbers), dtype=np.int64)
+        for label, counts, color, hatch in parts:
+            axes.bar(
+                numbers,
+                counts,
+                width=0.7,
+                bottom=below,
+                color=color,
+                label=label,
+                hatch=hatch,
+                edgecolor="white",
+            )
+            below = below + counts
+        for number, height in zip(numbers, below, strict=True):
+            axes.annotate(
+                f"{height:,} of {changes[number].documents:,}",
+                (number, height),
+                xytext=(0, 2),
+                textcoords="offset points",
+                ha="center",
+                va="bottom",
+                fontsize=9,
+            )
+        axes.set_ylim(0, 1.15 * max(1, below.max()))
+        axes.set_xlim(numbers[0] - 0.7, numbers[-1] + 0.7)
+        axes.set(
+            title=f"Documents whose first {TOP} labels an iteration changed",
+            xlabel="routing iteration",
+            ylabel="documents",
+        )
+        axes.legend(frameon=False)
+
+    return svg(draw)
+
+
+def probability_lines(probabilities: Mapping[str, np.ndarray]) -> str:
+    """The probabilities that one document's labels would have, had it stopped after each iteration.
+
+    Args:
+        probabilities: Label → (T,) its probability; NaN where it was not among the first.
+    """
+
+    def draw(axes: Axes) -> None:
+        for position, (label, values) in enumerate(probabilities.items()):
+            color, dash, marker = LINES[position % len(LINES)]
+            numbers = np.arange(1, len(values) + 1)
+            axes.plot(numbers, values, color=color, linestyle=dash, marker=marker, label=_shown(label))
+        axes.set(
+            title=f"First {TOP} labels of one document",
+            xlabel="stopped after iteration",
+            ylabel="probability",
+        )
+        axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+    return svg(draw, width=7.6)
+
+
 def training_curves(histories: Mapping[str, Sequence[Mapping[str, Any]]], metric: str) -> str:
     """A figure of each epoch, one line per system.
 
@@ -163,7 +239,8 @@ def training_curves(histories: Mapping[str, Sequence[Mapping[str, Any]]], metric
 
 
 def _shown(name: str) -> str:
-    """A name as a legend shows it; matplotlib leaves out entries that begin with an underscore."""
+    """A name in a legend, cut where long; matplotlib leaves out any with an underscore in front."""
+    name = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
     return f" {name}" if name.startswith("_") else name
 
 

@@ -48,7 +48,5 @@ def lent_settings(network: Any, settings: RoutedSettings) -> Iterator[None]:
 
 
 def _limit_field(settings: RoutedSettings) -> str:
-    """The setting that bounds the iterations; `label-query` has one for both kinds of routing."""
-    if is_adaptive(settings) and not isinstance(settings, LabelQuerySettings):
-        return "max_iterations"
-    return "iterations"
+    """The setting that bounds the iterations."""
+    return "max_iterations" if is_adaptive(settings) else "iterations"

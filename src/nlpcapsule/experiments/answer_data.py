@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from nlpcapsule.errors import DataError
+from nlpcapsule.experiments.label_data import MINILM
 from nlpcapsule.sample import load_questions
 from nlpcapsule.text.documents import Question
 from nlpcapsule.text.question_files import read_questions
@@ -20,7 +21,6 @@ from nlpcapsule.text.question_files import read_questions
 SELECTED_ON = 150
 SPLIT_SEED = 2019
 REPORTED = ("dev-clean", "dev-raw")
-ENCODER = "all-MiniLM-L6-v2"
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def answer_parts(name: str, data: Path | None) -> AnswerParts:
     train = [question for index, question in enumerate(questions) if index not in chosen]
     select = [question for index, question in enumerate(questions) if index in chosen]
     report = {part: list(read_questions(folder / f"{part}.tsv.gz")) for part in REPORTED}
-    encoder = data / ENCODER
+    encoder = data / MINILM
     return AnswerParts(
         train,
         select,

@@ -21,7 +21,7 @@ from nlpcapsule.evaluation.answer_metrics import answer_metrics, per_question_me
 from nlpcapsule.evaluation.label_metrics import per_document_metrics
 from nlpcapsule.experiments.answer_data import AnswerParts, answer_parts
 from nlpcapsule.experiments.encoded_folder import EncodedParts
-from nlpcapsule.experiments.label_data import label_parts
+from nlpcapsule.experiments.label_data import IN_PIECES, MINILM, label_parts
 from nlpcapsule.experiments.memory import peak_process_memory
 from nlpcapsule.experiments.plan import Cell
 from nlpcapsule.experiments.provenance import hardware
@@ -70,7 +70,8 @@ def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str) -> Record:
         torch.cuda.reset_peak_memory_stats()
     with TrainingProgress() as progress:
         if cell.kind == "labels":
-            parts = label_parts(cell.data, data, cells.parent.parent / "data")
+            name = f"{cell.data}{IN_PIECES}" if _is_pretrained(cell.config) else cell.data
+            parts = label_parts(name, data, cells.parent.parent / "data")
             stored = None if data is None else data / cell.data
             record, scores = run_labels(cell, parts, folder, progress, stored)
         else:
@@ -99,7 +100,7 @@ def run_labels(
     stored: Path | None = None,
 ) -> tuple[Record, np.ndarray]:
     """The record, and figures (4, documents); `stored` is a folder that may hold evidence found before."""
-    config = cell.config
+    config = cell.config if stored is None else _with_encoder(cell.config, stored.parent / MINILM)
     cut = parts.cut(config.text.max_tokens)
     data, report = training_data(cut, cell.fraction), cut.report
     words = None
@@ -186,16 +187,28 @@ def run_answers(
 
 def _with_files(config: Config, parts: AnswerParts) -> Config:
     """The configuration with the data folder's word vectors, or its transformer, where they are used."""
-    model = config.model
-    pretrained = isinstance(model, PretrainedSettings) or (
-        isinstance(model, LabelQuerySettings) and model.is_pretrained
-    )
-    if pretrained and parts.encoder is not None:
-        return config.model_copy(update={"model": model.model_copy(update={"encoder": str(parts.encoder)})})
-    if not pretrained and model.embedding_size and parts.vectors is not None:
+    if _is_pretrained(config):
+        return config if parts.encoder is None else _with_encoder(config, parts.encoder)
+    if config.model.embedding_size and parts.vectors is not None:
         text = config.text.model_copy(update={"vectors": str(parts.vectors)})
         return config.model_copy(update={"text": text})
     return config
+
+
+def _with_encoder(config: Config, encoder: Path) -> Config:
+    """The configuration with the transformer that lies beside the data, where there is and it uses one."""
+    if not _is_pretrained(config) or not encoder.is_dir():
+        return config
+    model = config.model.model_copy(update={"encoder": str(encoder)})
+    return config.model_copy(update={"model": model})
+
+
+def _is_pretrained(config: Config) -> bool:
+    """Whether a pretrained transformer reads the texts."""
+    model = config.model
+    return isinstance(model, PretrainedSettings) or (
+        isinstance(model, LabelQuerySettings) and model.is_pretrained
+    )
 
 
 def _history(folder: Path) -> list[Any]:

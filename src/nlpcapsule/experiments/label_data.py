@@ -6,6 +6,8 @@ microthesauri   the same documents, EuroVoc concepts replaced by their micro-the
                 documents for each
 reuters         Reuters-21578, ModApte; selected on a seeded tenth of train, reported on test
 sample          the embedded letters, reported on the phrasings that training never saw
+
+NAME-minilm     any of them in the word pieces of MiniLM, for networks that it encodes documents for
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from nlpcapsule.config import Config
 from nlpcapsule.dataset.encoded import encode_documents
@@ -28,6 +31,9 @@ from nlpcapsule.training.preparation import hold_out
 from nlpcapsule.training.prepared_labels import prepare_labels
 
 MAX_TOKENS = 1_000  # words kept per document; a system may read fewer
+MAX_PIECES = 1_536  # word pieces, likewise
+MINILM = "all-MiniLM-L6-v2"  # its folder beside the data
+IN_PIECES = "-minilm"
 _SPLIT_SEED = 2019
 _SELECTED_ON = 0.1  # of reuters' training part
 
@@ -64,20 +70,25 @@ def _keep(parts: EncodedParts, folder: Path) -> None:
 
 
 def _encoded(name: str, data: Path | None) -> EncodedParts:
+    in_pieces = name.endswith(IN_PIECES)
+    base = name.removesuffix(IN_PIECES)
     vectors = None
-    if name == "sample":
+    if base == "sample":
         train, select, report = (load_documents(part) for part in ("train", "dev", "test-unseen"))
     else:
         if data is None:
             raise DataError(f"{name} is not embedded: say with --data where it lies")
-        if name not in READERS:
-            raise ConfigError(f"there is no data set {name!r}: {did_you_mean(name, READERS)}")
-        train, select, report = READERS[name](data)
+        if base not in READERS:
+            raise ConfigError(f"there is no data set {name!r}: {did_you_mean(base, READERS)}")
+        train, select, report = READERS[base](data)
         vectors = str(data / "vectors" / "glove.6B.100d.trimmed.txt.gz")
-    config = Config.build(overrides={"max_tokens": MAX_TOKENS, "vectors": vectors})
+    settings: dict[str, Any] = {"max_tokens": MAX_TOKENS, "vectors": vectors}
+    if in_pieces:
+        settings = {"max_tokens": MAX_PIECES, "encoder": str(_folder(data or Path(), MINILM))}
+    config = Config.build(overrides=settings)
     prepared = prepare_labels(train, select, config)
     assert prepared.dev is not None
-    encoded = encode_documents(report, prepared.tokenizer, prepared.labels, MAX_TOKENS)
+    encoded = encode_documents(report, prepared.tokenizer, prepared.labels, config.text.max_tokens)
     return EncodedParts(
         name,
         prepared.tokenizer,

@@ -191,4 +191,5 @@ def _table(name: str, **parts: Any) -> Table:
 
 MAIN_TABLE = _table("main-table", markdown=systems_markdown, plots=systems_plots)
 ROUTING_COMPARISON = _table("routing-comparison", markdown=systems_markdown, plots=systems_plots)
+FUSION = _table("fusion", markdown=systems_markdown, plots=systems_plots)
 LOW_RESOURCE = _table("low-resource", markdown=fractions_markdown, plots=fractions_plots)

@@ -1,7 +1,7 @@
 """Word pieces put together again, for systems that count words.
 
-A pretrained transformer reads pieces: "re", "##gula", "##tion". As a bag they say little; a linear model wants
-the word that they make up. A word is known by a 64-bit hash of its pieces, so no text is needed.
+A pretrained transformer reads pieces: "re", "##gula", "##tion". As a bag they say little; a linear model
+wants the word that they make up. A word is known by a 64-bit hash of its pieces, so no text is needed.
 """
 
 from __future__ import annotations

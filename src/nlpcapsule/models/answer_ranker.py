@@ -3,6 +3,7 @@
     u       = capsules(text), the chain of `paper`, `label-query`, `cap-zhao` (B, m, d)
     v       = routing(u) to a single output                                 (B, d)
     score   = s · cos(v_q, v_a) + b, with learned s and b: log-odds of "right"
+              + what the words say about each other (`word_match`), where the settings ask for it
 
 With a single output a standard softmax over outputs is inert (every coupling is 1); the leaky one routes.
 """
@@ -10,6 +11,7 @@ With a single output a standard softmax over outputs is inert (every coupling is
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,9 +22,16 @@ from nlpcapsule.baselines.cap_zhao import CapZhao, mean_capsules
 from nlpcapsule.capsules.routing.label_query import route_labels
 from nlpcapsule.capsules.votes import PerClassVotes
 from nlpcapsule.config import CapZhaoSettings, LabelQuerySettings, ModelSettings, PaperSettings
-from nlpcapsule.models.label_query import FIRST_GATE, CondensedCapsules, agreement_projection
+from nlpcapsule.models.label_query import (
+    CondensedCapsules,
+    adaptive_vote_scale,
+    agreement_gate,
+    agreement_projection,
+)
 from nlpcapsule.models.paper import PaperCapsules
 from nlpcapsule.models.routing_choice import route
+from nlpcapsule.models.windowed_transformer import WindowedTransformer
+from nlpcapsule.models.word_match import TextReading, WordMatch
 
 
 class PaperTextCapsule(nn.Module):
@@ -43,6 +52,15 @@ class PaperTextCapsule(nn.Module):
         self.transform = nn.Parameter(torch.randn(1, size, size) / math.sqrt(size))  # W
         self.em_costs = nn.Parameter(torch.zeros(2)) if settings.routing == "em" else None
 
+    @property
+    def word_size(self) -> int:
+        """Numbers in a word vector."""
+        return self.capsules.embedding.size
+
+    def read(self, tokens: Tensor) -> TextReading:
+        """(B, l) → word vectors and the capsule."""
+        return TextReading(tokens, self.capsules.embedding(tokens)[0], self(tokens))
+
     def forward(self, tokens: Tensor) -> Tensor:
         """(B, l) → (B, d)."""
         votes = PerClassVotes(self.capsules(tokens), self.transform)
@@ -58,18 +76,50 @@ class QueryTextCapsule(nn.Module):
         vocabulary_size: int,
         padding_id: int,
         vectors: np.ndarray | None,
+        length: int | None = None,
+        transformer: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.settings = settings
-        self.capsules = CondensedCapsules(settings, vocabulary_size, padding_id, vectors)
+        self.capsules = CondensedCapsules(settings, vocabulary_size, padding_id, vectors, length, transformer)
         size = settings.capsule_size
         self.query = nn.Parameter(torch.randn(1, size) / math.sqrt(size))
         self.agreement = agreement_projection(settings)
-        self.gate = nn.Parameter(torch.tensor(FIRST_GATE))
+        self.vote_scale = adaptive_vote_scale(settings)
+        self.gate = agreement_gate(settings)
+
+    @property
+    def word_size(self) -> int:
+        """Numbers in a word vector, or in a transformer's state."""
+        encoder = self.capsules.encoder
+        if isinstance(encoder, WindowedTransformer):
+            return encoder.state_size
+        return self.capsules.embedding.size
+
+    def read(self, tokens: Tensor) -> TextReading:
+        """(B, l) → the capsule, and word vectors or a transformer's states."""
+        encoder = self.capsules.encoder
+        if not isinstance(encoder, WindowedTransformer):
+            return TextReading(tokens, self.capsules.embedding(tokens)[0], self(tokens))
+        states, mask = self._states(tokens)
+        return TextReading(tokens, states, self._capsule(states, mask))
 
     def forward(self, tokens: Tensor) -> Tensor:
         """(B, l) → (B, d)."""
-        capsules, mask = self.capsules.condense(*self.capsules.states(tokens))  # (B, m, d)
+        return self._capsule(*self._states(tokens))
+
+    def _states(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, l) → states (B, l, H), one per token, and the mask (B, l) of real tokens."""
+        encoder = self.capsules.encoder
+        if not isinstance(encoder, WindowedTransformer):
+            return self.capsules.states(tokens)
+        # Questions and answers are short: no windows, and states keep their tokens' places.
+        mask = tokens != encoder.encoder.padding_id
+        return encoder.dropout(encoder.encoder(tokens, mask)), mask
+
+    def _capsule(self, states: Tensor, real: Tensor) -> Tensor:
+        """(B, l, H) and (B, l) → (B, d)."""
+        capsules, mask = self.capsules.condense(states, real)  # (B, m, d)
         coupling = self.query @ capsules.transpose(1, 2)  # (B, 1, m)
         if mask is not None:
             coupling = coupling.masked_fill(~mask.unsqueeze(1), -torch.inf)
@@ -78,10 +128,11 @@ class QueryTextCapsule(nn.Module):
             coupling,
             agreement=self.settings.routing,
             iterations=self.settings.iterations,
-            max_iterations=self.settings.iterations,
+            max_iterations=self.settings.max_iterations,
             gate=self.gate,
             project=self.agreement,
             eps=self.settings.epsilon,
+            compared=None if self.vote_scale is None else self.vote_scale(capsules, mask),
         )
         return routed.label_capsules.squeeze(1)
 
@@ -99,6 +150,15 @@ class NgramTextCapsule(nn.Module):
     ) -> None:
         super().__init__()
         self.capsules = CapZhao(settings, vocabulary_size, 1, length, padding_id, vectors)
+
+    @property
+    def word_size(self) -> int:
+        """Numbers in a word vector."""
+        return self.capsules.embedding.size
+
+    def read(self, tokens: Tensor) -> TextReading:
+        """(B, l) → word vectors and the capsule."""
+        return TextReading(tokens, self.capsules.embedding(tokens)[0], self(tokens))
 
     def forward(self, tokens: Tensor) -> Tensor:
         """(B, l) → (B, d)."""
@@ -137,15 +197,20 @@ class CosineRanker(nn.Module):
 
 
 class AnswerNetwork(CosineRanker):
-    """Scores question-answer pairs by the cosine of their capsules.
+    """Scores question-answer pairs by the cosine of their capsules and, if asked to, by their words.
 
     Args:
         settings: Of `paper`, `label-query` or `cap-zhao`.
         vocabulary_size: Number of tokens.
-        length: l, for `paper` and `cap-zhao`, which read rows of one length.
+        length: l, for `paper` and `cap-zhao`, which read rows of one length, and for a transformer.
         padding_id: The token that fills rows up.
         vectors: Word vectors to start from.
+        idf: (V,) weight of each word, where `settings.overlap` is set; see `WordMatch`.
+        transformer: A pretrained transformer's configuration where its weights will be loaded; None reads
+            the encoder that the settings name.
     """
+
+    text: PaperTextCapsule | QueryTextCapsule | NgramTextCapsule
 
     def __init__(
         self,
@@ -154,17 +219,32 @@ class AnswerNetwork(CosineRanker):
         length: int,
         padding_id: int = 0,
         vectors: np.ndarray | None = None,
+        idf: np.ndarray | None = None,
+        transformer: dict[str, Any] | None = None,
     ) -> None:
-        text: nn.Module
+        text: PaperTextCapsule | QueryTextCapsule | NgramTextCapsule
         if isinstance(settings, PaperSettings):
             text = PaperTextCapsule(settings, vocabulary_size, length, padding_id, vectors)
         elif isinstance(settings, LabelQuerySettings):
-            text = QueryTextCapsule(settings, vocabulary_size, padding_id, vectors)
+            text = QueryTextCapsule(settings, vocabulary_size, padding_id, vectors, length, transformer)
         elif isinstance(settings, CapZhaoSettings):
             text = NgramTextCapsule(settings, vocabulary_size, length, padding_id, vectors)
         else:
             raise TypeError(f"{settings.name} does not rank answers")
         super().__init__(text)
+        self.match = (
+            WordMatch(vocabulary_size, text.word_size, settings.capsule_size, padding_id, idf)
+            if settings.overlap
+            else None
+        )
+
+    def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
+        """Scores candidates: (Q, l), (A, l') and (A,) → (A,) float32 log-odds."""
+        if self.match is None:
+            return super().forward(questions, answers, question_of)
+        asked, answered = self.text.read(questions).of(question_of), self.text.read(answers)
+        cosine = F.cosine_similarity(asked.capsule.float(), answered.capsule.float(), dim=-1)
+        return self.scale * cosine + self.offset + self.match(asked, answered)
 
 
 def answer_loss(kind: str, logits: Tensor, labels: Tensor, question_of: Tensor) -> Tensor:

@@ -115,4 +115,4 @@ def build_answer_network(
         case CrossEncoderSettings() as settings:
             return CrossEncoder(settings, vocabulary_size, length, padding_id, transformer)
         case settings:
-            return AnswerNetwork(settings, vocabulary_size, length, padding_id, vectors)
+            return AnswerNetwork(settings, vocabulary_size, length, padding_id, vectors, idf, transformer)

@@ -27,6 +27,7 @@ import torch
 from torch import Tensor, nn
 
 from nlpcapsule.capsules.routing.label_query import route_labels
+from nlpcapsule.capsules.vote_scale import VoteScale
 from nlpcapsule.config import LabelQuerySettings
 from nlpcapsule.models.bilstm_encoder import BiLSTMEncoder
 from nlpcapsule.models.convolution_encoder import ConvolutionEncoder
@@ -111,6 +112,21 @@ def agreement_projection(settings: LabelQuerySettings) -> nn.Module | None:
     return nn.Sequential(nn.Linear(size, size, bias=False), nn.LayerNorm(size))
 
 
+def adaptive_vote_scale(settings: LabelQuerySettings) -> VoteScale | None:
+    """What keeps the votes of adaptive routing in scale; other routings compare capsules as they are."""
+    return (
+        VoteScale(settings.bandwidth) if settings.routing == "adaptive-kde" and settings.bandwidth else None
+    )
+
+
+def agreement_gate(settings: LabelQuerySettings) -> nn.Parameter | float:
+    """How much agreement counts: learned, but fixed where votes are scaled (gate × gain = 1, the paper's α).
+
+    Learned, it would undo the scale; and below zero agreement would fall for ever instead of settling.
+    """
+    return nn.Parameter(torch.tensor(FIRST_GATE)) if adaptive_vote_scale(settings) is None else FIRST_GATE
+
+
 class LabelQueryNetwork(nn.Module):
     """The whole chain.
 
@@ -143,7 +159,8 @@ class LabelQueryNetwork(nn.Module):
         # A label's favourite capsules; without compression capsules are tokens, and none is like another's.
         self.slot = nn.Parameter(torch.zeros(label_count, settings.condensed)) if settings.condensed else None
         self.agreement = agreement_projection(settings)  # R
-        self.gate = nn.Parameter(torch.tensor(FIRST_GATE))
+        self.vote_scale = adaptive_vote_scale(settings)
+        self.gate = agreement_gate(settings)
         self.dropout = nn.Dropout(settings.capsule_dropout)
         self.mlp = nn.Sequential(nn.Linear(size, size), nn.GELU())
         self.output = nn.Parameter(torch.randn(label_count, size) / math.sqrt(size))  # o
@@ -179,10 +196,11 @@ class LabelQueryNetwork(nn.Module):
             coupling,
             agreement=self.settings.routing,
             iterations=self.settings.iterations,
-            max_iterations=self.settings.iterations,
+            max_iterations=self.settings.max_iterations,
             gate=self.gate,
             project=self.agreement,
             eps=self.settings.epsilon,
+            compared=None if self.vote_scale is None else self.vote_scale(capsules, mask),
             valid=valid,
         )
         label_capsules = self.mlp(self.dropout(routed.label_capsules))  # (B, n, d)

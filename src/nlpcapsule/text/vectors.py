@@ -79,6 +79,11 @@ def _random_rows(rows: int, dimension: int, padding_id: int, seed: int) -> np.nd
     return matrix
 
 
+def vector_words(path: str | Path) -> Iterator[str]:
+    """The words of a vector file, in its order."""
+    return (word for _, word, _ in _read_rows(path))
+
+
 def _read_rows(path: str | Path) -> Iterator[tuple[int, str, list[str]]]:
     """Each row as its line number, its word and its v unparsed numbers."""
     promised_rows, dimension, rows = None, None, 0

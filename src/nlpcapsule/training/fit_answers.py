@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,18 @@ from accelerate import PartialState
 
 from nlpcapsule.baselines.answers.bm25 import BM25
 from nlpcapsule.baselines.answers.word_overlap import inverse_document_frequency
-from nlpcapsule.config import Config
+from nlpcapsule.config import CapZhaoSettings, Config, LabelQuerySettings, PaperSettings
 from nlpcapsule.config.answer_baselines import PretrainedSettings
 from nlpcapsule.dataset.encoded import EncodedQuestions, encode_questions
 from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
 from nlpcapsule.models.build import build_answer_network
-from nlpcapsule.models.transformer_encoder import tokenizer_file
+from nlpcapsule.models.transformer_encoder import encoder_tokenizer, tokenizer_file
 from nlpcapsule.ranking.answers import score_answers
 from nlpcapsule.ranking.models import AnswerModel
 from nlpcapsule.text.documents import Question
 from nlpcapsule.text.tokens import WordTokenizer
+from nlpcapsule.text.vectors import vector_words
 from nlpcapsule.training.answer_task import AnswerTask
 from nlpcapsule.training.loop import train_network
 from nlpcapsule.training.preparation import hold_out, starting_vectors
@@ -74,9 +76,7 @@ def prepare_answers(
             yield question.text
             yield from (candidate.text for candidate in question.candidates)
 
-    tokenizer = _given_tokenizer(config) or WordTokenizer.train(
-        texts(), config.text.vocabulary_size, config.text.min_count
-    )
+    tokenizer = _given_tokenizer(config) or _trained_tokenizer(list(texts()), config)
     length = config.text.max_tokens
     encoded = encode_questions(train, tokenizer, length)
     held_out = None if dev is None else encode_questions(dev, tokenizer, length)
@@ -85,7 +85,7 @@ def prepare_answers(
         f"{(encoded.labels == 1).mean():.1%} of them right; {tokenizer.size:,} words"
     ]
     vectors = None
-    if config.model.embedding_size:
+    if config.model.embedding_size and not _reads_with_transformer(config):
         vectors = starting_vectors(config, tokenizer, notes)
     elif config.text.vectors:
         notes.append(f"text.vectors is not read: {config.model.name} takes no word vectors")
@@ -95,6 +95,8 @@ def prepare_answers(
 def _given_tokenizer(config: Config) -> WordTokenizer | None:
     """The tokenizer a configuration names, or the one its pretrained transformer was trained with."""
     path: str | Path | None = config.text.tokenizer
+    if isinstance(config.model, LabelQuerySettings) and config.model.is_pretrained:
+        return encoder_tokenizer(config.model.encoder, config.text.tokenizer)
     if not isinstance(config.model, PretrainedSettings):
         return WordTokenizer.from_file(path) if path else None
     path = path or tokenizer_file(config.model.encoder)
@@ -106,6 +108,32 @@ def _given_tokenizer(config: Config) -> WordTokenizer | None:
             hint=f"use the tokenizer.json of model.encoder={config.model.encoder!r}",
         )
     return tokenizer
+
+
+def _trained_tokenizer(texts: Sequence[str], config: Config) -> WordTokenizer:
+    """The words of the training part and, for words to be compared, those of the vector file beside them.
+
+    A question's rare words tell most, and many of them stand in no training text: without an id of their own
+    they would all be one unknown word.
+    """
+    size, min_count = config.text.vocabulary_size, config.text.min_count
+    tokenizer = WordTokenizer.train(texts, size, min_count)
+    if not (_compares_words(config) and config.text.vectors):
+        return tokenizer
+    known = set(tokenizer.vocabulary)
+    unseen = (word for word in vector_words(config.text.vectors) if word not in known)
+    further = list(islice(unseen, size - tokenizer.size))  # a vector file's frequent words come first
+    return WordTokenizer.train(chain(texts, *repeat(further, min_count)), size, min_count)
+
+
+def _compares_words(config: Config) -> bool:
+    """Whether a capsule network also looks at the words that question and answer share."""
+    model = config.model
+    return isinstance(model, LabelQuerySettings | PaperSettings | CapZhaoSettings) and model.overlap
+
+
+def _reads_with_transformer(config: Config) -> bool:
+    return isinstance(config.model, LabelQuerySettings) and config.model.is_pretrained
 
 
 def fit_answers(
@@ -124,6 +152,8 @@ def fit_answers(
         progress.say(note)
     padding_id = data.tokenizer.padding_id
     idf = inverse_document_frequency(data.train.answers, data.tokenizer.size)
+    if _compares_words(config):
+        idf[data.tokenizer.unknown_id] = 0  # two words that are both unknown are not the same word
     network = build_answer_network(config, data.tokenizer.size, padding_id, data.vectors, idf)
     task = AnswerTask(config, data.train, data.dev, padding_id, title=f"{config.model.name} (answers)")
     if isinstance(network, BM25):

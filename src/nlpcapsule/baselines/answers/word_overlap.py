@@ -23,8 +23,6 @@ def overlap_features(
 ) -> Tensor:
     """How many of a question's words an answer repeats, plainly and weighted by idf.
 
-    Words are looked up in sorted rows, so memory grows with the tokens and not with pairs of them.
-
     Args:
         questions: (Q, l) token ids.
         answers: (A, l') token ids.
@@ -47,13 +45,20 @@ def overlap_features(
     counted = is_new & (asked != padding_id)
     weights = torch.stack([counted.float(), counted * idf.float()[asked]], dim=-1)  # (Q, l, 2)
 
-    sorted_answers = answers.sort(dim=1).values  # (A, l')
-    wanted = asked[question_of]  # (A, l)
-    place = torch.searchsorted(sorted_answers, wanted).clamp(max=answers.shape[1] - 1)
-    found = sorted_answers.gather(1, place) == wanted  # (A, l)
+    found = stands_in(answers, asked[question_of])  # (A, l)
     repeated = (weights[question_of] * found.unsqueeze(-1)).sum(dim=1)  # (A, 2)
     total = weights.sum(dim=1)[question_of]  # (A, 2)
     return torch.where(total > 0, repeated / total.clamp(min=1e-9), 0.0)
+
+
+def stands_in(texts: Tensor, words: Tensor) -> Tensor:
+    """Which words stand in a text: (A, l') and (A, l) → (A, l), True where a word is one of its row's text.
+
+    Words are looked up in sorted rows, so memory grows with the tokens and not with pairs of them.
+    """
+    rows = texts.sort(dim=1).values  # (A, l')
+    place = torch.searchsorted(rows, words.contiguous()).clamp(max=rows.shape[1] - 1)
+    return rows.gather(1, place) == words
 
 
 def inverse_document_frequency(

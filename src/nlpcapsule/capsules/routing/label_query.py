@@ -54,6 +54,7 @@ def route_labels(
     iterations: int = 3,
     max_iterations: int = 10,
     eps: float = 0.05,
+    compared: Tensor | None = None,
     project: nn.Module | None = None,
     valid: Tensor | None = None,
     keep_coupling: bool = False,
@@ -66,6 +67,9 @@ def route_labels(
     "adaptive-kde", and ⟨project(v_j), u_i⟩ / √d for "dot". With "adaptive-kde" a document leaves, with its
     v, once |NAS - last NAS| < ε; documents that have left are no longer computed.
 
+    How far NAS moves depends on the scale of the capsules that the kernel compares; `VoteScale` sets it. What
+    a label's capsule is made of stays as it is.
+
     A document's agreement score is NAS = log of the mean over labels of Σ_i coupling_ji k_ij; for "dot", the
     mean over labels of ⟨project(v_j), v_j⟩ / √d, without a log, as it can be negative.
 
@@ -77,6 +81,7 @@ def route_labels(
         iterations: T of "dot" and "kde".
         max_iterations: T_max of "adaptive-kde".
         eps: ε of "adaptive-kde".
+        compared: Capsules (B, m, d) as agreement sees them, moved and scaled; None: as they are.
         project: What gives LN(R v) for "dot".
         valid: (B, n), False where a label is only padding and has no part in NAS; None where none is.
         keep_coupling: Whether to return the last couplings and to score the last iteration.
@@ -87,7 +92,7 @@ def route_labels(
     agree = _agreement_function(agreement, project)
     gain = torch.as_tensor(gate, device=capsules.device) * (1.0 if agreement == "dot" else KERNEL_GAIN)
 
-    logits, active = first_coupling, capsules
+    logits, active = first_coupling, capsules if compared is None else compared
     departures = Departures(capsules.shape[0], capsules.device)
     last = torch.full(capsules.shape[:1], torch.inf, device=capsules.device)  # (active,)
     for iteration in range(1, limit + 1):

@@ -1,0 +1,61 @@
+"""The scale at which a kernel sees a document's capsules."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from nlpcapsule.capsules.votes import at_least_float32
+
+# Capsules closer to each other than a hundredth of their length are as good as alike.
+_ALIKE = 1e-4
+_LEAST_RATE = 0.02  # a running mean over the last fifty batches or so: capsules spread while they learn
+
+
+class VoteScale(nn.Module):
+    """Scales capsules by how far those of a typical training document lie apart.
+
+    A document's spread is h² = mean_i ‖u_i - ū‖² / d, and H² the geometric mean of the spreads of documents
+    trained on, kept as a running mean of log h². Capsules come out as (u_i - ū) / √(β H²), so that
+
+        1 - ‖u_i - v_j‖² / d  becomes  1 - ‖u_i - v_j‖² / (β H² d)
+
+    for every mean v_j of them. H is one for all documents: one whose capsules lie far apart has more to route
+    than one whose capsules are alike. Outside training H stays, so a document's result depends on no other.
+
+    Args:
+        bandwidth: β, the reach of the kernel.
+    """
+
+    log_spread: Tensor
+    batches: Tensor
+
+    def __init__(self, bandwidth: float) -> None:
+        super().__init__()
+        self.bandwidth = bandwidth
+        self.register_buffer("log_spread", torch.zeros(()))  # log H², 0 before any training
+        self.register_buffer("batches", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, capsules: Tensor, real: Tensor | None = None) -> Tensor:
+        """Capsules (B, m, d) as the kernel is to compare them, in float32 at least.
+
+        Args:
+            capsules: Condensed capsules u (B, m, d).
+            real: (B, m), False where a capsule is only padding; None where none is.
+        """
+        with torch.autocast(capsules.device.type, enabled=False):
+            capsules = at_least_float32(capsules)
+            ones = capsules.new_ones(capsules.shape[:2]) if real is None else real.to(capsules.dtype)
+            share = (ones / ones.sum(dim=1, keepdim=True).clamp_min(1)).unsqueeze(1)  # (B, 1, m)
+            centred = capsules - share @ capsules  # (B, m, d)
+            if self.training:
+                self._learn(share, capsules.detach(), centred.detach())
+            return centred * (self.bandwidth * self.log_spread.exp()).rsqrt()
+
+    def _learn(self, share: Tensor, capsules: Tensor, centred: Tensor) -> None:
+        spread = share @ centred.square().mean(dim=-1, keepdim=True)  # h² (B, 1, 1)
+        length = share @ capsules.square().mean(dim=-1, keepdim=True)  # mean_i ‖u_i‖² / d (B, 1, 1)
+        seen = (spread + _ALIKE * length).log().mean()
+        self.batches += 1
+        rate = (1.0 / self.batches).clamp_min(_LEAST_RATE)
+        self.log_spread += rate * (seen - self.log_spread)

@@ -1,0 +1,141 @@
+"""What routing iterations change in the labels that a document gets.
+
+Every document is ranked as if it had stopped after its first, its second, … its last iteration. Two rankings
+of a document differ in the top label, in which labels are among the first five, or in neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.ranking.documents import LabelRankings
+
+TOP = 5
+
+# Documents (rows) and a number of iterations -> their labels had each been given just that number.
+RankWith = Callable[[np.ndarray, int], LabelRankings]
+
+
+@dataclass(frozen=True)
+class IterationEffects:
+    """The first K labels of N documents after each iteration that they took, T at most.
+
+    Attributes:
+        iterations: (N,) iterations each document took.
+        labels: (N, T, K) label ids, best first; -1 after a document has left.
+        scores: (N, T, K) their probabilities; NaN after a document has left.
+        is_true: (N, T, K) whether a label is one of the document's own.
+        has_truth: (N,) whether a document has labels of its own.
+    """
+
+    iterations: np.ndarray
+    labels: np.ndarray
+    scores: np.ndarray
+    is_true: np.ndarray
+    has_truth: np.ndarray
+
+
+@dataclass(frozen=True)
+class Changes:
+    """In how many documents a later ranking differs from an earlier one.
+
+    Attributes:
+        documents: Documents that have both rankings.
+        top_label: Those whose top label is another.
+        top_label_better: Those whose top label became a true one.
+        top_label_worse: Those whose top label was a true one and is no more.
+        first_labels: Those with another label among the first K, whatever their order.
+        first_labels_better: Those with more true labels among the first K.
+        first_labels_worse: Those with fewer.
+    """
+
+    documents: int
+    top_label: int
+    top_label_better: int
+    top_label_worse: int
+    first_labels: int
+    first_labels_better: int
+    first_labels_worse: int
+
+
+def iteration_effects(
+    iterations: np.ndarray, rank_with: RankWith, truth: Ragged, top: int = TOP
+) -> IterationEffects:
+    """Ranks documents after each of their iterations.
+
+    Args:
+        iterations: (N,) iterations each document takes.
+        rank_with: Ranks some of the documents with a given number of iterations.
+        truth: N rows of true label ids.
+        top: K, labels to look at; fewer where there are fewer.
+    """
+    steps = []
+    for iteration in range(1, int(iterations.max()) + 1):
+        rows = np.flatnonzero(iterations >= iteration)
+        steps.append((rows, rank_with(rows, iteration)))
+    width = min(top, steps[0][1].labels.shape[1])
+    labels = np.full((len(iterations), len(steps), width), -1, dtype=np.int64)
+    scores = np.full(labels.shape, np.nan, dtype=np.float32)
+    for position, (rows, ranked) in enumerate(steps):
+        labels[rows, position] = ranked.labels[:, :width]
+        scores[rows, position] = ranked.scores[:, :width]
+    own = [truth[row] for row in range(len(iterations))]
+    return IterationEffects(
+        iterations,
+        labels,
+        scores,
+        np.stack([np.isin(labels[row], ids) for row, ids in enumerate(own)]),
+        np.array([len(ids) > 0 for ids in own]),
+    )
+
+
+def changes_by_iteration(effects: IterationEffects) -> dict[int, Changes]:
+    """What iteration 2, 3, … changed in the documents that took it."""
+    return {
+        iteration: _changes(
+            effects,
+            np.flatnonzero(effects.iterations >= iteration),
+            np.array(iteration - 2),
+            np.array(iteration - 1),
+        )
+        for iteration in range(2, effects.labels.shape[1] + 1)
+    }
+
+
+def changes_by_last_iteration(effects: IterationEffects) -> Changes:
+    """What each document's last iteration changed, where it took at least two."""
+    rows = np.flatnonzero(effects.iterations >= 2)
+    last = effects.iterations[rows] - 1
+    return _changes(effects, rows, last - 1, last)
+
+
+def changes_by_all_iterations(effects: IterationEffects) -> Changes:
+    """What all iterations after the first changed together, where a document took at least two."""
+    rows = np.flatnonzero(effects.iterations >= 2)
+    return _changes(effects, rows, np.array(0), effects.iterations[rows] - 1)
+
+
+def entered_and_left(before: np.ndarray, after: np.ndarray) -> tuple[list[int], list[int]]:
+    """Labels (K,) of a ranking that an earlier one has not, and those of the earlier one that it has not."""
+    entered = after[~np.isin(after, before)].tolist()
+    return entered, before[~np.isin(before, after)].tolist()
+
+
+def _changes(effects: IterationEffects, rows: np.ndarray, before: np.ndarray, after: np.ndarray) -> Changes:
+    """Compares rankings of documents: positions `before` and `after` are numbers, or one for each row."""
+    old, new = effects.labels[rows, before], effects.labels[rows, after]  # (R, K)
+    was_true, is_true = effects.is_true[rows, before], effects.is_true[rows, after]  # (R, K)
+    hits = is_true.sum(axis=1) - was_true.sum(axis=1)  # (R,)
+    return Changes(
+        documents=len(rows),
+        top_label=int((old[:, 0] != new[:, 0]).sum()),
+        top_label_better=int((~was_true[:, 0] & is_true[:, 0]).sum()),
+        top_label_worse=int((was_true[:, 0] & ~is_true[:, 0]).sum()),
+        first_labels=int((np.sort(old, axis=1) != np.sort(new, axis=1)).any(axis=1).sum()),
+        first_labels_better=int((hits > 0).sum()),
+        first_labels_worse=int((hits < 0).sum()),
+    )

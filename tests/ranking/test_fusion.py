@@ -1,6 +1,7 @@
 """Several kinds of evidence are weighed as held-out documents say."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from scipy.special import expit
 from nlpcapsule.dataset.top_columns import top_columns
 from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.calibration import expected_calibration_error
-from nlpcapsule.ranking.fusion import SHOWN, Evidence, Fusion, are_right, label_frequency
+from nlpcapsule.ranking.fusion import CONTENDERS, SHOWN, Evidence, Fusion, are_right, label_frequency
 
 WEIGHTS = np.array([0.5, 1.2, 0.3, -2.0, 0.4, -0.8, 0.2, 0.3, 0.0, 0.1, 0.6, -0.4])
 
@@ -60,6 +61,32 @@ def test_useless_evidence_gets_no_weight():
     found = Fusion.fit(*made_up(weights, documents=4000)).weights.reshape(3, 4)
     middling = found[0] + 0.5 * found[1] + 0.5 * found[2]
     assert middling == pytest.approx([0, 1.5, 0, -1], abs=0.1)
+
+
+def test_candidates_that_nobody_considers_do_not_weigh():
+    """Far below the contenders everything is wrong: what holds there must not bend the weights up here."""
+    evidence, right = made_up(documents=3000, candidates=CONTENDERS)
+    fitted = Fusion.fit(evidence, right).weights
+    lost = np.full((3000, 100), -30.0)
+    zero = np.zeros(lost.shape)
+    widened = Evidence(
+        np.hstack([evidence.network, lost]),
+        np.hstack([evidence.lexical, lost / 3]),
+        np.hstack([evidence.shares, zero]),
+        evidence.nearest,
+        np.hstack([evidence.frequency, zero + 0.5]),
+    )
+    again = Fusion.fit(widened, np.hstack([right, zero.astype(bool)])).weights
+    assert again == pytest.approx(fitted, abs=1e-6)
+
+
+def test_evidence_that_is_the_same_everywhere_does_no_harm():
+    evidence, right = made_up(documents=500)
+    blind = replace(evidence, shares=np.zeros(evidence.shares.shape), nearest=np.zeros(500))
+    joined = Fusion.fit(blind, right)(blind)
+    shown = top_columns(joined, SHOWN)
+    chances = np.take_along_axis(expit(joined), shown, axis=1).mean()
+    assert chances == pytest.approx(np.take_along_axis(right, shown, axis=1).mean(), abs=0.02)
 
 
 def test_a_near_copy_can_count_for_more():

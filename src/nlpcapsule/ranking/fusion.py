@@ -9,7 +9,8 @@ b: the cosine with the nearest training document.
 
 w is a logistic regression on the candidates of held-out documents, so all are weighed as they deserve on
 documents none has seen: rare labels otherwise than frequent ones, copies otherwise than new texts. Nearly all
-candidates are wrong and clearly so, and decide w; a and c are fitted to the few that a user gets to see.
+candidates are wrong and clearly so. A first w, fitted to all, finds those that compete; the second is fitted
+to them alone, and a and c to the few that a user gets to see.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ import numpy as np
 from nlpcapsule.dataset.top_columns import top_columns
 from nlpcapsule.errors import DataError
 
+CONTENDERS = 20  # candidates per document that the weights are fitted to
 SHOWN = 5  # labels per document that the probabilities are fitted to
-_CONSTANT = 3  # the place of 1 · 1 in φ
 _SMALLEST_SHARE = 0.003  # keeps the log-odds of a share of 0 or 1 finite
 
 
@@ -85,13 +86,14 @@ class Fusion:
                 hint="give more held-out documents, or set inference.lexical=none",
             )
         features = evidence.features()
-        pairs = features.reshape(-1, features.shape[-1])
-        scale = np.maximum(pairs.std(axis=0), 1e-9)  # one regularisation for all
-        scale[_CONSTANT] = 1.0
-        weights = _regression(pairs / scale, right.reshape(-1), fit_intercept=False).coef_[0] / scale
+        weights = _weigh(features.reshape(-1, features.shape[-1]), right.reshape(-1))
+        strongest = top_columns(features @ weights, CONTENDERS)  # (N, K)
+        chosen, is_right = _rows(features, strongest), _rows(right, strongest)
+        if is_right.any() and not is_right.all():
+            weights = _weigh(chosen, is_right)
         joined = features @ weights  # (N, C)
         shown = top_columns(joined, SHOWN)
-        z, is_right = (np.take_along_axis(each, shown, axis=1).reshape(-1) for each in (joined, right))
+        z, is_right = _rows(joined, shown), _rows(right, shown)
         if is_right.all() or not is_right.any():
             return cls(weights)
         calibration = _regression(z[:, None], is_right, fit_intercept=True)
@@ -123,6 +125,19 @@ def label_frequency(counts: np.ndarray) -> np.ndarray:
 def are_right(candidates: np.ndarray, truth: Sequence[np.ndarray]) -> np.ndarray:
     """(N, C) whether a candidate is among its document's labels."""
     return np.stack([np.isin(row, labels) for row, labels in zip(candidates, truth, strict=True)])
+
+
+def _weigh(features: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """W (12,) of the logistic regression from features (M, 12) to right ones (M,)."""
+    size = np.sqrt(np.square(features).mean(axis=0))
+    scale = np.where(size > 0, size, 1.0)  # one regularisation for all
+    return _regression(features / scale, right, fit_intercept=False).coef_[0] / scale
+
+
+def _rows(values: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """The chosen columns (N, K) of (N, C, …), one after another: (N K, …)."""
+    chosen = np.take_along_axis(values, columns.reshape(*columns.shape, *(1,) * (values.ndim - 2)), axis=1)
+    return chosen.reshape(-1, *values.shape[2:])
 
 
 def _regression(features: np.ndarray, right: np.ndarray, fit_intercept: bool) -> Any:

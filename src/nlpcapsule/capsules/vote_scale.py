@@ -34,7 +34,7 @@ class VoteScale(nn.Module):
         super().__init__()
         self.bandwidth = bandwidth
         self.register_buffer("log_spread", torch.zeros(()))  # log H², 0 before any training
-        self.register_buffer("batches", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("batches", torch.zeros(()))  # seen in training
 
     def forward(self, capsules: Tensor, real: Tensor | None = None) -> Tensor:
         """Capsules (B, m, d) as the kernel is to compare them, in float32 at least.

@@ -76,3 +76,13 @@ def test_evidence_on_other_documents_is_refused(data):
 def test_a_part_of_the_training_documents_has_a_file_of_its_own(tmp_path):
     assert evidence_path(tmp_path, "omikuji", 0.5).name == "evidence-omikuji-50percent.safetensors"
     assert evidence_path(tmp_path, "omikuji").name == "evidence-omikuji.safetensors"
+
+
+def test_the_network_is_also_measured_without_the_words(data, tmp_path):
+    record = run_cell(CELL, data, tmp_path / "cells", "")
+    assert record["network alone"]["documents"] == 24
+    alone = replace(CELL, settings={**CELL.settings, "inference.lexical": "none"})
+    measured = run_cell(alone, data, tmp_path / "cells", "")
+    assert measured["network alone"] is None
+    # The same network, trained on the same documents: words have no part in how it learns.
+    assert measured["figures"]["P@1"] == pytest.approx(record["network alone"]["P@1"])

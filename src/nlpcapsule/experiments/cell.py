@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -121,6 +121,8 @@ def run_labels(
     iterations = None if rankings.iterations is None else np.bincount(rankings.iterations).tolist()
     record = {
         "figures": model.evaluate(report, rankings),
+        # Trained once, measured twice: what the words bring is the difference.
+        "network alone": None if model.words is None else replace(model, words=None).evaluate(report),
         "selected on": model.facts["dev"],
         "epochs": _history(folder.path),
         "training seconds": round(_training_seconds(folder.path, seconds), 1),

@@ -57,7 +57,7 @@ def systems_table(record: Record, data: str, systems: dict[str, Any]) -> str:
         if name not in systems:
             row["P@1"] = "not run"
         else:
-            row |= {figure: spread(systems[name], figure) for figure in FIGURES}
+            row |= _figures(systems[name])
             row["P@1 against the best rival"] = against_rival(systems[name], "P@1")
             row["seeds"] = str(len(systems[name]["seeds"]))
             row[MEMORY] = peak_memory(systems[name])
@@ -67,6 +67,10 @@ def systems_table(record: Record, data: str, systems: dict[str, Any]) -> str:
         elif printed:
             row |= {column: f"{value:.2f}" for column, value in zip(paper_columns, printed, strict=True)}
         rows.append(row)
+        alone = systems.get(name, {}).get("network alone")
+        if alone:
+            own = {"figures": alone, "seeds": systems[name]["seeds"]}
+            rows.append({"system": f"{name}: its network alone", **_figures(own)})
     columns = ["system", *FIGURES, "P@1 against the best rival", "seeds", MEMORY, *paper_columns]
     return markdown_table(columns, rows)
 
@@ -149,6 +153,10 @@ def spread(system: dict[str, Any], figure: str) -> str:
     found = system["figures"][figure]
     deviation = f" ± {100 * found['deviation']:.2f}" if len(system["seeds"]) > 1 else ""
     return f"{100 * found['mean']:.2f}{deviation}"
+
+
+def _figures(system: dict[str, Any]) -> dict[str, str]:
+    return {figure: spread(system, figure) for figure in FIGURES}
 
 
 def peak_memory(system: dict[str, Any]) -> str:

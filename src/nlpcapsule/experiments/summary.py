@@ -79,10 +79,12 @@ def _over_seeds(records: list[Record], kind: str) -> dict[str, Any]:
         if kind == "labels"
         else {part: _spread([record["figures"][part] for record in records]) for part in first["figures"]}
     )
+    alone = [record["network alone"] for record in records if record.get("network alone")]
     kept = ("training seconds", "milliseconds per document", "milliseconds per question")
     return {
         "seeds": [record["cell"]["seed"] for record in records],
         "figures": figures,
+        "network alone": _spread(alone) if alone else None,
         **{name: [record[name] for record in records] for name in kept if name in first},
         "parameters": first["parameters"],
         "model MiB": first.get("model MiB"),

@@ -14,7 +14,8 @@ import torch
 from nlpcapsule.config import Config
 from nlpcapsule.dataset.encoded import encode_documents
 from nlpcapsule.dataset.labels import LabelVocabulary
-from nlpcapsule.diagnostics.inspection import effects_of_iterations, inspect_model, inspect_routing
+from nlpcapsule.diagnostics.inspection import effects_of_iterations, inspect_routing
+from nlpcapsule.diagnostics.inspection_report import inspect_model
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.model_folder import nominator_config
 from nlpcapsule.models.build import build_answer_network, build_label_network

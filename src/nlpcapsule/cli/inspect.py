@@ -40,7 +40,7 @@ def inspect(
     """
     folder = out or model / "inspection"
     check_output_folder(folder)
-    from nlpcapsule.diagnostics.inspection import inspect_model
+    from nlpcapsule.diagnostics.inspection_report import inspect_model
     from nlpcapsule.model_folder import load_model
     from nlpcapsule.ranking.models import LabelModel
 

@@ -56,7 +56,14 @@ class Wanted:
     @property
     def command(self) -> str:
         """The command that does it again."""
-        words = ["nlpcapsule", NAME, "--data", self.source.folder.name, "--systems", ",".join(self.settings)]
+        words = [
+            "nlpcapsule",
+            NAME,
+            "--data",
+            self.source.folder.resolve().name,
+            "--systems",
+            ",".join(self.settings),
+        ]
         words += ["--seed", str(self.seed), "--jobs", str(self.jobs)]
         return shlex.join([*words, *(word for text in self.assignments for word in ("--set", text))])
 

@@ -87,22 +87,14 @@ def print_effects(effects: IterationEffects, console: Console) -> None:
     table = Table(
         title=f"What iterations changed (first {effects.labels.shape[2]} labels)", title_justify="left"
     )
-    for column in (
-        "iteration",
-        "documents",
-        "top label",
-        "better",
-        "worse",
-        "first labels",
-        "better",
-        "worse",
-    ):
-        table.add_column(column, justify="right")
+    counted = ("better", "worse")
+    for column in ("iteration", "documents", "top label", *counted, "first labels", *counted):
+        table.add_column(column, justify="right", no_wrap=column in ("iteration", "documents"))
     for number, changes in changes_by_iteration(effects).items():
         table.add_row(str(number), *_cells(changes))
     table.add_section()
-    table.add_row("each one's last", *_cells(changes_by_last_iteration(effects)))
-    table.add_row("all after the first", *_cells(changes_by_all_iterations(effects)))
+    table.add_row("the last", *_cells(changes_by_last_iteration(effects)))
+    table.add_row("from 2 on", *_cells(changes_by_all_iterations(effects)))
     console.print(table)
     console.print(
         f"better, worse: by true labels, known for {int(effects.has_truth.sum()):,} documents",

@@ -225,3 +225,37 @@ def test_the_documents_page_is_what_the_settings_say():
     assert DOCUMENT.read_text(encoding="utf-8") == render_reference(), (
         f"run: python -m nlpcapsule.config.reference > docs/{DOCUMENT.name}"
     )
+
+
+def test_a_preset_lies_between_defaults_and_a_users_own_settings(tmp_path):
+    usual, small = Config.build(), Config.build(preset="small")
+    assert small.model.filters < usual.model.filters
+    assert small.training.negatives == "hard"
+    assert small.inference.lexical == usual.inference.lexical == "auto"
+    file = tmp_path / "own.toml"
+    file.write_text("[model]\nfilters = 7\n", encoding="utf-8")
+    own = Config.build(preset="small", file=file, assignments=["epochs=2"])
+    assert (own.model.filters, own.training.epochs, own.training.negatives) == (7, 2, "hard")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"preset": "smal"}, r"unknown preset 'smal': did you mean 'small'\?"),
+        (
+            {"preset": "small", "model": "paper"},
+            "the preset 'small' is for label-query on labels, not paper on labels",
+        ),
+        ({"preset": "small", "task": "answers"}, "not label-query on answers"),
+    ],
+)
+def test_a_preset_that_does_not_fit_is_refused(arguments, said):
+    with pytest.raises(ConfigError, match=said):
+        Config.build(**arguments)
+
+
+def test_words_join_the_default_network_alone():
+    assert Config.build("labels").inference.lexical == "auto"
+    for model in ("paper", "official", "kim-cnn", "one-vs-rest"):
+        assert Config.build("labels", model).inference.lexical == "none"
+    assert Config.build("answers").inference.lexical == "none"

@@ -94,3 +94,24 @@ def test_gradients_reach_the_capsules_and_not_the_scale() -> None:
 def test_bfloat16_capsules_are_compared_in_float32() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert VoteScale(1.0)(some_capsules(0.3).bfloat16()).dtype == torch.float32
+
+
+def test_the_reach_narrows_while_too_many_documents_stand_still_and_widens_while_too_few_do() -> None:
+    still, moving = [-0.50, -0.51], [-0.50, -0.90]
+    scale = VoteScale(2.0).train()
+    scale.steer(torch.tensor([still, still, still, moving]), eps=0.05)
+    narrower = scale.bandwidth.item()
+    assert narrower < 2.0
+    scale.steer(torch.tensor([moving, moving, still, moving]), eps=0.05)
+    assert scale.bandwidth.item() == pytest.approx(2.0)  # as far as it had gone, back
+    scale.steer(torch.tensor([still, moving]), eps=0.05)
+    assert scale.bandwidth.item() == pytest.approx(2.0)  # half of them: as it should be
+
+
+def test_the_reach_stays_outside_training_and_where_no_second_iteration_is_scored() -> None:
+    scale = VoteScale(2.0).eval()
+    scale.steer(torch.tensor([[-0.5, -0.5]]), eps=0.05)
+    scale.train()
+    scale.steer(torch.tensor([[-0.5]]), eps=0.05)
+    scale.steer(torch.tensor([[-0.5, torch.nan]]), eps=0.05)
+    assert scale.bandwidth.item() == 2.0

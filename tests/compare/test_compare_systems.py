@@ -87,3 +87,13 @@ def test_a_missing_package_is_named_with_the_command_that_brings_it(monkeypatch:
     monkeypatch.setattr(systems, "find_spec", lambda name: None)
     assert missing_package("label-query") is None
     assert "pip install 'nlpcapsule[omikuji]'" in (missing_package("omikuji") or "")
+
+
+def test_our_own_system_is_joined_with_words_and_may_start_from_a_preset():
+    assert system_settings(["label-query"], "labels", []) == {"label-query": {"inference.lexical": "auto"}}
+    found = system_settings(["label-query", "one-vs-rest"], "labels", ["label-query.epochs=3"], "small")
+    assert found["label-query"]["training.negatives"] == "hard"
+    assert found["label-query"]["training.epochs"] == 3
+    assert found["one-vs-rest"] == {}
+    with pytest.raises(ConfigError, match="--preset small is for label-query"):
+        system_settings(["one-vs-rest"], "labels", [], "small")

@@ -14,13 +14,13 @@ from compare_runs import stand_in_python, write_letters
 from hypothesis import given
 from scipy import sparse
 
-from nlpcapsule.compare import pecos
 from nlpcapsule.compare.data import open_folder
-from nlpcapsule.compare.pecos import pecos_python, rankings_of, run_pecos
-from nlpcapsule.compare.pecos_settings import PECOS_PYTHON, PecosSettings
 from nlpcapsule.compare.prepared import prepare
 from nlpcapsule.errors import ConfigError, NlpCapsuleError
+from nlpcapsule.experiments import pecos
 from nlpcapsule.experiments.encoded_folder import EncodedParts
+from nlpcapsule.experiments.pecos import pecos_python, rankings_of, run_pecos
+from nlpcapsule.experiments.pecos_settings import PECOS_PYTHON, PecosSettings
 from nlpcapsule.experiments.plan import Cell
 from nlpcapsule.text.reading import ReadOptions
 

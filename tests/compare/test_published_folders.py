@@ -42,5 +42,5 @@ def test_eurlex15k_as_a_folder(tmp_path: Path) -> None:
 
 
 def test_an_unknown_data_set_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(NlpCapsuleError, match="no data set 'eurlex': did you mean 'eurlex15k'"):
-        write_folder("eurlex", tmp_path, tmp_path / "out")
+    with pytest.raises(NlpCapsuleError, match="no data set 'eurlex15': did you mean 'eurlex15k'"):
+        write_folder("eurlex15", tmp_path, tmp_path / "out")

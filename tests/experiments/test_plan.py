@@ -4,7 +4,9 @@ import re
 
 import pytest
 
+from nlpcapsule.config import Config
 from nlpcapsule.errors import ConfigError
+from nlpcapsule.experiments.pecos_settings import PECOS, PecosSettings
 from nlpcapsule.experiments.plan import Cell, read_plan
 
 TABLES = ("main-table", "low-resource", "routing-comparison", "fusion", "answer-selection")
@@ -57,6 +59,9 @@ def test_every_cell_has_a_valid_configuration(table, budget):
     cells = plan.cells()
     assert {cell.system for cell in cells} == {row["name"] for row in plan.systems}
     for cell in cells:
+        if cell.model == PECOS:
+            assert PecosSettings.model_validate(cell.settings)
+            continue
         assert cell.config.model.name == cell.model
         assert cell.config.training.seed == cell.seed
 
@@ -77,7 +82,7 @@ def test_a_smoke_run_needs_no_data_and_one_seed(table):
     assert {(cell.data, cell.seed) for cell in plan.cells()} == {("sample", 1)}
 
 
-def test_a_smoke_run_leaves_out_only_what_needs_pretrained_weights():
+def test_a_smoke_run_leaves_out_only_what_needs_pretrained_weights_or_another_python():
     for table in TABLES:
         full, smoke = ({row["name"] for row in read_plan(table, budget).systems} for budget in BUDGETS)
         needs_weights = {
@@ -85,6 +90,7 @@ def test_a_smoke_run_leaves_out_only_what_needs_pretrained_weights():
             "MiniLM cross-encoder",
             "label-query on MiniLM",
             "label-query on MiniLM and words",
+            "PECOS",
         }
         assert full - smoke == full & needs_weights
 
@@ -108,8 +114,23 @@ def test_training_fractions_go_from_half_to_all():
     smoke = read_plan("low-resource", "smoke")
     assert smoke.fractions == (0.5, 1.0)
     assert smoke.paper_fractions == (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-    for table in set(TABLES) - {"low-resource"}:
+    for table in set(TABLES) - {"low-resource", "fusion"}:
         assert {cell.fraction for cell in read_plan(table).cells()} == {1.0}
+
+
+def test_a_row_may_keep_to_some_fractions():
+    by_system = {}
+    for cell in read_plan("fusion").cells():
+        by_system.setdefault(cell.system, set()).add(cell.fraction)
+    assert by_system["one-vs-rest"] == {0.5, 1.0}
+    assert by_system["label-query"] == {1.0}
+
+
+def test_a_cell_is_a_network_by_itself_unless_its_row_says_otherwise():
+    lexical = {cell.system: cell.config.inference.lexical for cell in read_plan("fusion", "smoke").cells()}
+    assert lexical["label-query"] == "none"
+    assert lexical["label-query and words"] == "one-vs-rest"
+    assert Config.build("labels", "label-query").inference.lexical == "auto"
 
 
 def test_rows_of_the_routing_comparison_differ_in_the_routing_or_the_compression_alone():

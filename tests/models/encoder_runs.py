@@ -35,7 +35,8 @@ ENCODERS = ["convolution", "bilstm", "transformer"]
 def encoder_config(encoder: str, folder: Path | None = None, task: str = "labels", **settings: Any) -> Config:
     """A small label-query; "transformer" stands for the one in `folder`."""
     named = str(folder) if encoder == "transformer" else encoder
-    return Config.build(task, overrides={**SIZES, "encoder": named, **settings})
+    alone = {"inference.lexical": "none"} if task == "labels" else {}
+    return Config.build(task, overrides={**alone, **SIZES, "encoder": named, **settings})
 
 
 def planted_documents(count: int, words: int, first: int = 0, seed: int = 1) -> list[Document]:

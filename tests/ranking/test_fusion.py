@@ -21,7 +21,7 @@ def made_up(weights=WEIGHTS, documents=400, candidates=30, seed=0):
     network, lexical = random.normal(size=(2, documents, candidates)) * 2
     shares, frequency = random.random((2, documents, candidates))
     evidence = Evidence(network, lexical, shares, random.random(documents), frequency)
-    right = random.random((documents, candidates)) < expit(Fusion(weights)(evidence))
+    right = random.random((documents, candidates)) < expit(Fusion(weights, weights)(evidence))
     return evidence, right
 
 
@@ -110,7 +110,7 @@ def test_labels_that_are_never_or_always_right_teach_nothing():
 
 
 def test_it_goes_through_json_unchanged():
-    fusion = Fusion(np.random.default_rng(0).normal(size=12), slope=0.7, offset=-0.1)
+    fusion = Fusion(*np.random.default_rng(0).normal(size=(2, 12)), slope=0.7, offset=-0.1)
     again = Fusion.from_json(json.loads(json.dumps(fusion.to_json())))
     assert np.array_equal(again.weights, fusion.weights)
     assert (again.slope, again.offset) == (0.7, -0.1)

@@ -1,6 +1,7 @@
 """A network with lexical evidence: candidates nominated by words, two scores joined, all of it saved."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,10 +9,12 @@ from tiny_runs import some_documents, tiny_config
 
 from nlpcapsule.config import Config
 from nlpcapsule.diagnostics.inspection import inspect_routing
-from nlpcapsule.errors import ConfigError, ModelFolderError
+from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
 from nlpcapsule.lexical.build import evidence_system
 from nlpcapsule.model_folder import load_model
+from nlpcapsule.text.documents import Document
 from nlpcapsule.training.fit_labels import fit_labels
+from nlpcapsule.training.preparation import hold_out_known
 from nlpcapsule.training.prepared_labels import prepare_labels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
@@ -86,8 +89,51 @@ def test_a_folder_whose_weights_of_evidence_are_gone_is_refused(tmp_path):
 
 def test_the_system_is_chosen_by_the_work_ahead():
     assert evidence_system("auto", 15_449, 3_321) == "one-vs-rest"
-    assert evidence_system("auto", 45_000, 4_108) == "omikuji"
+    assert evidence_system("auto", 45_000, 4_108) == "one-vs-rest"
+    assert evidence_system("auto", 45_000, 40_000) == "omikuji"
     assert evidence_system("omikuji", 10, 10) == "omikuji"
+
+
+def test_what_is_held_out_leaves_every_label_an_example():
+    documents = [Document(str(row), ("often", f"pair{row % 20}")) for row in range(40)]
+    documents += [Document("once", (f"once{row}",)) for row in range(5)]
+    kept, held_out = hold_out_known(documents, 0.5, seed=1)
+    assert len(kept) + len(held_out) == 45
+    assert len(held_out) == 20  # one of each pair; half of all would be 22
+    assert {label for row in held_out for label in row.labels} <= {
+        label for row in kept for label in row.labels
+    }
+    assert hold_out_known(documents, 0.2, seed=1)[1] != hold_out_known(documents, 0.2, seed=2)[1]
+    assert len(hold_out_known(documents, 0.2, seed=1)[1]) == 9
+
+
+def test_with_too_few_documents_the_network_works_by_itself_unless_words_were_asked_for(tmp_path):
+    few = some_documents(60)  # a tenth of them cannot tell anything
+    config = tiny_config(lexical="auto")
+    data = prepare_labels(few, None, config)
+    assert data.dev is None
+    assert len(data.train) == 60
+    model = fit_labels(data, config, RunFolder(tmp_path / "model"), TrainingProgress(quiet=True))
+    assert model.words is None
+    assert load_model(tmp_path / "model").words is None
+    asked = tiny_config(lexical="one-vs-rest")
+    assert 1 <= len(prepare_labels(few, None, asked).dev) <= 6
+    with pytest.raises(DataError, match=r"4 rows are too few.*inference\.lexical=none"):
+        prepare_labels(few[:4], None, asked)
+
+
+def test_words_that_cannot_be_weighed_are_left_out_unless_they_were_asked_for(tmp_path):
+    dev = [replace(row, labels=("unheard-of",)) for row in some_documents(12, "dev")]
+    for lexical in ("auto", "one-vs-rest"):
+        config = tiny_config(lexical=lexical, candidates=12)
+        data = prepare_labels(some_documents(100), dev, config)
+        folder = RunFolder(tmp_path / lexical)
+        if lexical == "auto":
+            assert fit_labels(data, config, folder, TrainingProgress(quiet=True)).words is None
+            assert load_model(tmp_path / lexical).fusion is None
+        else:
+            with pytest.raises(DataError, match="cannot be weighed"):
+                fit_labels(data, config, folder, TrainingProgress(quiet=True))
 
 
 def test_evidence_needs_a_network_that_routes_to_chosen_labels():

@@ -10,6 +10,8 @@ from nlpcapsule.capsules.votes import at_least_float32
 # Capsules closer to each other than a hundredth of their length are as good as alike.
 _ALIKE = 1e-4
 _LEAST_RATE = 0.02  # a running mean over the last fifty batches or so: capsules spread while they learn
+_SETTLED = 0.5  # documents that two iterations are to be enough for
+_STEER = 0.05  # how fast the reach follows: e-fold in some forty batches where all documents say the same
 
 
 class VoteScale(nn.Module):
@@ -21,18 +23,24 @@ class VoteScale(nn.Module):
         1 - ‖u_i - v_j‖² / d  becomes  1 - ‖u_i - v_j‖² / (β H² d)
 
     for every mean v_j of them. H is one for all documents: one whose capsules lie far apart has more to route
-    than one whose capsules are alike. Outside training H stays, so a document's result depends on no other.
+    than one whose capsules are alike.
+
+    How far agreement then moves from one iteration to the next depends on how sharply labels have learned to
+    choose. So β is steered in training: narrower while more than half of the documents stand still in the
+    second iteration, wider while fewer do. Outside training H and β stay, so a document's result depends on
+    no other.
 
     Args:
-        bandwidth: β, the reach of the kernel.
+        bandwidth: β, the reach of the kernel, to start from.
     """
 
+    bandwidth: Tensor
     log_spread: Tensor
     batches: Tensor
 
     def __init__(self, bandwidth: float) -> None:
         super().__init__()
-        self.bandwidth = bandwidth
+        self.register_buffer("bandwidth", torch.tensor(bandwidth))
         self.register_buffer("log_spread", torch.zeros(()))  # log H², 0 before any training
         self.register_buffer("batches", torch.zeros(()))  # seen in training
 
@@ -51,6 +59,20 @@ class VoteScale(nn.Module):
             if self.training:
                 self._learn(share, capsules.detach(), centred.detach())
             return centred * (self.bandwidth * self.log_spread.exp()).rsqrt()
+
+    def steer(self, agreement: Tensor, eps: float) -> None:
+        """Moves β after a batch, in training alone.
+
+        Args:
+            agreement: (B, T) each document's NAS by iteration, NaN where there is none.
+            eps: ε, below which a document stands still.
+        """
+        if not self.training or agreement.shape[1] < 2:
+            return
+        moved = (agreement[:, 1] - agreement[:, 0]).abs()  # (B,)
+        still = (moved < eps).float().mean() - _SETTLED
+        # Of two iterations at most the second is not scored.
+        self.bandwidth *= torch.where(moved.isnan().any(), 0.0, -_STEER * still).exp()
 
     def _learn(self, share: Tensor, capsules: Tensor, centred: Tensor) -> None:
         spread = share @ centred.square().mean(dim=-1, keepdim=True)  # h² (B, 1, 1)

@@ -9,9 +9,10 @@ import typer
 
 from nlpcapsule.cli.files import check_output_folder
 from nlpcapsule.cli.options import Quiet, reads_data
-from nlpcapsule.compare.pecos_settings import PECOS_PYTHON
 from nlpcapsule.compare.systems import DEFAULT_SYSTEMS, chosen_systems, system_settings
+from nlpcapsule.config import PRESETS
 from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.experiments.pecos_settings import PECOS_PYTHON
 from nlpcapsule.text.reading import ReadOptions
 
 
@@ -46,6 +47,12 @@ def compare(
             "all.max_tokens=200; may be given several times.",
         ),
     ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            "--preset", metavar="NAME", help=f"What label-query's settings start from: {', '.join(PRESETS)}."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="NUMBER", min=0, help="Seed of every system.")] = 1,
     jobs: Annotated[
         int,
@@ -72,7 +79,7 @@ def compare(
 
     check_output_folder(out)
     source = open_folder(data, reading, kind)
-    chosen = system_settings(chosen_systems(systems, source.kind), source.kind, settings or ())
+    chosen = system_settings(chosen_systems(systems, source.kind), source.kind, settings or (), preset)
 
     from rich.console import Console
 
@@ -84,7 +91,7 @@ def compare(
     def say(text: str) -> None:
         console.print(text, highlight=False, markup=False, soft_wrap=True)
 
-    wanted = Wanted(source, chosen, out, seed, jobs, pecos_python, settings or (), quiet, say)
+    wanted = Wanted(source, chosen, out, seed, jobs, pecos_python, settings or (), quiet, say, preset)
     try:
         page, failures = run(wanted)
     except KeyboardInterrupt:

@@ -21,7 +21,7 @@ from nlpcapsule.text.question_files import read_questions
 from nlpcapsule.text.reading import ReadOptions, ReadReport
 
 if TYPE_CHECKING:
-    from nlpcapsule.ranking.models import AnswerModel, LabelModel
+    from nlpcapsule.ranking.models import AnswerModel, LabelModel, RankedLabel
 
 TUNED = "tuned"
 _CHUNK = 2_000  # rows held at a time: any number of rows can be ranked in bounded memory
@@ -108,10 +108,13 @@ def _ranked_documents(
     for chunk in _chunks(read_documents(source, reading, report)):
         ranked = model.rank([document.text for document in chunk], top_k, least)
         for document, labels in zip(chunk, ranked, strict=True):
-            yield {
-                "id": document.id,
-                "labels": [{"label": row.label, "score": round(row.score, 6)} for row in labels],
-            }
+            yield {"id": document.id, "labels": [_ranked_label(row) for row in labels]}
+
+
+def _ranked_label(row: RankedLabel) -> dict[str, Any]:
+    """What is said of one label, with its name where it has one."""
+    name = {} if row.name is None else {"name": row.name}
+    return {"label": row.label, **name, "score": round(row.score, 6)}
 
 
 def _ranked_questions(

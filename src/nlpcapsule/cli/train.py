@@ -19,7 +19,7 @@ from nlpcapsule.cli.files import (
     shown,
 )
 from nlpcapsule.cli.options import Quiet, reads_data
-from nlpcapsule.config import MODELS, Config
+from nlpcapsule.config import MODELS, PRESETS, Config
 from nlpcapsule.errors import DataError, NlpCapsuleError
 from nlpcapsule.text.reading import ReadOptions, ReadReport
 
@@ -57,6 +57,23 @@ def train(
             help="As --set model.encoder=NAME: convolution, bilstm, or a transformer's folder or hub id.",
         ),
     ] = None,
+    label_names: Annotated[
+        Path | None,
+        typer.Option(
+            "--label-names",
+            metavar="FILE",
+            help="As --set text.label_names=FILE: what labels are called, so that one with few examples or "
+            "none can be found.",
+        ),
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            "--preset",
+            metavar="NAME",
+            help=f"Settings to start from: {', '.join(PRESETS)} (for a few cores without a GPU).",
+        ),
+    ] = None,
     config: Annotated[
         Path | None, typer.Option("--config", metavar="FILE.toml", help="Settings, in TOML sections.")
     ] = None,
@@ -79,7 +96,9 @@ def train(
     "candidates": [{"text": "...", "label": 1}, {"text": "...", "label": 0}]}.
     """
     overrides = {} if encoder is None else {"model.encoder": encoder}
-    settled = Config.build(task, model, config, settings or (), overrides)
+    if label_names is not None:
+        overrides["text.label_names"] = str(label_names)
+    settled = Config.build(task, model, config, settings or (), overrides, preset)
     refuse_same_stdin(train, dev)
     if dev is None and dev_split is not None:
         raise NlpCapsuleError("--dev-split names a part of the dev data: name the data with --dev, too")
@@ -162,8 +181,10 @@ def _refuse_dev(problem: str, dev: str | None) -> None:
 
 
 def _take_back(out: Path, existed: bool) -> None:
-    """Removes what a new run wrote if it failed before its first checkpoint: it can be tried again."""
-    if out.exists() and not any(out.rglob("*.safetensors")):
+    """Removes what a new run wrote if it failed before its network's first checkpoint, to be tried again."""
+    from nlpcapsule.model_folder import LEXICAL
+
+    if out.exists() and not any(path for path in out.rglob("*.safetensors") if LEXICAL not in path.parts):
         shutil.rmtree(out)
         if existed:
             out.mkdir()

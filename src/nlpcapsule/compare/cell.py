@@ -11,13 +11,9 @@ import numpy as np
 
 from nlpcapsule import __version__
 from nlpcapsule.atomic_files import atomic_path, write_text
-from nlpcapsule.compare.pecos import run_pecos
-from nlpcapsule.compare.pecos_settings import PECOS, PecosSettings
 from nlpcapsule.compare.prepared import load_questions
-from nlpcapsule.evaluation.label_metrics import per_document_metrics
 from nlpcapsule.experiments import cell as tables
-from nlpcapsule.experiments.cell import LABEL_FIGURES, cell_path, run_cell
-from nlpcapsule.experiments.encoded_folder import EncodedParts
+from nlpcapsule.experiments.cell import cell_path, run_cell
 from nlpcapsule.experiments.memory import peak_process_memory
 from nlpcapsule.experiments.plan import Cell
 from nlpcapsule.experiments.provenance import hardware
@@ -37,15 +33,8 @@ def run_system(cell: Cell, data: Path, cells: Path, commit: str, python: str | N
         commit: The commit the code is of.
         python: The Python that has libpecos.
     """
-    if cell.model == PECOS:
-        assert python is not None
-        parts = EncodedParts.load(data / cell.data)
-        settings = PecosSettings.model_validate(cell.settings)
-        record, ranked, report = run_pecos(parts, settings, cell.seed, python)
-        each = per_document_metrics(ranked.labels, list(report.labels))
-        _write(cell, cells, record, np.stack([each[name] for name in LABEL_FIGURES]), commit)
-    elif cell.kind == "labels":
-        run_cell(cell, data, cells, commit)
+    if cell.kind == "labels":
+        run_cell(cell, data, cells, commit, python)
     else:
         _run_answers(cell, data, cells, commit)
 

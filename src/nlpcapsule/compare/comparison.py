@@ -11,14 +11,14 @@ from typing import Any
 
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.compare.data import UserFolder
-from nlpcapsule.compare.pecos import pecos_python
-from nlpcapsule.compare.pecos_settings import INSTALL, PECOS
 from nlpcapsule.compare.prepared import prepare
 from nlpcapsule.compare.processes import Running, run_systems
 from nlpcapsule.compare.systems import OURS, missing_package
 from nlpcapsule.compare.table import markdown
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.experiments.cell import cell_path
+from nlpcapsule.experiments.pecos import pecos_python
+from nlpcapsule.experiments.pecos_settings import INSTALL, PECOS
 from nlpcapsule.experiments.plan import Cell, Plan
 from nlpcapsule.experiments.provenance import checked_out_commit, provenance
 from nlpcapsule.experiments.summary import summarise
@@ -41,6 +41,7 @@ class Wanted:
         assignments: The user's own words for `settings`, for the record.
         quiet: Whether progress is left out.
         say: Told what happens.
+        preset: What our own system's settings start from, for the record.
     """
 
     source: UserFolder
@@ -52,6 +53,7 @@ class Wanted:
     assignments: Sequence[str] = ()
     quiet: bool = False
     say: Callable[[str], None] = lambda text: None
+    preset: str | None = None
 
     @property
     def command(self) -> str:
@@ -65,6 +67,7 @@ class Wanted:
             ",".join(self.settings),
         ]
         words += ["--seed", str(self.seed), "--jobs", str(self.jobs)]
+        words += [] if self.preset is None else ["--preset", self.preset]
         return shlex.join([*words, *(word for text in self.assignments for word in ("--set", text))])
 
 

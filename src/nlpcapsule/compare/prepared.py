@@ -15,12 +15,12 @@ import numpy as np
 
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.compare.data import UserFolder, question_row, write_rows
-from nlpcapsule.compare.pecos_settings import PECOS, PecosSettings
 from nlpcapsule.config import Config, LabelQuerySettings
 from nlpcapsule.dataset.encoded import EncodedDocuments, encode_documents
 from nlpcapsule.errors import DataError
 from nlpcapsule.experiments.answer_data import AnswerParts
 from nlpcapsule.experiments.encoded_folder import EncodedParts
+from nlpcapsule.experiments.pecos_settings import PECOS, PecosSettings
 from nlpcapsule.experiments.plan import Cell
 from nlpcapsule.text.question_files import read_questions
 from nlpcapsule.training.prepared_labels import prepare_labels

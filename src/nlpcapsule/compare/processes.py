@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 
 from nlpcapsule.atomic_files import write_text
-from nlpcapsule.compare.pecos_settings import PECOS
 from nlpcapsule.experiments.cell import cell_path, finished_cell
+from nlpcapsule.experiments.pecos_settings import PECOS
 from nlpcapsule.experiments.plan import Cell
 
 _LOOK_EVERY = 0.3  # seconds between two looks at processes and their memory

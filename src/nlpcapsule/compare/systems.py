@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from nlpcapsule.compare.pecos_settings import PECOS, PecosSettings
 from nlpcapsule.config import Config
 from nlpcapsule.config.networks import ANSWER_MODELS, LABEL_MODELS
 from nlpcapsule.errors import ConfigError, MissingExtraError, did_you_mean
+from nlpcapsule.experiments.pecos_settings import PECOS, PecosSettings
+from nlpcapsule.experiments.plan import by_itself
 
 OURS = "label-query"
 DEFAULT_SYSTEMS = {
@@ -48,14 +49,19 @@ def chosen_systems(wanted: str | None, kind: str) -> list[str]:
     return names
 
 
-def system_settings(systems: Sequence[str], kind: str, assignments: Sequence[str]) -> dict[str, Any]:
-    """Each system's settings that differ from its defaults, as "section.key" → value.
+def system_settings(
+    systems: Sequence[str], kind: str, assignments: Sequence[str], preset: str | None = None
+) -> dict[str, Any]:
+    """Each system's settings that differ from what a cell starts from, as "section.key" → value.
 
     Args:
         systems: The systems compared.
         kind: "labels" or "answers".
         assignments: Texts such as "label-query.epochs=5" or "all.max_tokens=200".
+        preset: What our own system starts from.
     """
+    if preset is not None and OURS not in systems:
+        raise ConfigError(f"--preset {preset} is for {OURS}, which is not among the systems compared")
     own: dict[str, list[str]] = {name: [] for name in systems}
     for text in assignments:
         name, dot, assignment = text.partition(".")
@@ -72,7 +78,9 @@ def system_settings(systems: Sequence[str], kind: str, assignments: Sequence[str
             raise ConfigError(f"--set {text!r}: {name!r} is not among the systems compared: {expected}")
         for taker in takers:
             own[taker].append(assignment)
-    return {name: _changed(name, kind, texts) for name, texts in own.items()}
+    return {
+        name: _changed(name, kind, texts, preset if name == OURS else None) for name, texts in own.items()
+    }
 
 
 def missing_package(system: str) -> str | None:
@@ -91,15 +99,15 @@ def _takes(system: str, kind: str, assignment: str) -> bool:
     return True
 
 
-def _changed(system: str, kind: str, assignments: Sequence[str]) -> dict[str, Any]:
+def _changed(system: str, kind: str, assignments: Sequence[str], preset: str | None = None) -> dict[str, Any]:
     """Checks settings; two ways to write the same ones come out the same."""
     if system == PECOS:
         return PecosSettings.parse(assignments).model_dump(exclude_defaults=True)
     try:
-        settled = Config.build(kind, system, assignments=assignments).model_dump(mode="json")
+        settled = Config.build(kind, system, assignments=assignments, preset=preset).model_dump(mode="json")
     except ConfigError as error:
         raise ConfigError(f"--set, {system}: {error}") from None
-    usual = Config.build(kind, system).model_dump(mode="json")
+    usual = Config.build(kind, system, overrides=by_itself(kind)).model_dump(mode="json")
     if settled["model"]["name"] != system:
         raise ConfigError(f"--set, {system}: name the systems with --systems")
     return {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nlpcapsule.compare.pecos_settings import PECOS
 from nlpcapsule.evaluation.report import ABSENT, metrics_markdown
+from nlpcapsule.experiments.pecos_settings import PECOS
 from nlpcapsule.experiments.table import Record, markdown_table
 
 TAIL = "recall@5 (1-10 examples)"

@@ -5,7 +5,7 @@ are depends on its name, and some defaults of `training` and `inference` depend 
 No torch here: a wrong option is reported before anything heavy is imported.
 """
 
-from nlpcapsule.config.configuration import Config
+from nlpcapsule.config.configuration import PRESETS, Config
 from nlpcapsule.config.networks import ANSWER_MODELS, LABEL_MODELS, MODELS, ModelSettings
 from nlpcapsule.config.settings import (
     BowCNNSettings,
@@ -26,6 +26,7 @@ __all__ = [
     "ANSWER_MODELS",
     "LABEL_MODELS",
     "MODELS",
+    "PRESETS",
     "BowCNNSettings",
     "CapZhaoSettings",
     "Config",

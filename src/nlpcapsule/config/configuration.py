@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,6 +25,8 @@ from nlpcapsule.config.settings import (
     TrainingSettings,
 )
 from nlpcapsule.errors import ConfigError, did_you_mean
+
+PRESETS = ("small",)
 
 
 class Config(Settings):
@@ -45,8 +48,9 @@ class Config(Settings):
         file: str | Path | None = None,
         assignments: Iterable[str] = (),
         overrides: Mapping[str, Any] | None = None,
+        preset: str | None = None,
     ) -> Config:
-        """Puts a configuration together: the network's defaults, then a TOML file, then single settings.
+        """Puts a configuration together: the network's defaults, a preset, a TOML file, single settings.
 
         Args:
             task: "labels" or "answers".
@@ -54,6 +58,7 @@ class Config(Settings):
             file: A TOML file with any of the four sections.
             assignments: Texts such as "training.epochs=5" or, where only one section has it, "epochs=5".
             overrides: The same as a mapping whose values are Python values.
+            preset: One of `PRESETS`, for label-query on labels.
 
         Example:
             >>> Config.build(model="paper", assignments=["routing=em"]).model.routing
@@ -62,16 +67,21 @@ class Config(Settings):
         if task not in ("labels", "answers"):
             raise ConfigError(f"unknown task {task!r}: expected 'labels' or 'answers'")
         sections = _read_toml(Path(file)) if file else {}
+        prepared = {} if preset is None else _read_preset(preset)
         pairs = {**dict(_parse_assignment(text) for text in assignments), **(overrides or {})}
         name = _model_name(model, sections, pairs)
         fitting = LABEL_MODELS if task == "labels" else ANSWER_MODELS
         if name not in fitting:
             raise ConfigError(f"the model {name!r} does not rank {task}: use one of {', '.join(fitting)}")
+        if preset is not None and (task, name) != ("labels", "label-query"):
+            raise ConfigError(f"the preset {preset!r} is for label-query on labels, not {name} on {task}")
         known = _known_keys(name)
         problems = _unknown_keys(sections, known, f"{file}: ")
         settings: dict[str, dict[str, Any]] = {section: {} for section in cls.SECTIONS}
         settings["model"]["name"] = name
         for section, values in DEFAULTS.get((task, name), {}).items():
+            settings[section].update(values)
+        for section, values in prepared.items():
             settings[section].update(values)
         for section, values in sections.items():
             if section in settings and isinstance(values, dict):
@@ -251,6 +261,13 @@ def _parse_assignment(text: str) -> tuple[str, Any]:
         return key.strip(), tomllib.loads(f"value = {value.strip()}")["value"]
     except tomllib.TOMLDecodeError:
         return key.strip(), value.strip()
+
+
+def _read_preset(name: str) -> dict[str, Any]:
+    if name not in PRESETS:
+        raise ConfigError(f"unknown preset {name!r}: {did_you_mean(name, PRESETS)}")
+    text = files("nlpcapsule.config").joinpath("presets", f"{name}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

@@ -73,6 +73,7 @@ _PRETRAINED: dict[str, dict[str, Any]] = {
 
 # Where a network wants other defaults than the sections give.
 DEFAULTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
+    ("labels", "label-query"): {"inference": {"lexical": "auto"}},
     ("labels", "paper"): {
         "training": {"negatives": "uniform", "weight_decay": 0.0},
         "inference": {"candidates": 200},

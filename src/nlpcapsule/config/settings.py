@@ -28,6 +28,9 @@ class TextSettings(Settings):
     min_count: int = Field(2, ge=1, description="a word must occur this often in the training part")
     tokenizer: str | None = Field(None, description="a tokenizer.json to use in place of training one")
     vectors: str | None = Field(None, description="GloVe or word2vec text file the embedding starts from")
+    label_names: str | None = Field(
+        None, description="a file of label names, from which labels with few examples or none are learned"
+    )
 
 
 class LabelQuerySettings(Settings):
@@ -64,7 +67,8 @@ class LabelQuerySettings(Settings):
     bandwidth: float = Field(
         3.0,
         ge=0,
-        description="adaptive: the kernel's reach, in spreads of a document's capsules; 0: unscaled",
+        description="adaptive: the kernel's reach to start from, in spreads of a document's capsules; "
+        "training moves it; 0: unscaled",
     )
     document_size: int = Field(512, ge=0, description="numbers for the document as a whole; 0 leaves it out")
     word_dropout: float = Field(0.0, ge=0, lt=1, description="part of the words left out in training")

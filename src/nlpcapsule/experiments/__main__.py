@@ -21,11 +21,14 @@ def prepare(
 ) -> None:
     """Tokenise label data sets into compact arrays, for machines that the texts are not carried to."""
     from nlpcapsule.experiments.label_data import label_parts
+    from nlpcapsule.experiments.named_labels import keep_label_names
 
     for name in names:
         parts = label_parts(name, data, out)
+        named = keep_label_names(name, data, out / name)
         typer.echo(
             f"{name}: {len(parts.train)} train, {len(parts.select)} select, {len(parts.report)} report"
+            + (", with label names" if named else "")
         )
 
 
@@ -35,15 +38,21 @@ def evidence(
     name: Annotated[str, typer.Argument(help="The data set.")],
     system: Annotated[str, typer.Option(help="one-vs-rest or omikuji.")] = "one-vs-rest",
     fraction: Annotated[float, typer.Option(help="Part of the training documents to learn from.")] = 1.0,
+    label_names: Annotated[
+        bool, typer.Option("--label-names", help="Also look for the label names that lie beside the arrays.")
+    ] = False,
 ) -> None:
     """Find out what words say of a data set, for machines that lexical systems are not installed on."""
     from nlpcapsule.experiments.cell import training_data
     from nlpcapsule.experiments.label_data import label_parts
+    from nlpcapsule.experiments.named_labels import with_label_names
     from nlpcapsule.experiments.stored_evidence import evidence_path, store_evidence
 
-    parts = label_parts(name, data, data)
-    path = evidence_path(data / name, system, fraction)
-    store_evidence(training_data(parts, fraction), parts, system, path)
+    parts, thesaurus = label_parts(name, data, data), None
+    if label_names:
+        parts, thesaurus = with_label_names(parts, data / name)
+    path = evidence_path(data / name, system, fraction, label_names)
+    store_evidence(training_data(parts, fraction, thesaurus), parts, system, path)
     typer.echo(f"{path}: {path.stat().st_size / 2**20:.1f} MiB")
 
 

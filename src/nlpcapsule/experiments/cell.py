@@ -16,6 +16,7 @@ from nlpcapsule import __version__
 from nlpcapsule.atomic_files import atomic_path, write_text
 from nlpcapsule.config import Config, LabelQuerySettings
 from nlpcapsule.config.answer_baselines import PretrainedSettings
+from nlpcapsule.dataset.encoded import EncodedDocuments
 from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.evaluation.answer_metrics import answer_metrics, per_question_metrics
 from nlpcapsule.evaluation.label_metrics import per_document_metrics
@@ -23,19 +24,24 @@ from nlpcapsule.experiments.answer_data import AnswerParts, answer_parts
 from nlpcapsule.experiments.encoded_folder import EncodedParts
 from nlpcapsule.experiments.label_data import IN_PIECES, MINILM, label_parts
 from nlpcapsule.experiments.memory import peak_process_memory
+from nlpcapsule.experiments.named_labels import NAMES_FILE, with_label_names
+from nlpcapsule.experiments.pecos import needed_python, run_pecos
+from nlpcapsule.experiments.pecos_settings import PECOS, PecosSettings
 from nlpcapsule.experiments.plan import Cell
 from nlpcapsule.experiments.provenance import hardware
 from nlpcapsule.experiments.stored_evidence import StoredEvidence, evidence_path
 from nlpcapsule.experiments.table import Record
 from nlpcapsule.model_folder import MANIFEST, load_model
-from nlpcapsule.ranking.documents import RANKED
+from nlpcapsule.ranking.documents import RANKED, LabelRankings
 from nlpcapsule.ranking.models import AnswerModel, LabelModel
+from nlpcapsule.text.label_names import Thesaurus
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
 from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
 
+_PATHS = (("text", "vectors"), ("text", "tokenizer"), ("text", "label_names"), ("model", "encoder"))
 LABEL_FIGURES = ("P@1", "P@3", "P@5", "nDCG@5")  # kept per document, for paired tests
 _FRACTION_SEED = 2019
 
@@ -51,7 +57,7 @@ def cell_path(cell: Cell, cells: Path) -> Path:
     return cells / f"{cell.name}.json"
 
 
-def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str) -> Record:
+def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str, pecos: str | None = None) -> Record:
     """Trains a system and writes its figures; a training that was stopped goes on.
 
     Args:
@@ -59,6 +65,7 @@ def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str) -> Record:
         data: The folder of real data.
         cells: Where the record goes; figures per document go beside it, for paired tests.
         commit: The commit the code is of.
+        pecos: The Python that has libpecos, where the system is PECOS.
     """
     path = cell_path(cell, cells)
     work = cells / f"{cell.name}.work"
@@ -69,7 +76,10 @@ def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str) -> Record:
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
     with TrainingProgress() as progress:
-        if cell.kind == "labels":
+        if cell.model == PECOS:
+            parts = label_parts(cell.data, data, cells.parent.parent / "data")
+            record, scores = run_peer(cell, parts, pecos)
+        elif cell.kind == "labels":
             name = f"{cell.data}{IN_PIECES}" if _is_pretrained(cell.config) else cell.data
             parts = label_parts(name, data, cells.parent.parent / "data")
             stored = None if data is None else data / cell.data
@@ -78,9 +88,9 @@ def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str) -> Record:
             record, scores = run_answers(cell, answer_parts(cell.data, data), folder, progress)
     record = {
         "cell": asdict(cell),
-        **record,
         "gpu memory GiB": _gpu_memory(),
         "process memory GiB": _process_memory(),
+        **record,
         "hardware": hardware(),
         "nlpcapsule": __version__,
         "commit": commit,
@@ -101,11 +111,15 @@ def run_labels(
 ) -> tuple[Record, np.ndarray]:
     """The record, and figures (4, documents); `stored` is a folder that may hold evidence found before."""
     config = cell.config if stored is None else _with_encoder(cell.config, stored.parent / MINILM)
+    thesaurus = None
+    if config.text.label_names is not None:
+        config = config if stored is None else _with_names(config, stored)
+        parts, thesaurus = with_label_names(parts, Path(str(config.text.label_names)).parent)
     cut = parts.cut(config.text.max_tokens)
-    data, report = training_data(cut, cell.fraction), cut.report
+    data, report = training_data(cut, cell.fraction, thesaurus), cut.report
     words = None
     if stored is not None and config.inference.lexical != "none":
-        path = evidence_path(stored, config.inference.lexical, cell.fraction)
+        path = evidence_path(stored, config.inference.lexical, cell.fraction, thesaurus is not None)
         words = StoredEvidence.load(path, cut) if path.exists() else None
     started = time.perf_counter()
     # Evidence that was stored is not kept with a model, which cannot be opened without it.
@@ -133,12 +147,28 @@ def run_labels(
         "config": _portable(config),
         "data": parts.fingerprint(),
     }
-    per_document = per_document_metrics(rankings.labels, list(report.labels))
-    return record, np.stack([per_document[name] for name in LABEL_FIGURES])
+    return record, _per_document(rankings, report)
 
 
-def training_data(parts: EncodedParts, fraction: float = 1.0) -> PreparedLabels:
-    """A seeded part of the training documents, and those to select on.
+def run_peer(cell: Cell, parts: EncodedParts, python: str | None) -> tuple[Record, np.ndarray]:
+    """PECOS's record, and figures (4, documents); `python` is the one that has libpecos."""
+    train = training_data(parts, cell.fraction)
+    parts = replace(parts, labels=train.labels, train=train.train)
+    settings = PecosSettings.model_validate(cell.settings)
+    record, rankings, report = run_pecos(parts, settings, cell.seed, needed_python(python))
+    return record, _per_document(rankings, report)
+
+
+def _per_document(rankings: LabelRankings, report: EncodedDocuments) -> np.ndarray:
+    """(4, documents)."""
+    figures = per_document_metrics(rankings.labels, list(report.labels))
+    return np.stack([figures[name] for name in LABEL_FIGURES])
+
+
+def training_data(
+    parts: EncodedParts, fraction: float = 1.0, thesaurus: Thesaurus | None = None
+) -> PreparedLabels:
+    """A seeded part of the training documents, those to select on, and what labels are called.
 
     Words and labels are numbered as in the whole training part; a label may be left without a document.
     """
@@ -147,8 +177,8 @@ def training_data(parts: EncodedParts, fraction: float = 1.0) -> PreparedLabels:
         order = np.random.default_rng(_FRACTION_SEED).permutation(len(train))
         train = train.take(np.sort(order[: round(fraction * len(train))]))
     counts = np.bincount(train.labels.values, minlength=len(parts.labels))
-    labels = LabelVocabulary(parts.labels.names, counts.tolist())
-    return PreparedLabels(parts.tokenizer, labels, train, parts.select, parts.vectors)
+    labels = LabelVocabulary(parts.labels.names, counts.tolist(), parts.labels.titles)
+    return PreparedLabels(parts.tokenizer, labels, train, parts.select, parts.vectors, thesaurus=thesaurus)
 
 
 def run_answers(
@@ -205,6 +235,12 @@ def _with_encoder(config: Config, encoder: Path) -> Config:
     return config.model_copy(update={"model": model})
 
 
+def _with_names(config: Config, folder: Path) -> Config:
+    """The configuration with the label names that lie beside the data."""
+    text = config.text.model_copy(update={"label_names": str(folder / NAMES_FILE)})
+    return config.model_copy(update={"text": text})
+
+
 def _is_pretrained(config: Config) -> bool:
     """Whether a pretrained transformer reads the texts."""
     model = config.model
@@ -227,7 +263,7 @@ def _training_seconds(folder: Path, last_stretch: float) -> float:
 def _portable(config: Config) -> dict[str, Any]:
     """The configuration without this machine's own paths."""
     settings = json.loads(config.model_dump_json())
-    for section, key in (("text", "vectors"), ("text", "tokenizer"), ("model", "encoder")):
+    for section, key in _PATHS:
         if settings[section].get(key):
             settings[section][key] = Path(settings[section][key]).name
     return settings

@@ -193,11 +193,11 @@ def reading_aid(record: Record) -> str:
     )
 
 
-def _table(name: str, **parts: Any) -> Table:
+def table_of_plan(name: str, **parts: Any) -> Table:
+    """The table of a plan's name."""
     return Table(name, lambda options: make_from_plan(name, options), **parts)
 
 
-MAIN_TABLE = _table("main-table", markdown=systems_markdown, plots=systems_plots)
-ROUTING_COMPARISON = _table("routing-comparison", markdown=systems_markdown, plots=systems_plots)
-FUSION = _table("fusion", markdown=systems_markdown, plots=systems_plots)
-LOW_RESOURCE = _table("low-resource", markdown=fractions_markdown, plots=fractions_plots)
+MAIN_TABLE = table_of_plan("main-table", markdown=systems_markdown, plots=systems_plots)
+ROUTING_COMPARISON = table_of_plan("routing-comparison", markdown=systems_markdown, plots=systems_plots)
+LOW_RESOURCE = table_of_plan("low-resource", markdown=fractions_markdown, plots=fractions_plots)

@@ -4,12 +4,16 @@ title = "…"                          kind = "labels" or "answers"
 data = ["eurlex15k"]                 seeds = 3                 fractions = [0.5, 1.0]
 differs = "…"                        a sentence on how our data differ from the paper's
 
+peers = ["…"]                        systems that all others are compared with
+
 [seeds-on]                           data sets on which fewer seeds are run
 reuters = 1
 
 [[systems]]
 name = "XML-CNN"                     model = "xml-cnn"         settings = { … }
 seeds = 1                            where a system needs no more
+data = ["…"]                         where it is not run on all data sets
+fractions = [1.0]                    where it is not trained on all parts
 paper = { "EUR-Lex" = [75.65, 61.81, 50.90] }                  what the paper printed, in percent
 smoke = { … }                        settings that the small system keeps of its own
 
@@ -33,6 +37,11 @@ from nlpcapsule.config import Config
 from nlpcapsule.errors import ConfigError, did_you_mean
 
 SAMPLE = "sample"
+
+
+def by_itself(kind: str) -> dict[str, Any]:
+    """What a cell's settings start from: a network by itself, unless they say what it is joined with."""
+    return {"inference.lexical": "none"} if kind == "labels" else {}
 
 
 @dataclass(frozen=True)
@@ -60,7 +69,8 @@ class Cell:
     @property
     def config(self) -> Config:
         """The whole configuration."""
-        return Config.build(self.kind, self.model, overrides={**self.settings, "training.seed": self.seed})
+        given = {**by_itself(self.kind), **self.settings, "training.seed": self.seed}
+        return Config.build(self.kind, self.model, overrides=given)
 
     @property
     def title(self) -> str:
@@ -101,6 +111,7 @@ class Plan:
         paper_data: Data set → the paper's data set that its figures stand beside.
         paper_fractions: Parts of the training documents that the paper's lists are of.
         seeds_on: Data sets on which fewer seeds are run, unless more are asked for.
+        peers: Systems that all others are compared with, by a paired test.
     """
 
     name: str
@@ -115,6 +126,7 @@ class Plan:
     paper_data: dict[str, str] = field(default_factory=dict)
     paper_fractions: tuple[float, ...] = (1.0,)
     seeds_on: dict[str, int] = field(default_factory=dict)
+    peers: tuple[str, ...] = ()
 
     def cells(self, seeds: int | None = None, only: Sequence[str] = ()) -> list[Cell]:
         """All trainings of the table: seed by seed, so that a stopped run has every system early."""
@@ -130,7 +142,9 @@ class Plan:
             for data in self.data
             for fraction in self.fractions
             for row in self.systems
-            if seed <= min(row.get("seeds", wanted), fewer.get(data, wanted))
+            if data in row.get("data", self.data)
+            and fraction in row.get("fractions", self.fractions)
+            and seed <= min(row.get("seeds", wanted), fewer.get(data, wanted))
             and (not only or row["name"] in only)
         ]
 
@@ -158,6 +172,7 @@ def read_plan(name: str, budget: str = "full") -> Plan:
         paper_data=table.get("paper-data", {}),
         paper_fractions=tuple(table.get("fractions", (1.0,))),
         seeds_on=table.get("seeds-on", {}),
+        peers=tuple(table.get("peers", ())),
     )
     if budget == "full":
         return plan
@@ -173,6 +188,7 @@ def read_plan(name: str, budget: str = "full") -> Plan:
         is_smoke=True,
         paper_data={SAMPLE: next(iter(plan.paper_data.values()), "")},
         paper_fractions=plan.paper_fractions,
+        peers=plan.peers,
     )
 
 
@@ -183,4 +199,4 @@ def _settings_on(row: dict[str, Any], data: str) -> dict[str, Any]:
 def _small(row: dict[str, Any], smoke: dict[str, Any]) -> dict[str, Any]:
     own = smoke.get("models", {}).get(row["model"], {})
     small = {**row.get("settings", {}), **smoke["settings"], **own, **row.get("smoke", {})}
-    return {**row, "on": {}, "settings": small}
+    return {**row, "on": {}, "data": (SAMPLE,), "settings": small}

@@ -16,6 +16,7 @@ from typing import Any
 from rich.console import Console
 
 from nlpcapsule.diagnostics.demo_tables import demo_tables
+from nlpcapsule.experiments.fusion_table import figures_table, leads_table
 from nlpcapsule.experiments.label_tables import MEMORY, fractions_table, peak_memory, spread
 from nlpcapsule.experiments.table import markdown_table
 
@@ -60,6 +61,18 @@ def routing_table(record: dict[str, Any]) -> str:
 def low_resource_table(record: dict[str, Any]) -> str:
     """P@1 by the part of the training documents that is used."""
     return fractions_table(record, "eurlex15k", "P@1") + _source("low-resource", _hardware(record))
+
+
+def fusion_table(record: dict[str, Any]) -> str:
+    """Networks joined with words beside linear models, with all training documents and with half of them."""
+    text = ""
+    for data, parts in record["results"].items():
+        for fraction, systems in parts.items():
+            part = "" if fraction == "1" else f", {float(fraction):.0%} of them"
+            ours = {name: row for name, row in systems.items() if row["network alone"]}
+            leads = leads_table(ours).replace("### ", "").replace("intervals\n", "intervals:\n", 1)
+            text += f"#### {_TITLES[data]}{part}\n\n{figures_table(record, systems)}\n{leads}\n"
+    return text.rstrip("\n") + "\n" + _source("fusion", _hardware(record))
 
 
 def _systems(record: dict[str, Any], systems: dict[str, Any], where: str) -> str:
@@ -113,6 +126,7 @@ _RENDER: dict[str, Callable[[dict[str, Any]], str]] = {
     "main-table": main_table,
     "routing-comparison": routing_table,
     "low-resource": low_resource_table,
+    "fusion": fusion_table,
     "answer-selection": answers_table,
 }
 

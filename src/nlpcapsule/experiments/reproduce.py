@@ -9,7 +9,8 @@ from nlpcapsule.errors import ConfigError, did_you_mean
 from nlpcapsule.experiments.answer_tables import ANSWER_SELECTION
 from nlpcapsule.experiments.cost import COST
 from nlpcapsule.experiments.figure_routing import FIGURE_ROUTING
-from nlpcapsule.experiments.label_tables import FUSION, LOW_RESOURCE, MAIN_TABLE, ROUTING_COMPARISON
+from nlpcapsule.experiments.fusion_table import FUSION
+from nlpcapsule.experiments.label_tables import LOW_RESOURCE, MAIN_TABLE, ROUTING_COMPARISON
 from nlpcapsule.experiments.table import Options, Table
 
 TABLES: dict[str, Table] = {

@@ -1,6 +1,7 @@
 """What words say of a data set's documents, found out once and carried to machines without lexical systems.
 
-FOLDER/evidence-SYSTEM.safetensors        per part: candidates, their log-odds, neighbours' shares, nearest
+FOLDER/evidence-SYSTEM.safetensors        per part: candidates, their log-odds, neighbours' shares, nearest;
+                                          where labels have names (evidence-SYSTEM-names), how well they match
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ PARTS = ("train", "select", "report")
 _KNOWN = ("log-odds", "shares", "nearest")
 
 
-def evidence_path(folder: Path, system: str, fraction: float = 1.0) -> Path:
-    """Where the evidence of a data set lies, learned from a part of its training documents."""
+def evidence_path(folder: Path, system: str, fraction: float = 1.0, named: bool = False) -> Path:
+    """Where the evidence of a data set lies, learned from a part of its documents, perhaps with names."""
     part = "" if fraction == 1.0 else f"-{100 * fraction:.0f}percent"
-    return folder / f"evidence-{system}{part}.safetensors"
+    return folder / f"evidence-{system}{part}{'-names' if named else ''}.safetensors"
 
 
 def store_evidence(data: PreparedLabels, parts: EncodedParts, system: str, path: Path) -> None:
@@ -54,6 +55,9 @@ def store_evidence(data: PreparedLabels, parts: EncodedParts, system: str, path:
             arrays[f"{part} log-odds"] = log_odds.astype(np.float32)
             arrays[f"{part} shares"] = shares.astype(np.float16)
             arrays[f"{part} nearest"] = nearest.astype(np.float32)
+            names = words.names(tokens, labels)
+            if names is not None:
+                arrays[f"{part} names"] = names.astype(np.float16)
     save_arrays(path, **arrays)
 
 
@@ -66,6 +70,7 @@ class StoredEvidence:
         shares: (N, C) what similar documents say, likewise.
         nearest: (N,) the cosine with the nearest training document, likewise.
         rows: The documents' tokens → their row.
+        names: (N, C, 2) how well names match, likewise; None where labels have no names.
     """
 
     def __init__(
@@ -75,9 +80,10 @@ class StoredEvidence:
         shares: np.ndarray,
         nearest: np.ndarray,
         rows: dict[bytes, int],
+        names: np.ndarray | None = None,
     ) -> None:
         self._labels, self._log_odds, self._shares, self._nearest = labels, log_odds, shares, nearest
-        self._rows = rows
+        self._rows, self._names = rows, names
 
     @classmethod
     def load(cls, path: Path, parts: EncodedParts) -> Self:
@@ -96,9 +102,13 @@ class StoredEvidence:
         unknown = np.full(arrays["train labels"].shape, np.nan)
         log_odds, shares = (np.concatenate([unknown, *known[name]]) for name in ("log-odds", "shares"))
         nearest = np.concatenate([unknown[:, 0], *known["nearest"]])
+        names = None
+        if f"{PARTS[-1]} names" in arrays:
+            unmatched = np.full((*unknown.shape, 2), np.nan)
+            names = np.concatenate([unmatched, *(arrays[f"{part} names"] for part in PARTS[1:])])
         # A text that stands in several parts counts as the last's: held out, it was asked about in full.
         rows = {_key(row): place for place, row in enumerate(row for part in documents for row in part)}
-        return cls(labels, log_odds, shares, nearest, rows)
+        return cls(labels, log_odds, shares, nearest, rows, names)
 
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
         """The candidates of documents and their log-odds."""
@@ -111,6 +121,10 @@ class StoredEvidence:
         width = candidates.shape[1]
         assert np.array_equal(self._labels[rows, :width], candidates)
         return self._shares[rows, :width], self._nearest[rows]
+
+    def names(self, tokens: Ragged, candidates: np.ndarray) -> np.ndarray | None:
+        """How well the names of candidates match, which must be those that `top` gives."""
+        return None if self._names is None else self._names[self._find(tokens), : candidates.shape[1]]
 
     def save(self, folder: Path) -> None:
         """Writes nothing: a model with evidence on known documents alone is of no use to anybody."""

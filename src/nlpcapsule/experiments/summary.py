@@ -44,31 +44,37 @@ def summarise(plan: Plan, cells: Sequence[Cell], folder: Path) -> Record:
         "planned data": list(plan.data),
         "planned fractions": list(plan.fractions),
         "results": {
-            data: {fraction: _summarise_systems(systems, plan.kind) for fraction, systems in by_part.items()}
+            data: {fraction: _summarise_systems(systems, plan) for fraction, systems in by_part.items()}
             for data, by_part in rows.items()
         },
     }
 
 
 def _summarise_systems(
-    systems: dict[str, list[tuple[Record, np.ndarray]]], kind: str
+    systems: dict[str, list[tuple[Record, np.ndarray]]], plan: Plan
 ) -> dict[str, dict[str, Any]]:
     means = {name: np.mean([scores for _, scores in runs], axis=0) for name, runs in systems.items()}
-    names = LABEL_FIGURES if kind == "labels" else ANSWER_FIGURES
+    figures = LABEL_FIGURES if plan.kind == "labels" else ANSWER_FIGURES
+
+    def difference(name: str, other: str) -> dict[str, Any]:
+        return {
+            figure: asdict(paired_bootstrap(means[name][row], means[other][row]))
+            for row, figure in enumerate(figures)
+        }
+
     summaries = {}
     for name, runs in systems.items():
         rivals = [other for other in systems if other != name]
         best = max(rivals, key=lambda other: means[other][0].mean(), default=None)
         summaries[name] = {
-            **_over_seeds([record for record, _ in runs], kind),
+            **_over_seeds([record for record, _ in runs], plan.kind),
             "best rival": best,
-            "difference to the best rival": None
-            if best is None
-            else {
-                figure: asdict(paired_bootstrap(means[name][row], means[best][row]))
-                for row, figure in enumerate(names)
-            },
+            "difference to the best rival": None if best is None else difference(name, best),
         }
+        if plan.peers and name not in plan.peers:
+            summaries[name]["difference to peers"] = {
+                peer: difference(name, peer) for peer in plan.peers if peer in systems
+            }
     return summaries
 
 

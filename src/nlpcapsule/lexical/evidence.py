@@ -11,11 +11,14 @@ import numpy as np
 from nlpcapsule.dataset.ragged import Ragged
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays
 from nlpcapsule.lexical.build import evidence_settings, lexical_system
+from nlpcapsule.lexical.name_match import FILE as NAMES_FILE
+from nlpcapsule.lexical.name_match import NameMatch
 from nlpcapsule.lexical.neighbours import Neighbours
 from nlpcapsule.lexical.ranker import LexicalRanker
 from nlpcapsule.lexical.whole_words import WholeWords
 
 _WORDS_FILE = "whole-words.safetensors"
+_BY_NAME = 0.1  # of the candidates' places are for labels without examples
 
 
 class WordEvidence(Protocol):
@@ -27,6 +30,10 @@ class WordEvidence(Protocol):
 
     def shares(self, tokens: Ragged, candidates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """How far similar documents bear candidates out, as `Neighbours.shares`."""
+        ...
+
+    def names(self, tokens: Ragged, candidates: np.ndarray) -> np.ndarray | None:
+        """(N, C, 2) how well candidates' names match, as `NameMatch`; None where labels have no names."""
         ...
 
     def save(self, folder: Path) -> None:
@@ -42,15 +49,34 @@ class FittedEvidence:
         ranker: Nominates candidates and gives their log-odds.
         neighbours: The training documents.
         whole_words: Puts word pieces together first, where the network reads pieces.
+        name_match: The labels' names, where they have any; the ranker then numbers labels with examples only.
     """
 
     ranker: LexicalRanker
     neighbours: Neighbours
     whole_words: WholeWords | None = None
+    name_match: NameMatch | None = None
 
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
-        """The best labels of documents and their log-odds."""
-        return self.ranker.top(self._words(tokens), top_k)
+        """The best labels of documents and their log-odds.
+
+        The last places are for labels without examples whose names match best; of these the lexical system
+        knows no more than that others are better, so they share the lowest log-odds.
+        """
+        words = self._words(tokens)
+        if self.name_match is None:
+            return self.ranker.top(words, top_k)
+        by_name = self.name_match.nominate(words, round(_BY_NAME * top_k))
+        ranked, log_odds = self.ranker.top(words, top_k - by_name.shape[1])
+        lowest = np.broadcast_to(log_odds[:, -1:], by_name.shape)
+        return (
+            np.hstack([self.name_match.with_examples[ranked], by_name]),
+            np.hstack([log_odds, lowest]),
+        )
+
+    def names(self, tokens: Ragged, candidates: np.ndarray) -> np.ndarray | None:
+        """How well the names of candidates match, where labels have names."""
+        return None if self.name_match is None else self.name_match(self._words(tokens), candidates)
 
     def shares(self, tokens: Ragged, candidates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """How far similar documents bear candidates out, and how near the nearest is."""
@@ -66,6 +92,8 @@ class FittedEvidence:
         if self.whole_words is not None:
             whole = self.whole_words
             save_arrays(folder / _WORDS_FILE, continues=whole.continues, hashes=whole.hashes)
+        if self.name_match is not None:
+            self.name_match.save(folder)
 
     @classmethod
     def load(cls, system: str, folder: Path) -> Self:
@@ -75,4 +103,5 @@ class FittedEvidence:
         if (folder / _WORDS_FILE).exists():
             arrays = load_arrays(folder / _WORDS_FILE)
             whole = WholeWords(arrays["continues"], arrays["hashes"])
-        return cls(lexical_system(settings).load(settings, folder), Neighbours.load(folder), whole)
+        names = NameMatch.load(folder) if (folder / NAMES_FILE).exists() else None
+        return cls(lexical_system(settings).load(settings, folder), Neighbours.load(folder), whole, names)

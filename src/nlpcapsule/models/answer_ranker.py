@@ -134,6 +134,8 @@ class QueryTextCapsule(nn.Module):
             eps=self.settings.epsilon,
             compared=None if self.vote_scale is None else self.vote_scale(capsules, mask),
         )
+        if self.vote_scale is not None:
+            self.vote_scale.steer(routed.agreement, self.settings.epsilon)
         return routed.label_capsules.squeeze(1)
 
 

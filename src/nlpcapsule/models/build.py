@@ -64,7 +64,14 @@ def build_label_network(
     match config.model:
         case LabelQuerySettings() as settings:
             return LabelQueryNetwork(
-                settings, vocabulary_size, label_count, padding_id, vectors, length, transformer
+                settings,
+                vocabulary_size,
+                label_count,
+                padding_id,
+                vectors,
+                length,
+                transformer,
+                named=config.text.label_names is not None,
             )
         case PaperSettings() as settings:
             return PaperNetwork(settings, vocabulary_size, label_count, length, padding_id, vectors)

@@ -13,6 +13,8 @@ is a learned product and not the capsule's bare length, which is hard to train o
 what the whole document says joins what its routed parts say (`document_size = 0` leaves that out).
 `condensed = 0` leaves the compression out: every token state is a capsule.
 
+Where labels have names, how like its name a document is joins a label's logit (`label_table`).
+
 The encoder is a convolution over time or a bidirectional LSTM, both over word vectors, or a pretrained
 transformer, which reads a long document in windows; there l is the number of states its windows give.
 """
@@ -29,13 +31,23 @@ from torch import Tensor, nn
 from nlpcapsule.capsules.routing.label_query import route_labels
 from nlpcapsule.capsules.vote_scale import VoteScale
 from nlpcapsule.config import LabelQuerySettings
+from nlpcapsule.dataset.ragged import Ragged
 from nlpcapsule.models.bilstm_encoder import BiLSTMEncoder
 from nlpcapsule.models.convolution_encoder import ConvolutionEncoder
+from nlpcapsule.models.label_table import (
+    LabelNameTable,
+    LabelVectors,
+    mean_states,
+    mean_word_vectors,
+    to_unit_length,
+)
 from nlpcapsule.models.scored import Scored
+from nlpcapsule.models.transformer_encoder import mean_state
 from nlpcapsule.models.windowed_transformer import WindowedTransformer
 from nlpcapsule.models.word_embedding import WordEmbedding
 
 FIRST_GATE = 0.1  # agreement starts as a small correction to the learned coupling
+_PLACED = 128  # training documents whose mean place is where documents are on the whole
 _FIRST_BIAS = -4.0  # most labels are absent from most documents
 
 
@@ -86,6 +98,26 @@ class CondensedCapsules(nn.Module):
             return self.encoder(tokens)
         words, mask = self.embedding(tokens)  # (B, l, v)
         return self.encoder(self.word_dropout(words), mask), mask
+
+    @property
+    def name_size(self) -> int:
+        """Numbers in what `read_names` makes of a name."""
+        is_pretrained = isinstance(self.encoder, WindowedTransformer)
+        return self.encoder.state_size if is_pretrained else self.embedding.size
+
+    def read_names(self, names: Ragged, idf: np.ndarray) -> np.ndarray:
+        """(n, E) rows of length 1 for names in tokens; `idf` (V,) weighs words, where words are read."""
+        if isinstance(self.encoder, WindowedTransformer):
+            return to_unit_length(mean_states(names, self.encoder.encoder))
+        vectors = self.embedding.table.weight.detach().cpu().numpy()
+        return to_unit_length(mean_word_vectors(names, vectors, idf))
+
+    def place(self, tokens: Tensor, states: Tensor, mask: Tensor, idf: Tensor) -> Tensor:
+        """(B, E) where documents are among names: tokens (B, l), their states and the states' mask."""
+        if isinstance(self.encoder, WindowedTransformer):
+            return mean_state(states, mask)
+        weights = idf[tokens].unsqueeze(-1)  # (B, l, 1)
+        return (weights * self.embedding(tokens)[0]).sum(dim=1) / weights.sum(dim=1).clamp(min=1e-6)
 
     def condense(self, states: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
         """States → capsules (B, m, d), and a mask (B, l) of real capsules where every token is one."""
@@ -138,7 +170,10 @@ class LabelQueryNetwork(nn.Module):
         vectors: Word vectors to start from.
         length: Most tokens of a document.
         transformer: See `CondensedCapsules`.
+        named: Whether labels have names; `read_names` is to be called before training.
     """
+
+    idf: Tensor | None
 
     def __init__(
         self,
@@ -149,9 +184,10 @@ class LabelQueryNetwork(nn.Module):
         vectors: np.ndarray | None = None,
         length: int | None = None,
         transformer: dict[str, Any] | None = None,
+        named: bool = False,
     ) -> None:
         super().__init__()
-        self.settings = settings
+        self.settings, self.padding_id = settings, padding_id
         size = settings.capsule_size
         self.document = CondensedCapsules(settings, vocabulary_size, padding_id, vectors, length, transformer)
         self.key = nn.Linear(size, size, bias=False)  # K
@@ -175,6 +211,30 @@ class LabelQueryNetwork(nn.Module):
             if settings.document_size
             else None
         )
+        self.names = LabelNameTable(label_count, self.document.name_size) if named else None
+        self.register_buffer("idf", torch.ones(vocabulary_size) if named else None)
+
+    @torch.no_grad()
+    def read_names(self, names: Ragged, idf: np.ndarray, counts: np.ndarray, documents: Ragged) -> None:
+        """Encodes the labels' names with the first weights, once and for all.
+
+        Args:
+            names: n rows of tokens.
+            idf: (V,) weights of words.
+            counts: (n,) training documents of each label.
+            documents: The training documents, of which some show where documents are on the whole.
+        """
+        assert self.names is not None
+        assert self.idf is not None
+        self.idf.copy_(torch.from_numpy(idf))
+        was_training = self.training
+        self.eval()
+        places = []
+        for row in np.unique(np.linspace(0, len(documents) - 1, _PLACED).astype(int)):
+            tokens = torch.from_numpy(documents.padded([row], self.padding_id))  # (1, l)
+            places.append(self.document.place(tokens, *self.document.states(tokens), self.idf))
+        self.train(was_training)
+        self.names.set(self.document.read_names(names, idf), counts, torch.cat(places).mean(dim=0))
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
         """Scores labels.
@@ -184,11 +244,12 @@ class LabelQueryNetwork(nn.Module):
             outputs: None for all labels, (n',) ids for the batch, or (B, n') ids per document.
             valid: (B, n') False where a document's ids are filled up.
         """
+        labels = self._own_vectors() if self.names is None else self.names(self._own_vectors())
         states, real = self.document.states(tokens)  # (B, l, H)
         capsules, mask = self.document.condense(states, real)  # (B, m, d)
-        coupling = rows_of(self.query, outputs) @ self.key(capsules).transpose(1, 2)  # (B, n, m)
-        if self.slot is not None:
-            coupling = coupling + rows_of(self.slot, outputs)
+        coupling = rows_of(labels.query, outputs) @ self.key(capsules).transpose(1, 2)  # (B, n, m)
+        if labels.slot is not None:
+            coupling = coupling + rows_of(labels.slot, outputs)
         if mask is not None:
             coupling = coupling.masked_fill(~mask.unsqueeze(1), -torch.inf)
         routed = route_labels(
@@ -203,12 +264,22 @@ class LabelQueryNetwork(nn.Module):
             compared=None if self.vote_scale is None else self.vote_scale(capsules, mask),
             valid=valid,
         )
+        if self.vote_scale is not None:
+            self.vote_scale.steer(routed.agreement, self.settings.epsilon)
         label_capsules = self.mlp(self.dropout(routed.label_capsules))  # (B, n, d)
-        logits = row_products(label_capsules, rows_of(self.output, outputs))  # (B, n)
-        logits = logits + rows_of(self.bias, outputs)
-        if self.whole is not None:
-            logits = logits + self.whole(states, real, outputs)
+        logits = row_products(label_capsules, rows_of(labels.output, outputs))  # (B, n)
+        logits = logits + rows_of(labels.bias, outputs)
+        if self.whole is not None and labels.whole is not None:
+            logits = logits + self.whole(states, real, rows_of(labels.whole, outputs))
+        if self.names is not None and self.idf is not None:
+            place = self.document.place(tokens, states, real, self.idf)  # (B, E)
+            logits = logits + self.names.likeness(place, outputs)
         return Scored(logits.float(), routed.iterations, routed.agreement)
+
+    def _own_vectors(self) -> LabelVectors:
+        """What labels have of their own; all there is where they have no names."""
+        whole = None if self.whole is None else self.whole.output
+        return LabelVectors(self.query, self.output, self.bias, self.slot, whole)
 
 
 class WholeDocument(nn.Module):
@@ -226,12 +297,11 @@ class WholeDocument(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(state_size, size), nn.GELU(), nn.Dropout(dropout))
         self.output = nn.Parameter(torch.randn(label_count, size) / math.sqrt(size))  # r
 
-    def forward(self, states: Tensor, mask: Tensor, outputs: Tensor | None = None) -> Tensor:
-        """(B, l, H) and a mask (B, l) of real states → (B, n) for all labels or the asked ones."""
+    def forward(self, states: Tensor, mask: Tensor, rows: Tensor) -> Tensor:
+        """(B, l, H), a mask (B, l) of real states and r of labels, (n, e) or (B, n, e) → (B, n)."""
         # States may be negative, and padding's zeros would then be the largest.
         largest = states.masked_fill(~mask.unsqueeze(-1), -torch.inf).amax(dim=1)  # (B, H)
         document = self.mlp(largest)  # (B, e)
-        rows = rows_of(self.output, outputs)
         if rows.dim() == 2:
             return nn.functional.linear(document, rows)
         return (rows @ document.unsqueeze(-1)).squeeze(-1)

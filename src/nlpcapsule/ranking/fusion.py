@@ -7,10 +7,13 @@ s: the network's log-odds; t: the lexical system's; v: log-odds of the share tha
 documents give the label; f = log(1 + the label's training documents), as a part of the most frequent label's;
 b: the cosine with the nearest training document.
 
+Where labels have names, φ also has (1, f, e) ⊗ (m, k, m², k²) and e ⊗ (s, 1). m and k: how well the name
+matches the document, and its opening; e: 1 for a label without examples, else 0.
+
 w is a logistic regression on the candidates of held-out documents, so all are weighed as they deserve on
 documents none has seen: rare labels otherwise than frequent ones, copies otherwise than new texts. Nearly all
 candidates are wrong and clearly so. A first w, fitted to all, finds those that compete; the second is fitted
-to them alone, and a and c to the few that a user gets to see.
+to them alone and ranks them, above all others; a and c are fitted to the few that a user gets to see.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ import numpy as np
 from nlpcapsule.dataset.top_columns import top_columns
 from nlpcapsule.errors import DataError
 
-CONTENDERS = 20  # candidates per document that the weights are fitted to
+CONTENDERS = 20  # candidates per document that the second weights are fitted to and rank
 SHOWN = 5  # labels per document that the probabilities are fitted to
 _SMALLEST_SHARE = 0.003  # keeps the log-odds of a share of 0 or 1 finite
 
@@ -38,7 +41,8 @@ class Evidence:
         lexical: (N, C) t, the lexical system's.
         shares: (N, C) what part of the nearest training documents has the label, between 0 and 1.
         nearest: (N,) b, the cosine with the nearest training document.
-        frequency: (N, C) f of each candidate.
+        frequency: (N, C) f of each candidate; 0 for a label without examples.
+        names: (N, C, 2) m and k, how well its name matches; None where labels have no names.
     """
 
     network: np.ndarray
@@ -46,15 +50,24 @@ class Evidence:
     shares: np.ndarray
     nearest: np.ndarray
     frequency: np.ndarray
+    names: np.ndarray | None = None
 
     def features(self) -> np.ndarray:
-        """φ (N, C, 12)."""
+        """φ (N, C, 12), or (N, C, 26) with names."""
         shares = np.log((self.shares + _SMALLEST_SHARE) / (1 + _SMALLEST_SHARE - self.shares))
         ones = np.ones(shares.shape)
         said = np.stack([self.network, self.lexical, shares, ones], axis=-1)  # (N, C, 4)
         nearest = np.broadcast_to(self.nearest[:, None], shares.shape)
         by = np.stack([ones, self.frequency, nearest], axis=-1)  # (N, C, 3)
-        return (by[..., :, None] * said[..., None, :]).reshape(*shares.shape, -1).astype(np.float64)
+        features = (by[..., :, None] * said[..., None, :]).reshape(*shares.shape, -1).astype(np.float64)
+        if self.names is None:
+            return features
+        no_examples = (self.frequency == 0).astype(np.float64)
+        matches = np.concatenate([self.names, np.square(self.names)], axis=-1)  # (N, C, 4)
+        by = np.stack([ones, self.frequency, no_examples], axis=-1)  # (N, C, 3)
+        named = (by[..., :, None] * matches[..., None, :]).reshape(*shares.shape, -1)  # (N, C, 12)
+        alone = np.stack([no_examples * self.network, no_examples], axis=-1)
+        return np.concatenate([features, named, alone], axis=-1)
 
 
 @dataclass(frozen=True)
@@ -62,11 +75,13 @@ class Fusion:
     """Weights of the joined evidence.
 
     Attributes:
-        weights: (12,) w.
+        first: (12,) w of all candidates, or (26,) with names: it finds the contenders.
+        weights: The same of the contenders.
         slope: a.
         offset: c.
     """
 
+    first: np.ndarray
     weights: np.ndarray
     slope: float = 1.0
     offset: float = 0.0
@@ -86,35 +101,50 @@ class Fusion:
                 hint="give more held-out documents, or set inference.lexical=none",
             )
         features = evidence.features()
-        weights = _weigh(features.reshape(-1, features.shape[-1]), right.reshape(-1))
-        strongest = top_columns(features @ weights, CONTENDERS)  # (N, K)
+        first = _weigh(features.reshape(-1, features.shape[-1]), right.reshape(-1))
+        strongest = top_columns(features @ first, CONTENDERS)  # (N, K)
         chosen, is_right = _rows(features, strongest), _rows(right, strongest)
-        if is_right.any() and not is_right.all():
-            weights = _weigh(chosen, is_right)
-        joined = features @ weights  # (N, C)
+        weights = _weigh(chosen, is_right) if is_right.any() and not is_right.all() else first
+        joined = _ranked_in_two(features @ first, features @ weights)  # (N, C)
         shown = top_columns(joined, SHOWN)
         z, is_right = _rows(joined, shown), _rows(right, shown)
         if is_right.all() or not is_right.any():
-            return cls(weights)
+            return cls(first, weights)
         calibration = _regression(z[:, None], is_right, fit_intercept=True)
         # A slope of 0 or less, which a handful of documents may give, would turn the ranking around.
         slope = float(calibration.coef_[0, 0])
-        return cls(weights, slope, float(calibration.intercept_[0])) if slope > 0 else cls(weights)
+        offset = float(calibration.intercept_[0])
+        return cls(first, weights, slope, offset) if slope > 0 else cls(first, weights)
 
     def __call__(self, evidence: Evidence) -> np.ndarray:
         """(N, C) joined log-odds."""
-        return self.slope * (evidence.features() @ self.weights) + self.offset
+        features = evidence.features()
+        return self.slope * _ranked_in_two(features @ self.first, features @ self.weights) + self.offset
 
     def to_json(self) -> dict[str, Any]:
         """For the model folder."""
-        return {"weights": self.weights.tolist(), "slope": self.slope, "offset": self.offset}
+        return {
+            "first": self.first.tolist(),
+            "weights": self.weights.tolist(),
+            "slope": self.slope,
+            "offset": self.offset,
+        }
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Self:
         """Reads what `to_json` gave."""
-        return cls(
-            np.asarray(record["weights"], dtype=np.float64), float(record["slope"]), float(record["offset"])
-        )
+        first, weights = (np.asarray(record[name], dtype=np.float64) for name in ("first", "weights"))
+        return cls(first, weights, float(record["slope"]), float(record["offset"]))
+
+
+def _ranked_in_two(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """(N, C) the contenders by the second score, and right below them all others by the first."""
+    strongest = top_columns(first, CONTENDERS)  # (N, K)
+    chosen = np.take_along_axis(second, strongest, axis=1)
+    lowest, weakest = chosen.min(axis=1, keepdims=True), np.take_along_axis(first, strongest[:, -1:], axis=1)
+    ranked = first - weakest + lowest  # no other candidate's first score is above the weakest contender's
+    np.put_along_axis(ranked, strongest, chosen, axis=1)
+    return ranked
 
 
 def label_frequency(counts: np.ndarray) -> np.ndarray:
@@ -128,7 +158,7 @@ def are_right(candidates: np.ndarray, truth: Sequence[np.ndarray]) -> np.ndarray
 
 
 def _weigh(features: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """W (12,) of the logistic regression from features (M, 12) to right ones (M,)."""
+    """W (F,) of the logistic regression from features (M, F) to right ones (M,)."""
     size = np.sqrt(np.square(features).mean(axis=0))
     scale = np.where(size > 0, size, 1.0)  # one regularisation for all
     return _regression(features / scale, right, fit_intercept=False).coef_[0] / scale

@@ -31,10 +31,11 @@ CANDIDATES = 200  # that a lexical system nominates where nothing else is said
 
 @dataclass(frozen=True)
 class RankedLabel:
-    """A label's name and its probability."""
+    """A label, its probability, and its name where a thesaurus gave one."""
 
     label: str
     score: float
+    name: str | None = None
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,8 @@ class LabelModel:
         )
         shares, nearest = self.words.shares(tokens, candidates)
         frequency = label_frequency(self.labels.counts)[candidates]
-        return candidates, Evidence(network_says, words_say, shares, nearest, frequency), routed
+        names = self.words.names(tokens, candidates)
+        return candidates, Evidence(network_says, words_say, shares, nearest, frequency, names), routed
 
     def _rank_jointly(
         self, tokens: Ragged, top_k: int, on_batch: Callable[[int], None] | None
@@ -175,9 +177,10 @@ class LabelModel:
         """
         rankings = self.rank_tokens(self.encode(texts), top_k)
         least = -np.inf if threshold is None else threshold
+        titles: Sequence[str | None] = self.labels.titles or [None] * len(self.labels)
         return [
             [
-                RankedLabel(self.labels.names[label], float(score))
+                RankedLabel(self.labels.names[label], float(score), titles[label])
                 for label, score in zip(ids, row, strict=True)
                 if score >= least
             ]

@@ -9,10 +9,13 @@ import numpy as np
 from nlpcapsule.config import Config
 from nlpcapsule.config.lexical_settings import LexicalSettings
 from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.errors import DataError
 from nlpcapsule.lexical.build import evidence_system
 from nlpcapsule.lexical.evidence import WordEvidence
+from nlpcapsule.lexical.name_match import document_idf
 from nlpcapsule.model_folder import nominator_config
 from nlpcapsule.models.build import build_label_network
+from nlpcapsule.models.label_query import LabelQueryNetwork
 from nlpcapsule.ranking.documents import RANKED, rank_documents
 from nlpcapsule.ranking.models import CANDIDATES, LabelModel
 from nlpcapsule.training.fit_lexical import fit_evidence, fit_lexical, learn_fusion
@@ -62,7 +65,7 @@ def _fit_network(
 ) -> LabelModel:
     """A network, and before it what nominates candidates, where that is wanted."""
     padding_id, label_count = data.tokenizer.padding_id, len(data.labels)
-    if words is None and config.inference.lexical != "none":
+    if words is None and config.inference.lexical != "none" and data.dev is not None:
         words = fit_evidence(data, config, folder, progress)
     wanted = config.inference.candidates or (0 if words is None else CANDIDATES)
     ranks_candidates = words is not None or 0 < wanted < label_count
@@ -84,6 +87,10 @@ def _fit_network(
     if ranks_candidates and data.dev is not None:
         dev_candidates = nominate(data.dev.tokens, wanted)
     network = build_label_network(config, data.tokenizer.size, label_count, padding_id, data.vectors)
+    if isinstance(network, LabelQueryNetwork) and network.names is not None:
+        idf = document_idf(data.train.tokens, data.tokenizer.size)
+        idf[[padding_id, data.tokenizer.unknown_id]] = 0
+        network.read_names(data.name_texts(), idf, data.labels.counts, data.train.tokens)
     task = LabelTask(
         config,
         data.train,
@@ -104,16 +111,29 @@ def _fit_network(
         "threshold": 0.5,
     }
     if words is not None:
-        facts["lexical"] = evidence_system(config.inference.lexical, len(data.train), label_count)
+        facts["lexical"] = evidence_system(config.inference.lexical, len(data.train), len(data.taught))
     nominating = nominator if ranks_candidates else None
     model = LabelModel(config, data.tokenizer, data.labels, network, nominating, facts, words=words)
     if words is not None:
-        model.fusion = learn_fusion(model, data)
+        _weigh_words(model, data, progress)
     if data.dev is not None:
-        rankings = task.rank_dev(network) if words is None else model.rank_tokens(data.dev.tokens, RANKED)
+        alone = model.words is None
+        rankings = task.rank_dev(network) if alone else model.rank_tokens(data.dev.tokens, RANKED)
         facts["threshold"] = tuned_threshold(config, rankings, data.dev)
         facts["dev"] = task.evaluate(rankings, facts["threshold"])
     return model
+
+
+def _weigh_words(model: LabelModel, data: PreparedLabels, progress: TrainingProgress) -> None:
+    """Learns how much words count; "auto" does without them where held-out documents cannot tell."""
+    try:
+        model.fusion = learn_fusion(model, data)
+    except DataError as error:
+        if model.config.inference.lexical != "auto":
+            raise
+        progress.say(f"words are left out: {error.problem}")
+        model.words = None
+        del model.facts["lexical"]
 
 
 def _train_nominator(

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from nlpcapsule.config import Config
 from nlpcapsule.config.lexical_settings import LexicalSettings
 from nlpcapsule.dataset.encoded import EncodedDocuments
+from nlpcapsule.dataset.ragged import Ragged
 from nlpcapsule.lexical.build import evidence_settings, evidence_system, lexical_system
 from nlpcapsule.lexical.evidence import FittedEvidence
+from nlpcapsule.lexical.name_match import NameMatch, word_texts
 from nlpcapsule.lexical.neighbours import Neighbours
 from nlpcapsule.lexical.ranker import Fitting
 from nlpcapsule.lexical.whole_words import UNKNOWN, WholeWords
@@ -54,7 +58,7 @@ def fit_evidence(
     data: PreparedLabels, config: Config, folder: RunFolder, progress: TrainingProgress
 ) -> FittedEvidence:
     """What works beside a network: the lexical system `inference.lexical` names, and similar documents."""
-    name = evidence_system(config.inference.lexical, len(data.train), len(data.labels))
+    name = evidence_system(config.inference.lexical, len(data.train), len(data.taught))
     settings = evidence_settings(name)
     progress.say(f"lexical evidence: {name}")
     train, vocabulary = data.train, data.tokenizer.vocabulary
@@ -62,13 +66,25 @@ def fit_evidence(
     whole_words = WholeWords.fit(train.tokens, vocabulary)
     if whole_words is not None:
         train = EncodedDocuments(whole_words(train.tokens), train.labels)
-        vocabulary = [str(word) for word in range(whole_words.size)]  # names count for nothing
+        vocabulary = word_texts(whole_words, data.train.tokens, vocabulary)
         ignored = (UNKNOWN,)
     fitting = _fitting(data, config, folder, progress, vocabulary, ignored)
     progress.start(name, total=1)
-    ranker = lexical_system(settings).fit(settings, train, fitting)
+    ranker = lexical_system(settings).fit(settings, _renumbered(train, data.taught), fitting)
     neighbours = Neighbours.fit(train, len(vocabulary), len(data.labels), ignored)
-    return FittedEvidence(ranker, neighbours, whole_words)
+    names = None
+    if data.thesaurus is not None:
+        forms = data.name_forms()
+        if whole_words is not None:
+            forms = [whole_words(rows) for rows in forms]
+        names = NameMatch.fit(forms, data.labels.counts > 0, train.tokens, vocabulary, ignored)
+    return FittedEvidence(ranker, neighbours, whole_words, names)
+
+
+def _renumbered(documents: EncodedDocuments, labels: np.ndarray) -> EncodedDocuments:
+    """The documents with their labels numbered among the given ones, which ascend."""
+    numbers = np.searchsorted(labels, documents.labels.values).astype(np.int32)
+    return EncodedDocuments(documents.tokens, Ragged(numbers, documents.labels.offsets))
 
 
 def learn_fusion(model: LabelModel, data: PreparedLabels) -> Fusion:
@@ -90,7 +106,7 @@ def _fitting(
     checkpoint.mkdir(parents=True, exist_ok=True)
     return Fitting(
         words=vocabulary,
-        label_count=len(data.labels),
+        label_count=len(data.taught),
         ignored=ignored,
         seed=config.training.seed,
         checkpoint=checkpoint,

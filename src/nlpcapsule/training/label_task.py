@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -51,6 +52,10 @@ class LabelTask:
         self.config, self.train, self.dev, self.labels = config, train, dev, labels
         self.padding_id, self.title = padding_id, title
         self.train_candidates, self.dev_candidates = train_candidates, dev_candidates
+        # A named label without examples is nobody's negative: its name alone is to say where it belongs.
+        taught = labels.counts > 0 if config.text.label_names else np.ones(len(labels), dtype=bool)
+        self._taught = np.flatnonzero(taught)  # (n',) labels that are outputs in training
+        self._place = np.where(taught, np.cumsum(taught) - 1, -1)  # (n,) among these, or -1
         self.select_by = config.training.select_by or "nDCG@5"
         if self.select_by not in SELECTORS:
             raise ConfigError(
@@ -80,15 +85,23 @@ class LabelTask:
 
     def outputs(self, rows: np.ndarray, step_seed: Sequence[int]) -> Outputs:
         """What the documents of a batch are routed to."""
-        own = [self.train.labels[int(row)].astype(np.int64) for row in rows]
-        training, count = self.config.training, len(self.labels)
+        outputs = self._taught_outputs(rows, step_seed)
+        if len(self._taught) == len(self.labels):
+            return outputs
+        return replace(outputs, ids=self._taught if outputs.ids is None else self._taught[outputs.ids])
+
+    def _taught_outputs(self, rows: np.ndarray, step_seed: Sequence[int]) -> Outputs:
+        """The outputs, numbered among the labels that are outputs in training."""
+        own = [self._place[self.train.labels[int(row)]] for row in rows]
+        training, count = self.config.training, len(self._taught)
         match training.negatives:
             case "batch":
                 return batch_outputs(own, count)
             case "uniform":
                 return uniform_outputs(own, count, training.negative_count, np.random.default_rng(step_seed))
             case "hard" if self.train_candidates is not None:
-                return hard_outputs(own, self.train_candidates[rows], training.negative_count)
+                nominated = [places[places >= 0] for places in self._place[self.train_candidates[rows]]]
+                return hard_outputs(own, nominated, training.negative_count)
             case _:
                 return all_outputs(own, count)
 

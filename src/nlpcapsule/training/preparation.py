@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from nlpcapsule.dataset.encoded import EncodedDocuments
 from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.thresholds import best_threshold
 from nlpcapsule.ranking.documents import LabelRankings
+from nlpcapsule.text.documents import Document
 from nlpcapsule.text.tokens import WordTokenizer
 from nlpcapsule.text.vectors import load_vectors
 
@@ -24,6 +26,22 @@ def hold_out(items: Sequence[Any], fraction: float, seed: int) -> tuple[list[Any
     chosen = set(np.random.default_rng(seed).permutation(len(items))[:count].tolist())
     kept = [item for index, item in enumerate(items) if index not in chosen]
     return kept, [item for index, item in enumerate(items) if index in chosen]
+
+
+def hold_out_known(
+    documents: Sequence[Document], fraction: float, seed: int
+) -> tuple[list[Document], list[Document]]:
+    """As `hold_out`, but every label keeps a document to be learned from; so fewer may be held out."""
+    left = Counter(label for document in documents for label in set(document.labels))
+    wanted = round(len(documents) * fraction)
+    chosen: set[int] = set()
+    for index in np.random.default_rng(seed).permutation(len(documents)).tolist():
+        labels = set(documents[index].labels)
+        if len(chosen) < wanted and labels and all(left[label] > 1 for label in labels):
+            left.subtract(labels)
+            chosen.add(index)
+    kept = [document for index, document in enumerate(documents) if index not in chosen]
+    return kept, [document for index, document in enumerate(documents) if index in chosen]
 
 
 def starting_vectors(config: Config, tokenizer: WordTokenizer, notes: list[str]) -> np.ndarray | None:

@@ -8,15 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from nlpcapsule.config import Config, LabelQuerySettings
-from nlpcapsule.dataset.encoded import EncodedDocuments, encode_documents
+from nlpcapsule.dataset.encoded import EncodedDocuments, encode_documents, encode_texts
 from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.dataset.near_duplicates import find_near_duplicates
+from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.models.transformer_encoder import encoder_tokenizer
 from nlpcapsule.text.documents import Document
+from nlpcapsule.text.label_names import Thesaurus
 from nlpcapsule.text.tokens import WordTokenizer
-from nlpcapsule.training.preparation import hold_out, starting_vectors
+from nlpcapsule.training.preparation import hold_out, hold_out_known, starting_vectors
 
 _WEIGHED_ON = 0.1  # of the training part, where no dev part is given
+_FEWEST_WEIGHED = 10  # documents that can tell anything about weights, unless words are asked for
+_NAME_TOKENS = 64  # of a name and its alternatives
 
 
 @dataclass(frozen=True)
@@ -25,11 +30,12 @@ class PreparedLabels:
 
     Attributes:
         tokenizer: Trained on the training part alone, or given.
-        labels: The labels of the training part.
+        labels: The labels of the training part, and those that are known by name alone.
         train: Training documents.
         dev: Held-out documents, or None.
         vectors: (V, v) word vectors to start from, or None.
         notes: What was noticed on the way, for the person who trains.
+        thesaurus: What labels are called, or None.
     """
 
     tokenizer: WordTokenizer
@@ -38,6 +44,24 @@ class PreparedLabels:
     dev: EncodedDocuments | None
     vectors: np.ndarray | None
     notes: tuple[str, ...] = ()
+    thesaurus: Thesaurus | None = None
+
+    @property
+    def taught(self) -> np.ndarray:
+        """Ids of the labels to learn from examples: all, save those that are known by name alone."""
+        return np.flatnonzero((self.labels.counts > 0) | (self.thesaurus is None))
+
+    def name_texts(self) -> Ragged:
+        """For each label, all that its names say, in tokens."""
+        assert self.thesaurus is not None
+        return encode_texts(self.thesaurus.texts(self.labels.names), self.tokenizer, _NAME_TOKENS)
+
+    def name_forms(self) -> list[Ragged]:
+        """For each label, its name and alternatives, a row of tokens each."""
+        assert self.thesaurus is not None
+        forms = [self.thesaurus[label].forms for label in self.labels.names]
+        rows = iter(encode_texts((form for label in forms for form in label), self.tokenizer, _NAME_TOKENS))
+        return [Ragged.from_rows(next(rows) for _ in label) for label in forms]
 
     def fingerprint(self) -> str:
         """Tells two data sets apart."""
@@ -54,17 +78,17 @@ def prepare_labels(
         dev: Held-out documents.
         config: The configuration.
     """
-    fraction = config.training.dev_fraction
-    if config.inference.lexical != "none":  # two kinds of evidence are weighed on documents neither has seen
-        fraction = fraction or _WEIGHED_ON
-    if dev is None and fraction:
-        train, dev = hold_out(list(train), fraction, config.training.seed)
+    thesaurus = read_thesaurus(config)
+    if dev is None:
+        train, dev = _held_out(train, config)
     label_rows: list[tuple[str, ...]] = []
 
     def texts() -> Iterator[str]:
         for document in train:
             label_rows.append(document.labels)
             yield document.text
+        for _ in range(config.text.min_count):  # a word that only names have may stand in texts to come
+            yield from () if thesaurus is None else thesaurus.texts(thesaurus)
 
     given = _given_tokenizer(config)
     if given is not None:
@@ -73,6 +97,8 @@ def prepare_labels(
     else:
         tokenizer = WordTokenizer.train(texts(), config.text.vocabulary_size, config.text.min_count)
     labels = LabelVocabulary.from_labels(label_rows)
+    if thesaurus is not None:
+        labels = labels.with_names(thesaurus)
     length = config.text.max_tokens
     encoded = encode_documents(train, tokenizer, labels, length)
     held_out = None if dev is None else encode_documents(dev, tokenizer, labels, length)
@@ -82,7 +108,49 @@ def prepare_labels(
         vectors = starting_vectors(config, tokenizer, notes)
     elif config.text.vectors:
         notes.append("text.vectors is not read: a pretrained transformer has word vectors of its own")
-    return PreparedLabels(tokenizer, labels, encoded, held_out, vectors, tuple(notes))
+    return PreparedLabels(tokenizer, labels, encoded, held_out, vectors, tuple(notes), thesaurus)
+
+
+def _held_out(
+    train: Iterable[Document], config: Config
+) -> tuple[Iterable[Document], Iterable[Document] | None]:
+    """What is left to learn from, and what is held out, where the configuration asks for it."""
+    fraction, seed = config.training.dev_fraction, config.training.seed
+    if fraction:
+        return hold_out(list(train), fraction, seed)
+    if config.inference.lexical == "none":
+        return train, None
+    # Two kinds of evidence are weighed on documents that neither has learned from.
+    documents = list(train)
+    kept, held_out = hold_out_known(documents, _WEIGHED_ON, seed)
+    is_asked_for = config.inference.lexical != "auto"
+    if len(held_out) >= (1 if is_asked_for else _FEWEST_WEIGHED):
+        return kept, held_out
+    if not is_asked_for:
+        return documents, None  # the network works by itself
+    raise DataError(
+        f"{len(documents)} rows are too few to hold {_WEIGHED_ON:.0%} of them out, on which what the network "
+        "and what the words say would be weighed",
+        hint="give --dev data, or set inference.lexical=none",
+    )
+
+
+def read_thesaurus(config: Config) -> Thesaurus | None:
+    """The label names that a configuration points to, if it does."""
+    if config.text.label_names is None:
+        return None
+    if not isinstance(config.model, LabelQuerySettings):
+        raise ConfigError(
+            f"text.label_names is for the model 'label-query', not {config.model.name!r}, which learns "
+            "labels from examples alone: leave it out, or choose --model label-query"
+        )
+    nominated = config.inference.candidates or config.training.negatives == "hard"
+    if nominated and config.inference.lexical == "none":
+        raise ConfigError(
+            "text.label_names does not go with candidates that a Kim-CNN nominates, which knows no label "
+            "without examples: set inference.lexical=auto, or inference.candidates=0 and other negatives"
+        )
+    return Thesaurus.read(config.text.label_names)
 
 
 def _transformer(config: Config) -> str | None:
@@ -103,12 +171,14 @@ def _notes(
     train: EncodedDocuments, dev: EncodedDocuments | None, labels: LabelVocabulary, tokenizer: WordTokenizer
 ) -> list[str]:
     unlabelled = int((train.labels.lengths == 0).sum())
+    named = int((labels.counts == 0).sum())
     notes = [
-        f"{len(train):,} training documents ({unlabelled:,} without labels), {len(labels):,} labels, "
-        f"{tokenizer.size:,} words"
+        f"{len(train):,} training documents ({unlabelled:,} without labels), {len(labels):,} labels"
+        + (f" ({named:,} of them known by name alone)" if named else "")
+        + f", {tokenizer.size:,} words"
     ]
     if dev is not None:
-        unseen = int((dev.labels.values >= len(labels)).sum())
+        unseen = int((dev.labels.values >= len(labels) - named).sum())
         twins = find_near_duplicates(train.tokens, dev.tokens).dev_documents
         notes.append(
             f"{len(dev):,} dev documents; {unseen:,} of their {len(dev.labels.values):,} labels are unknown "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nlpcapsule.compare.pecos_settings import INSTALL, PecosSettings
 from nlpcapsule.dataset.encoded import EncodedDocuments
 from nlpcapsule.dataset.ragged import Ragged
 from nlpcapsule.errors import ConfigError, NlpCapsuleError
@@ -23,6 +23,7 @@ from nlpcapsule.evaluation.label_metrics import label_metrics
 from nlpcapsule.evaluation.ranked import NO_LABEL
 from nlpcapsule.evaluation.thresholds import best_threshold
 from nlpcapsule.experiments.encoded_folder import EncodedParts
+from nlpcapsule.experiments.pecos_settings import INSTALL, PECOS_PYTHON, PecosSettings
 from nlpcapsule.experiments.table import Record
 from nlpcapsule.lexical.bag_of_words import BagOfWords
 from nlpcapsule.lexical.ranker import label_matrix
@@ -65,6 +66,18 @@ def pecos_python(given: str | None) -> str | None:
         last = (asked.stderr.strip().splitlines() or ["it says nothing"])[-1]
         raise ConfigError(f"--pecos-python {given} cannot import libpecos ({last}); to make one: {INSTALL}")
     return path
+
+
+def needed_python(given: str | None) -> str:
+    """The Python that runs PECOS: the one given, the environment's, or ours.
+
+    Raises:
+        ConfigError: None of them has libpecos.
+    """
+    python = pecos_python(given or os.environ.get(PECOS_PYTHON))
+    if python is None:
+        raise ConfigError(f"PECOS needs libpecos in a Python of its own: {INSTALL}, or set {PECOS_PYTHON}")
+    return python
 
 
 def run_pecos(

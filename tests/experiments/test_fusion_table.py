@@ -1,0 +1,53 @@
+"""The page of networks joined with words: every system beside every peer, in each data set and fraction."""
+
+import xml.etree.ElementTree as ET
+
+import pytest
+from test_summary_and_tables import made_up, rows_of
+
+from nlpcapsule.experiments.fusion_table import FUSION, fusion_markdown
+
+LEVELS = {"one-vs-rest": 0.5, "Omikuji": 0.4, "label-query and words": 0.9}
+
+
+@pytest.fixture
+def record(tmp_path):
+    return made_up("fusion", tmp_path, LEVELS)
+
+
+def test_systems_are_compared_with_every_peer_that_was_run_on_the_same_documents(record):
+    systems = record["results"]["eurlex15k"]["1"]
+    ours = systems["label-query and words"]
+    assert set(ours["difference to peers"]) == {"one-vs-rest", "Omikuji"}  # PECOS was not run
+    for figure in ("P@1", "P@3", "P@5", "nDCG@5"):
+        found = ours["difference to peers"]["Omikuji"][figure]
+        mean = ours["figures"][figure]["mean"] - systems["Omikuji"]["figures"][figure]["mean"]
+        assert found["difference"] == pytest.approx(mean)
+        assert 0 < found["low"] < found["difference"] < found["high"]
+    assert "difference to peers" not in systems["one-vs-rest"]
+
+
+def test_the_page_has_figures_and_leads_of_all_documents_and_of_half(record):
+    page = fusion_markdown(record).replace("\n### ", "\n## ")
+    whole = rows_of(page, "eurlex15k")
+    half = rows_of(page, "eurlex15k, 50% of the training documents")
+    for rows in (whole, half):
+        assert {"one-vs-rest", "Omikuji", "label-query and words"} == set(rows)
+    assert page.count("## How far ahead") == 2
+    leads = rows_of(page, "How far ahead, with 95% intervals")
+    assert set(leads) == {f"label-query and words of {peer}" for peer in ("one-vs-rest", "Omikuji")}
+    mean = record["results"]["eurlex15k"]["0.5"]["one-vs-rest"]["figures"]["P@1"]["mean"]
+    assert half["one-vs-rest"]["P@1"] == f"{100 * mean:.2f}"
+    assert "±" in whole["label-query and words"]["P@1"]
+
+
+def test_the_picture_is_of_all_training_documents(record):
+    pictures = FUSION.plots(record)
+    assert set(pictures) == {"fusion-eurlex15k"}
+    assert ET.fromstring(pictures["fusion-eurlex15k"]) is not None
+
+
+def test_a_record_of_half_the_documents_alone_has_no_picture(tmp_path):
+    record = made_up("fusion", tmp_path, LEVELS, fractions={0.5})
+    assert FUSION.plots(record) == {}
+    assert "50% of the training documents" in fusion_markdown(record)

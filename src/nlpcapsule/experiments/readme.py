@@ -16,8 +16,9 @@ from typing import Any
 from rich.console import Console
 
 from nlpcapsule.diagnostics.demo_tables import demo_tables
+from nlpcapsule.experiments.cell import LABEL_FIGURES
 from nlpcapsule.experiments.fusion_table import figures_table, leads_table
-from nlpcapsule.experiments.label_tables import MEMORY, fractions_table, peak_memory, spread
+from nlpcapsule.experiments.label_tables import MEMORY, against_rival, fractions_table, peak_memory, spread
 from nlpcapsule.experiments.table import markdown_table
 
 _BLOCK = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -75,6 +76,21 @@ def fusion_table(record: dict[str, Any]) -> str:
     return text.rstrip("\n") + "\n" + _source("fusion", _hardware(record))
 
 
+def comparison_table(record: dict[str, Any]) -> str:
+    """What `nlpcapsule compare` found: accuracy and cost, and our lead over the best peer."""
+    rows = []
+    for name, system in record["systems"].items():
+        row = {"system": name} | {figure: spread(system, figure) for figure in LABEL_FIGURES}
+        row["ECE@5"] = spread(system, "ECE@5")
+        row["training minutes"] = f"{system['training seconds'][0] / 60:.1f}"
+        row["ms per document"] = f"{system['milliseconds per document'][0]:.1f}"
+        row[MEMORY] = peak_memory(system)
+        rows.append(row)
+    lead = against_rival(record["systems"][record["ours"]], "P@1")
+    told = f"`{record['command']}`: {record['ours']} is ahead by {lead} points of P@1, with a 95% interval.\n"
+    return markdown_table(list(rows[0]), rows) + f"\n{told}" + _source("eurlex5k", record["hardware"])
+
+
 def _systems(record: dict[str, Any], systems: dict[str, Any], where: str) -> str:
     """A row per system that has been run, beside what the paper printed, and who is missing."""
     printed_column = f"P@1 on {where} in the paper"
@@ -127,6 +143,7 @@ _RENDER: dict[str, Callable[[dict[str, Any]], str]] = {
     "routing-comparison": routing_table,
     "low-resource": low_resource_table,
     "fusion": fusion_table,
+    "eurlex5k": comparison_table,
     "answer-selection": answers_table,
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -29,9 +30,16 @@ def provenance(command: str, commit: str = "", **more: Any) -> dict[str, Any]:
 
 
 def checked_out_commit() -> str:
-    """The commit of the checkout this runs in; "unknown" outside of one."""
-    asked = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    return asked.stdout.strip() or "unknown"
+    """The commit of the checkout that this code lies in; "unknown" where it is installed without one."""
+    folder = Path(__file__).parent
+    if not _git(folder, "ls-files", Path(__file__).name):  # a file in somebody else's repository, at best
+        return "unknown"
+    return _git(folder, "rev-parse", "HEAD") or "unknown"
+
+
+def _git(folder: Path, *words: str) -> str:
+    asked = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, check=False)
+    return asked.stdout.strip()
 
 
 def hardware() -> str:

@@ -26,8 +26,9 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	$(BIN)/nlpcapsule demo --out demo-output
 
+# Two at a time, a file's tests in one process; the tests themselves keep to one thread.
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow

@@ -87,7 +87,7 @@ def comparison_table(record: dict[str, Any]) -> str:
         row[MEMORY] = peak_memory(system)
         rows.append(row)
     lead = against_rival(record["systems"][record["ours"]], "P@1")
-    told = f"`{record['command']}`: {record['ours']} is ahead by {lead} points of P@1, with a 95% interval.\n"
+    told = f"`{record['command']}`: {record['ours']} against the best peer, in points of P@1: {lead}.\n"
     return markdown_table(list(rows[0]), rows) + f"\n{told}" + _source("eurlex5k", record["hardware"])
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tiny_data import tiny_parts, write_eurlex, write_vectors
+from tiny_data import tiny_cell, tiny_parts, write_eurlex, write_vectors
 from typer.testing import CliRunner
 
 from nlpcapsule.dataset.encoded import EncodedDocuments
@@ -16,29 +16,11 @@ from nlpcapsule.experiments.__main__ import app
 from nlpcapsule.experiments.cell import run_cell, training_data
 from nlpcapsule.experiments.encoded_folder import EncodedParts
 from nlpcapsule.experiments.named_labels import NAMES_FILE, with_label_names
-from nlpcapsule.experiments.plan import Cell
 from nlpcapsule.experiments.stored_evidence import StoredEvidence, evidence_path
 from nlpcapsule.training import fit_labels as fit_module
 
 UNSEEN = {"select": ["volcano", "unnamed"], "report": ["unnamed", "glacier", "volcano"]}
-CELL = Cell(
-    "labels",
-    "letters",
-    "label-query with names",
-    "label-query",
-    {
-        "text.label_names": NAMES_FILE,
-        "inference.lexical": "one-vs-rest",
-        "training.epochs": 1,
-        "embedding_size": 8,
-        "filters": 8,
-        "condensed": 4,
-        "capsule_size": 8,
-        "document_size": 8,
-        "max_tokens": 30,
-    },
-    seed=1,
-)
+CELL = tiny_cell("label-query with names", **{"text.label_names": NAMES_FILE})
 
 
 def with_labels(documents, first, *more):

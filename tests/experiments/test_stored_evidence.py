@@ -4,31 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tiny_data import tiny_parts
+from tiny_data import tiny_cell, tiny_parts
 
 from nlpcapsule.errors import DataError
 from nlpcapsule.experiments.cell import run_cell, training_data
-from nlpcapsule.experiments.plan import Cell
 from nlpcapsule.experiments.stored_evidence import StoredEvidence, evidence_path, store_evidence
 from nlpcapsule.training import fit_labels as fit_module
 
-CELL = Cell(
-    "labels",
-    "letters",
-    "label-query with words",
-    "label-query",
-    {
-        "inference.lexical": "one-vs-rest",
-        "training.epochs": 1,
-        "embedding_size": 8,
-        "filters": 8,
-        "condensed": 4,
-        "capsule_size": 8,
-        "document_size": 8,
-        "max_tokens": 30,
-    },
-    seed=1,
-)
+CELL = tiny_cell("label-query with words")
 
 
 @pytest.fixture

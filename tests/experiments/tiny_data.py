@@ -13,6 +13,7 @@ from nlpcapsule.config import Config
 from nlpcapsule.dataset.encoded import encode_documents
 from nlpcapsule.experiments.answer_data import AnswerParts
 from nlpcapsule.experiments.encoded_folder import EncodedParts
+from nlpcapsule.experiments.plan import Cell
 from nlpcapsule.sample import load_documents, load_questions
 from nlpcapsule.text.documents import Question
 from nlpcapsule.training.prepared_labels import prepare_labels
@@ -101,3 +102,10 @@ def write_tsv(path: Path, questions: Iterable[Question]) -> None:
     ]
     with gzip.open(path, "wt", encoding="utf-8") as file:
         file.writelines(["qid\tquestion\tanswer\tlabel\n", *rows])
+
+
+def tiny_cell(system, **settings):
+    """A cell of a small label-query beside words, on the data set "letters"."""
+    sizes = {"embedding_size": 8, "filters": 8, "condensed": 4, "capsule_size": 8, "document_size": 8}
+    words = {"inference.lexical": "one-vs-rest", "training.epochs": 1, "max_tokens": 30}
+    return Cell("labels", "letters", system, "label-query", {**settings, **words, **sizes}, seed=1)

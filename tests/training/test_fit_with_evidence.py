@@ -43,6 +43,16 @@ def test_what_is_saved_ranks_the_same_when_opened(fitted):
     assert json.loads((folder / "manifest.json").read_text())["sha256"].keys() >= {"fusion.json"}
 
 
+def test_training_ends_with_what_network_and_words_reach_together(tmp_path):
+    config = tiny_config(lexical="one-vs-rest", candidates=12)
+    data = prepare_labels(some_documents(100), some_documents(20, "dev"), config)
+    progress, told = TrainingProgress(quiet=True), []
+    progress.say = told.append
+    model = fit_labels(data, config, RunFolder(tmp_path / "model"), progress)
+    assert told[-1].startswith("network and words, on the documents they were weighed on: P@1 ")
+    assert f"nDCG@5 {model.facts['dev']['nDCG@5']:.4f}" in told[-1]
+
+
 def test_only_what_the_words_nominate_is_ranked(fitted):
     model, data, _ = fitted
     ranked = model.rank_tokens(data.dev.tokens, 50).labels

@@ -121,6 +121,9 @@ def _fit_network(
         rankings = task.rank_dev(network) if alone else model.rank_tokens(data.dev.tokens, RANKED)
         facts["threshold"] = tuned_threshold(config, rankings, data.dev)
         facts["dev"] = task.evaluate(rankings, facts["threshold"])
+        if not alone:  # the epochs' figures were the network's
+            told = "  ".join(f"{name} {facts['dev'][name]:.4f}" for name in ("P@1", "P@5", "nDCG@5"))
+            progress.say(f"network and words, on the documents they were weighed on: {told}")
     return model
 
 

@@ -26,6 +26,7 @@ from nlpcapsule.diagnostics.plots import instance_curve, iterations_histogram, s
 from nlpcapsule.errors import ConfigError, NlpCapsuleError, did_you_mean
 from nlpcapsule.experiments.encoded_folder import EncodedParts
 from nlpcapsule.experiments.label_data import label_parts
+from nlpcapsule.experiments.plan import by_itself
 from nlpcapsule.experiments.provenance import checked_out_commit, hardware, provenance
 from nlpcapsule.experiments.table import Options, Record, Table, markdown_table
 from nlpcapsule.model_folder import load_model
@@ -132,7 +133,7 @@ def inspect_trained(parts: EncodedParts, model: str, settings: dict[str, Any], f
         settings: Settings that differ from the network's defaults.
         folder: The model folder.
     """
-    config = Config.build("labels", model, overrides=settings)
+    config = Config.build("labels", model, overrides={**by_itself("labels"), **settings})
     train, select, report = (
         EncodedDocuments(part.tokens.cut(config.text.max_tokens), part.labels)
         for part in (parts.train, parts.select, parts.report)

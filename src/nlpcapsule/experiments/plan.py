@@ -9,6 +9,9 @@ peers = ["…"]                        systems that all others are compared with
 [seeds-on]                           data sets on which fewer seeds are run
 reuters = 1
 
+[fractions-on]                       data sets on which fewer parts are trained on
+eurlex57k = [1.0]
+
 [[systems]]
 name = "XML-CNN"                     model = "xml-cnn"         settings = { … }
 seeds = 1                            where a system needs no more
@@ -111,6 +114,7 @@ class Plan:
         paper_data: Data set → the paper's data set that its figures stand beside.
         paper_fractions: Parts of the training documents that the paper's lists are of.
         seeds_on: Data sets on which fewer seeds are run, unless more are asked for.
+        fractions_on: Data sets on which fewer parts of the training documents are used.
         peers: Systems that all others are compared with, by a paired test.
     """
 
@@ -126,6 +130,7 @@ class Plan:
     paper_data: dict[str, str] = field(default_factory=dict)
     paper_fractions: tuple[float, ...] = (1.0,)
     seeds_on: dict[str, int] = field(default_factory=dict)
+    fractions_on: dict[str, list[float]] = field(default_factory=dict)
     peers: tuple[str, ...] = ()
 
     def cells(self, seeds: int | None = None, only: Sequence[str] = ()) -> list[Cell]:
@@ -140,7 +145,7 @@ class Plan:
             Cell(self.kind, data, row["name"], row["model"], _settings_on(row, data), seed, fraction)
             for seed in range(1, wanted + 1)
             for data in self.data
-            for fraction in self.fractions
+            for fraction in self.fractions_on.get(data, self.fractions)
             for row in self.systems
             if data in row.get("data", self.data)
             and fraction in row.get("fractions", self.fractions)
@@ -172,6 +177,7 @@ def read_plan(name: str, budget: str = "full") -> Plan:
         paper_data=table.get("paper-data", {}),
         paper_fractions=tuple(table.get("fractions", (1.0,))),
         seeds_on=table.get("seeds-on", {}),
+        fractions_on=table.get("fractions-on", {}),
         peers=tuple(table.get("peers", ())),
     )
     if budget == "full":

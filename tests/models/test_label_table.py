@@ -7,7 +7,6 @@ from tiny_networks import LABELS, PADDING, VOCABULARY, tiny_network, token_rows
 from tiny_transformer import CLS, PAD, SEP, write_transformer
 
 from nlpcapsule.dataset.ragged import Ragged
-from nlpcapsule.models import label_table
 from nlpcapsule.models.label_table import log_rarity, mean_states, mean_word_vectors, to_unit_length
 from nlpcapsule.models.transformer_encoder import TransformerEncoder
 
@@ -23,27 +22,24 @@ def named_network(**settings):
     return network
 
 
-def by_hand(named, known, tokens, outputs=None):
-    """A network without names in which unknown labels have no vectors, and γ cos(A x, name) added to it."""
+def without_names(named):
+    """The network of the same weights that knows no names."""
     settings = {name: getattr(named.settings, name) for name in ("document_size", "routing")}
     plain = tiny_network("label-query", **settings)
-    state, table, known = named.state_dict(), named.names, torch.as_tensor(known)
-    own = {name: tensor for name, tensor in state.items() if not name.startswith(("names.", "idf"))}
-    for name in ("query", "output", "slot", *(["whole.output"] if named.whole is not None else [])):
-        own[name] = own[name] * known[:, None]
-    rarer = torch.as_tensor(np.array(EXAMPLES) == 0) * log_rarity(np.array(EXAMPLES))
-    own["bias"] = torch.where(known, own["bias"], table.bias + rarer)
+    own = {k: tensor for k, tensor in named.state_dict().items() if not k.startswith(("names.", "idf"))}
     plain.load_state_dict(own)
+    return plain
+
+
+def likeness_by_hand(named, part, tokens):
+    """γ cos(A x + a, name) (B, n), document by document."""
     vectors = named.document.embedding.table.weight
-    likeness = []
+    rows = []
     for row in tokens:
         weights = torch.tensor(IDF, dtype=torch.float32)[row] * (row != PADDING)
-        place = table.place((weights[:, None] * vectors[row]).sum(dim=0) / weights.sum())
-        likeness.append(torch.cosine_similarity(place[None], table.names, dim=-1))
-    likeness = table.gain * torch.stack(likeness)  # (B, n)
-    if outputs is not None:
-        likeness = likeness.gather(1, outputs.expand(len(tokens), -1))
-    return plain(tokens, outputs).logits + likeness
+        place = part.place((weights[:, None] * vectors[row]).sum(dim=0) / weights.sum())
+        rows.append(torch.cosine_similarity(place[None], named.names.names, dim=-1))
+    return part.log_gain.exp() * torch.stack(rows)
 
 
 def stirred(network):
@@ -56,6 +52,8 @@ def stirred(network):
             network.slot,
             network.bias,
             network.names.bias,
+            network.names.alone.log_gain,
+            network.names.alone.place.weight,
             *whole,
         ):
             weights.add_(torch.randn_like(weights))
@@ -63,12 +61,21 @@ def stirred(network):
 
 
 @pytest.mark.parametrize("document_size", [6, 0])
-@pytest.mark.parametrize("outputs", [None, torch.tensor([4, 0]), torch.tensor([[1, 2], [8, 3]])])
-def test_logits_are_those_of_a_network_without_names_and_the_likeness(document_size, outputs):
+@pytest.mark.parametrize("outputs", [None, torch.tensor([4, 0]), torch.tensor([[1, 2], [4, 7]])])
+def test_names_add_to_labels_with_examples_and_are_all_that_others_have(document_size, outputs):
     named, tokens = stirred(named_network(document_size=document_size)), token_rows(7, 4)
+    examples = np.array(EXAMPLES)
     with torch.no_grad():
-        expected = by_hand(named, np.array(EXAMPLES) > 0, tokens, outputs)
-        torch.testing.assert_close(named(tokens, outputs).logits, expected)
+        likeness = likeness_by_hand(named, named.names.beside_examples, tokens)
+        weights = torch.as_tensor(1 / np.sqrt(1 + examples), dtype=torch.float32)
+        joined = without_names(named)(tokens).logits + weights * likeness
+        by_name = likeness_by_hand(named, named.names.alone, tokens) + named.names.bias
+        expected = torch.where(torch.as_tensor(examples > 0), joined, by_name + log_rarity(examples))
+        scored = named(tokens, outputs)
+    if outputs is not None:
+        expected, by_name = (all_.gather(1, outputs.expand(2, -1)) for all_ in (expected, by_name))
+    torch.testing.assert_close(scored.logits, expected)
+    torch.testing.assert_close(scored.by_name, by_name)
 
 
 def test_labels_without_examples_differ_by_their_names_alone():
@@ -92,8 +99,12 @@ def test_without_names_there_is_nothing_new_in_a_network():
     assert not [key for key in keys if "names" in key]
     assert named_network().state_dict().keys() - keys == {
         "idf",
-        *(f"names.{name}" for name in ("names", "has_examples", "rarity", "bias", "gain", "place.bias")),
-        "names.place.weight",
+        *(f"names.{name}" for name in ("names", "has_examples", "weight", "rarity", "bias")),
+        *(
+            f"names.{part}.{name}"
+            for part in ("beside_examples", "alone")
+            for name in ("log_gain", "place.bias", "place.weight")
+        ),
     }
 
 
@@ -101,27 +112,28 @@ def test_what_documents_have_in_common_is_taken_away():
     network = named_network()
     vectors, weights = network.document.embedding.table.weight.detach().numpy(), IDF
     places = [np.average(vectors[row], axis=0, weights=weights[row]) for row in DOCUMENTS]
-    assert network.names.place.bias.detach().numpy() == pytest.approx(-np.mean(places, axis=0), abs=1e-6)
+    for part in (network.names.beside_examples, network.names.alone):
+        assert part.place.bias.detach().numpy() == pytest.approx(-np.mean(places, axis=0), abs=1e-6)
 
 
 def test_names_are_not_learned_and_own_vectors_and_projections_are():
     network = named_network().train()
-    network(token_rows(9, 12)).logits.square().sum().backward()
+    network(token_rows(9, 12), torch.tensor([0, 1, 2])).logits.square().sum().backward()
     assert not network.names.names.requires_grad
-    for weights in (network.output, network.whole.output, network.names.place.weight, network.names.gain):
+    beside = network.names.beside_examples
+    for weights in (network.output, network.whole.output, beside.place.weight, beside.log_gain):
         assert weights.grad.abs().sum() > 0
+    assert network.names.alone.log_gain.grad is None or network.names.alone.log_gain.grad == 0
 
 
-def test_in_training_some_labels_are_left_with_their_names(monkeypatch):
-    network = stirred(named_network(capsule_dropout=0, token_dropout=0, routing="kde")).train()
-    tokens = token_rows(9, 12)
-    monkeypatch.setattr(label_table, "FORGOTTEN", 1.0)
-    with torch.no_grad():
-        expected = by_hand(network, np.zeros(LABELS, dtype=bool), tokens)
-        torch.testing.assert_close(network(tokens).logits, expected)
-        monkeypatch.setattr(label_table, "FORGOTTEN", 0.0)
-        expected = by_hand(network, np.array(EXAMPLES) > 0, tokens)
-        torch.testing.assert_close(network(tokens).logits, expected)
+def test_learning_what_names_alone_are_worth_leaves_the_rest_of_the_network_alone():
+    network = named_network().train()
+    network(token_rows(9, 12)).by_name.square().sum().backward()
+    moved = {name for name, weights in network.named_parameters() if weights.grad is not None}
+    assert moved == {
+        "names.bias",
+        *(f"names.alone.{name}" for name in ("log_gain", "place.bias", "place.weight")),
+    }
 
 
 def test_word_vectors_are_weighed_by_idf():

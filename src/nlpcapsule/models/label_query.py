@@ -36,7 +36,6 @@ from nlpcapsule.models.bilstm_encoder import BiLSTMEncoder
 from nlpcapsule.models.convolution_encoder import ConvolutionEncoder
 from nlpcapsule.models.label_table import (
     LabelNameTable,
-    LabelVectors,
     mean_states,
     mean_word_vectors,
     to_unit_length,
@@ -231,7 +230,7 @@ class LabelQueryNetwork(nn.Module):
         self.eval()
         places = []
         for row in np.unique(np.linspace(0, len(documents) - 1, _PLACED).astype(int)):
-            tokens = torch.from_numpy(documents.padded([row], self.padding_id))  # (1, l)
+            tokens = torch.from_numpy(documents.padded([row], self.padding_id)).to(self.idf.device)  # (1, l)
             places.append(self.document.place(tokens, *self.document.states(tokens), self.idf))
         self.train(was_training)
         self.names.set(self.document.read_names(names, idf), counts, torch.cat(places).mean(dim=0))
@@ -244,12 +243,11 @@ class LabelQueryNetwork(nn.Module):
             outputs: None for all labels, (n',) ids for the batch, or (B, n') ids per document.
             valid: (B, n') False where a document's ids are filled up.
         """
-        labels = self._own_vectors() if self.names is None else self.names(self._own_vectors())
         states, real = self.document.states(tokens)  # (B, l, H)
         capsules, mask = self.document.condense(states, real)  # (B, m, d)
-        coupling = rows_of(labels.query, outputs) @ self.key(capsules).transpose(1, 2)  # (B, n, m)
-        if labels.slot is not None:
-            coupling = coupling + rows_of(labels.slot, outputs)
+        coupling = rows_of(self.query, outputs) @ self.key(capsules).transpose(1, 2)  # (B, n, m)
+        if self.slot is not None:
+            coupling = coupling + rows_of(self.slot, outputs)
         if mask is not None:
             coupling = coupling.masked_fill(~mask.unsqueeze(1), -torch.inf)
         routed = route_labels(
@@ -267,19 +265,15 @@ class LabelQueryNetwork(nn.Module):
         if self.vote_scale is not None:
             self.vote_scale.steer(routed.agreement, self.settings.epsilon)
         label_capsules = self.mlp(self.dropout(routed.label_capsules))  # (B, n, d)
-        logits = row_products(label_capsules, rows_of(labels.output, outputs))  # (B, n)
-        logits = logits + rows_of(labels.bias, outputs)
-        if self.whole is not None and labels.whole is not None:
-            logits = logits + self.whole(states, real, rows_of(labels.whole, outputs))
+        logits = row_products(label_capsules, rows_of(self.output, outputs))  # (B, n)
+        logits = logits + rows_of(self.bias, outputs)
+        if self.whole is not None:
+            logits = logits + self.whole(states, real, rows_of(self.whole.output, outputs))
+        by_name = None
         if self.names is not None and self.idf is not None:
             place = self.document.place(tokens, states, real, self.idf)  # (B, E)
-            logits = logits + self.names.likeness(place, outputs)
-        return Scored(logits.float(), routed.iterations, routed.agreement)
-
-    def _own_vectors(self) -> LabelVectors:
-        """What labels have of their own; all there is where they have no names."""
-        whole = None if self.whole is None else self.whole.output
-        return LabelVectors(self.query, self.output, self.bias, self.slot, whole)
+            logits, by_name = self.names(logits, place, outputs)
+        return Scored(logits.float(), routed.iterations, routed.agreement, by_name)
 
 
 class WholeDocument(nn.Module):
@@ -319,4 +313,7 @@ def row_products(left: Tensor, right: Tensor) -> Tensor:
 
 def rows_of(table: Tensor, outputs: Tensor | None) -> Tensor:
     """The asked labels' rows of a table (n, …): all of them, (n', …) or (B, n', …)."""
-    return table if outputs is None else table[outputs]
+    if outputs is None:
+        return table
+    # Of ids that are not told apart by document each stands once: its gradient needs no sorting.
+    return table.index_select(0, outputs) if outputs.dim() == 1 else table[outputs]

@@ -20,11 +20,13 @@ class Scored:
         logits: (B, n) float32 log-odds: a label's probability is sigmoid(logit).
         iterations: (B,) routing iterations each document took; None where nothing is routed.
         agreement: (B, T) negative agreement score by iteration, NaN once a document has left; None likewise.
+        by_name: (B, n) log-odds as if no label had examples; None where labels have no names.
     """
 
     logits: Tensor
     iterations: Tensor | None = None
     agreement: Tensor | None = None
+    by_name: Tensor | None = None
 
 
 def log_odds(activations: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from accelerate import PartialState
 
 from nlpcapsule.config import Config
 from nlpcapsule.config.lexical_settings import LexicalSettings
@@ -90,6 +91,7 @@ def _fit_network(
     if isinstance(network, LabelQueryNetwork) and network.names is not None:
         idf = document_idf(data.train.tokens, data.tokenizer.size)
         idf[[padding_id, data.tokenizer.unknown_id]] = 0
+        network.to(PartialState().device)  # where there is a GPU, a transformer reads the names there
         network.read_names(data.name_texts(), idf, data.labels.counts, data.train.tokens)
     task = LabelTask(
         config,

@@ -81,7 +81,12 @@ class LabelTask:
         targets = torch.from_numpy(outputs.targets).to(device)
         scored = network(tokens, ids, valid)
         training = self.config.training
-        return label_loss(training.loss, scored.logits, targets, valid, training.negative_weight)
+        losses = [
+            label_loss(training.loss, logits, targets, valid, training.negative_weight)
+            for logits in (scored.logits, scored.by_name)
+            if logits is not None
+        ]
+        return torch.stack(losses).sum()
 
     def outputs(self, rows: np.ndarray, step_seed: Sequence[int]) -> Outputs:
         """What the documents of a batch are routed to."""

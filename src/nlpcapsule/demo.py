@@ -45,6 +45,7 @@ LABEL_SYSTEMS: dict[str, dict[str, Any]] = {
         "condensed": 32,
         "document_size": 0,
         "word_dropout": 0.2,
+        "routing": "adaptive-kde",  # to show how documents differ
     },
 }
 ANSWER_SYSTEMS: dict[str, dict[str, Any]] = {

@@ -189,7 +189,7 @@ def test_inspecting_prints_the_routing_and_writes_plots_and_numbers(
         "inspect", label_model, sample / "documents-train.jsonl", "--out", folder, "--document", 2
     )
     assert done.code == 0
-    assert "routing adaptive-kde" in done.out
+    assert "routing kde, iterations: 3 for every document" in done.out
     assert str(folder) in done.out.splitlines()[-1]
     assert json.loads((folder / "inspection.json").read_text())["instance"]["document"] == 2
     assert "What iterations changed" in done.out

@@ -59,6 +59,8 @@ def model_of(name: str, *assignments: str, candidates: int = 0) -> LabelModel:
     settings = SMALL if name in ("label-query", "paper", "official") else CNN
     if name in ("paper", "official"):
         assignments = (*assignments, f"inference.candidates={candidates}")
+    if name == "label-query":
+        assignments = ("routing=adaptive-kde", *assignments)
     config = Config.build(model=name, assignments=[*settings, *assignments])
     tokenizer = WordTokenizer.train([document.text for document in DOCUMENTS], min_count=1)
     labels = LabelVocabulary.from_labels([document.labels for document in DOCUMENTS])

@@ -17,7 +17,13 @@ from nlpcapsule.model_folder import load_model
 TINY = {"max_tokens": 12, "training.epochs": 2, "training.batch_size": 16, "filters": 4, "condensed": 4}
 SETTINGS = {
     "paper": {**TINY, "capsule_size": 4, "windows": [2, 4], "candidates": 5},
-    "label-query": {**TINY, "capsule_size": 4, "document_size": 4, "epsilon": 1e-6},
+    "label-query": {
+        **TINY,
+        "routing": "adaptive-kde",
+        "capsule_size": 4,
+        "document_size": 4,
+        "epsilon": 1e-6,
+    },
 }
 STEMS = {
     f"figure-routing-{name}-{what}"

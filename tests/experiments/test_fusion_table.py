@@ -12,7 +12,7 @@ LEVELS = {"one-vs-rest": 0.5, "Omikuji": 0.4, "label-query and words": 0.9}
 
 @pytest.fixture
 def record(tmp_path):
-    return made_up("fusion", tmp_path, LEVELS)
+    return made_up("fusion", tmp_path, LEVELS, data=["eurlex15k"])
 
 
 def test_systems_are_compared_with_every_peer_that_was_run_on_the_same_documents(record):
@@ -39,6 +39,13 @@ def test_the_page_has_figures_and_leads_of_all_documents_and_of_half(record):
     mean = record["results"]["eurlex15k"]["0.5"]["one-vs-rest"]["figures"]["P@1"]["mean"]
     assert half["one-vs-rest"]["P@1"] == f"{100 * mean:.2f}"
     assert "±" in whole["label-query and words"]["P@1"]
+
+
+def test_the_larger_data_set_is_run_once_and_on_all_its_documents(tmp_path):
+    results = made_up("fusion", tmp_path, LEVELS, data=["eurlex57k"])["results"]
+    assert list(results) == ["eurlex57k"]
+    assert list(results["eurlex57k"]) == ["1"]
+    assert results["eurlex57k"]["1"]["label-query and words"]["seeds"] == [1]
 
 
 def test_the_picture_is_of_all_training_documents(record):

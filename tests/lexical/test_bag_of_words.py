@@ -46,6 +46,19 @@ def test_ignored_tokens_have_no_weight_and_rows_have_length_one_or_are_empty(row
         assert sparse.linalg.norm(row) == pytest.approx(1 if any(word > 1 for word in words) else 0)
 
 
+@given(documents.filter(any), documents, st.integers(1, 5))
+def test_openings_are_features_of_their_own_beside_the_whole(train, unseen, opening):
+    bag = BagOfWords.fit(Ragged.from_rows(train), WORDS, opening=opening)
+    rows = bag.rows(Ragged.from_rows(unseen)).toarray()
+    begun, all_begun = ([row[:opening] for row in part] for part in (unseen, train))
+    whole, first = by_scikit_learn(train, unseen), 0.7 * by_scikit_learn(all_begun, begun)
+    expected = np.hstack([whole, first])
+    length = np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(rows, expected / np.where(length > 0, length, 1), atol=1e-6)
+    again = BagOfWords.from_arrays({**bag.to_arrays(), "bias": 1})
+    assert np.array_equal(again.rows(Ragged.from_rows(unseen)).toarray(), rows)
+
+
 def test_counting_leaves_the_documents_as_they_are():
     tokens = Ragged.from_rows([[5, 3, 5, 2], [8, 1], [4, 4, 4]])
     before = tokens.values.copy()

@@ -66,6 +66,23 @@ def test_small_weights_are_dropped_and_the_others_kept(tmp_path):
     assert 0 < np.count_nonzero(cut) < np.count_nonzero(full)
 
 
+def test_a_word_can_mean_something_in_the_opening_alone(tmp_path):
+    """Every document has the words 2 and 3; its label says which of them comes first."""
+    rows = [[2, 4, 5, 3], [3, 4, 5, 2]] * 10
+    task = EncodedDocuments(Ragged.from_rows(rows), Ragged.from_rows([[0], [1]] * 10))
+    blind, seeing = (
+        OneVsRest.fit(OneVsRestSettings(opening=opening), task, fitting_in(tmp_path / str(opening), 6, 2))
+        for opening in (0, 1)
+    )
+    asked = Ragged.from_rows([[2, 5, 3], [3, 5, 2]])
+    assert seeing.top(asked, 1)[0].ravel().tolist() == [0, 1]
+    margins = blind.top(asked, 2)[1]
+    assert margins[:, 0] == pytest.approx(margins[:, 1], abs=1e-3)
+    seeing.save(tmp_path)
+    again = OneVsRest.load(OneVsRestSettings(opening=1), tmp_path)
+    assert np.array_equal(again.top(asked, 2)[1], seeing.top(asked, 2)[1])
+
+
 def test_a_saved_system_ranks_the_same(ranker, tmp_path):
     ranker.save(tmp_path)
     tokens = documents_of_rule(20, seed=3).tokens

@@ -77,10 +77,11 @@ def test_with_compression_there_are_m_capsules_whatever_the_length():
 
 def test_adaptive_routing_takes_at_most_the_set_iterations():
     rows = token_rows(14, 9, 2)
-    assert tiny_network("label-query", max_iterations=1)(rows).iterations.tolist() == [1, 1, 1]
-    never = tiny_network("label-query", max_iterations=3, epsilon=1e-12, bandwidth=1e-3).double()
+    adaptive = {"routing": "adaptive-kde"}
+    assert tiny_network("label-query", **adaptive, max_iterations=1)(rows).iterations.tolist() == [1, 1, 1]
+    never = tiny_network("label-query", **adaptive, max_iterations=3, epsilon=1e-12, bandwidth=1e-3).double()
     assert never(rows).iterations.tolist() == [3, 3, 3]
-    soon = tiny_network("label-query", max_iterations=6, epsilon=1e6)
+    soon = tiny_network("label-query", **adaptive, max_iterations=6, epsilon=1e6)
     assert soon(rows).iterations.tolist() == [2, 2, 2]
 
 

@@ -8,6 +8,8 @@ from pydantic import Field, model_validator
 
 from nlpcapsule.config.settings import Settings
 
+_OPENING = "first words of a document that are features of their own beside the whole's; 0: none"
+
 
 class LexicalSettings(Settings):
     """What all of them share."""
@@ -22,6 +24,7 @@ class OneVsRestSettings(LexicalSettings):
     name: Literal["one-vs-rest"] = "one-vs-rest"
     penalty: float = Field(1.0, gt=0, description="C, the price of a margin that is missed")
     smallest_weight: float = Field(0.01, ge=0, description="weights below this are dropped after training")
+    opening: int = Field(0, ge=0, description=_OPENING)
 
 
 class OmikujiSettings(LexicalSettings):
@@ -33,6 +36,7 @@ class OmikujiSettings(LexicalSettings):
     balanced: bool = Field(True, description="children hold equally many labels")
     largest_leaf: int = Field(100, ge=2, description="nodes with fewer labels are not split")
     beam: int = Field(10, ge=1, description="nodes kept per level, and labels per leaf, when ranking")
+    opening: int = Field(0, ge=0, description=_OPENING)
 
     @model_validator(mode="after")
     def _enough_labels_to_split(self) -> Self:

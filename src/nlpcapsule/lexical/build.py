@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nlpcapsule.config.lexical_settings import LexicalSettings, OmikujiSettings, OneVsRestSettings
+from nlpcapsule.lexical.bag_of_words import OPENING
 from nlpcapsule.lexical.fast_text import FastText
 from nlpcapsule.lexical.fast_xml import FastXML
 from nlpcapsule.lexical.omikuji_trees import OmikujiTrees
@@ -37,5 +38,9 @@ def evidence_system(wanted: str, documents: int, labels: int) -> str:
 
 
 def evidence_settings(name: str) -> LexicalSettings:
-    """The settings of a system that works beside a network: its defaults."""
-    return {"one-vs-rest": OneVsRestSettings, "omikuji": OmikujiSettings}[name]()
+    """The settings of a system that works beside a network: its defaults, and the opening's words apart."""
+    match name:
+        case "one-vs-rest":
+            return OneVsRestSettings(opening=OPENING)
+        case _:
+            return OmikujiSettings(opening=OPENING)

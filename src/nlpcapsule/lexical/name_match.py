@@ -21,11 +21,10 @@ from scipy import sparse
 from nlpcapsule.dataset.ragged import Ragged
 from nlpcapsule.dataset.top_columns import top_columns
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays
-from nlpcapsule.lexical.bag_of_words import word_counts
+from nlpcapsule.lexical.bag_of_words import OPENING, word_counts
 from nlpcapsule.lexical.whole_words import WholeWords
 
 FILE = "name-match.safetensors"
-OPENING = 40  # words, in which a document says most of what it is about
 _MATCHES_AT_A_TIME = 2**23  # so that matching takes little memory, however many documents there are
 _SHORTEST = 4  # letters of a word that may be a plural
 

@@ -59,7 +59,7 @@ class OmikujiTrees(LexicalRanker):
     def fit(cls, settings: OmikujiSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
         """Learns one tree after another."""
         omikuji = _library()
-        bag = BagOfWords.fit(documents.tokens, len(fitting.words), fitting.ignored)
+        bag = BagOfWords.fit(documents.tokens, len(fitting.words), fitting.ignored, settings.opening)
         targets = label_matrix(documents.labels, fitting.label_count)  # (N, n)
         parameters = omikuji.Model.default_hyper_param()
         parameters.n_trees = 1
@@ -103,7 +103,7 @@ class OmikujiTrees(LexicalRanker):
 
     def save(self, folder: Path) -> None:
         """Writes the word weights and, for each tree, a folder of the library's own (JSON and CBOR)."""
-        save_arrays(folder / _FILE, idf=self.bag.idf, label_count=np.array([self.label_count]))
+        save_arrays(folder / _FILE, **self.bag.to_arrays(), label_count=np.array([self.label_count]))
         for number, tree in enumerate(self.trees):
             path = _tree_folder(folder, number)
             shutil.rmtree(path, ignore_errors=True)  # the library reads every tree it finds there
@@ -120,7 +120,7 @@ class OmikujiTrees(LexicalRanker):
             path = _tree_folder(folder, number)
             with _silenced(f"reading {path}"):
                 trees.append(omikuji.Model.load(str(path)))
-        return cls(settings, BagOfWords(arrays["idf"]), int(arrays["label_count"][0]), trees)
+        return cls(settings, BagOfWords.from_arrays(arrays), int(arrays["label_count"][0]), trees)
 
 
 def _library() -> ModuleType:

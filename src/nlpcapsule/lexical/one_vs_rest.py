@@ -49,7 +49,7 @@ class OneVsRest(LexicalRanker):
     @classmethod
     def fit(cls, settings: OneVsRestSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
         """Learns a block of labels after another, each kept in the checkpoint folder, on all cores."""
-        bag = BagOfWords.fit(documents.tokens, len(fitting.words), fitting.ignored)
+        bag = BagOfWords.fit(documents.tokens, len(fitting.words), fitting.ignored, settings.opening)
         features = bag.rows(documents.tokens).astype(np.float64)  # (N, V), as liblinear takes it
         targets = label_matrix(documents.labels, fitting.label_count).tocsc()  # (N, n)
         folder = fitting.checkpoint / f"one-vs-rest-{_fingerprint(settings, documents, fitting)}"
@@ -88,13 +88,13 @@ class OneVsRest(LexicalRanker):
 
     def save(self, folder: Path) -> None:
         """Writes one file."""
-        save_arrays(folder / _FILE, idf=self.bag.idf, weights=self.weights, bias=self.bias)
+        save_arrays(folder / _FILE, **self.bag.to_arrays(), weights=self.weights, bias=self.bias)
 
     @classmethod
     def load(cls, settings: OneVsRestSettings, folder: Path) -> Self:
         """Reads what `save` wrote."""
         arrays = load_arrays(folder / _FILE)
-        return cls(BagOfWords(arrays["idf"]), arrays["weights"], arrays["bias"])
+        return cls(BagOfWords.from_arrays(arrays), arrays["weights"], arrays["bias"])
 
 
 def _fit_blocks(

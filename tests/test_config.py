@@ -149,6 +149,12 @@ def test_a_file_that_is_no_toml_is_named(tmp_path, content):
     ("arguments", "message"),
     [
         ({"assignments": ["loss=pairwise"]}, "does not go with task 'labels'"),
+        ({"model": "kim-cnn", "assignments": ["label_names=n.json"]}, "is for the model 'label-query', not"),
+        ({"task": "answers", "assignments": ["label_names=n.json"]}, "label_names is for task 'labels'"),
+        (
+            {"assignments": ["label_names=n.json", "lexical=none", "candidates=5"]},
+            "set inference.lexical=auto",
+        ),
         ({"task": "answers", "assignments": ["loss=bce"]}, "does not go with task 'answers'"),
         ({"task": "answers", "model": "official"}, "does not rank answers"),
         ({"task": "answers", "model": "kim-cnn"}, "does not rank answers"),

@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from tiny_runs import tiny_config
 
-from nlpcapsule.config import Config
-from nlpcapsule.errors import ConfigError
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.text.documents import Document
 from nlpcapsule.training.fit_labels import fit_labels
@@ -150,16 +148,6 @@ def test_training_leaves_labels_without_examples_to_their_names(names, tmp_path)
 def test_words_of_names_are_known_even_where_no_training_document_has_them(joined):
     _, data, _ = joined
     assert set(SUBJECTS) <= set(data.tokenizer.vocabulary)
-
-
-def test_names_go_with_networks_that_can_use_them(names):
-    some = documents(20, SEEN, 1)
-    other = Config.build("labels", "kim-cnn", overrides={"text.label_names": names})
-    with pytest.raises(ConfigError, match="label_names is for the model 'label-query', not 'kim-cnn'"):
-        prepare_labels(some, None, other)
-    nominated = tiny_config(**{"text.label_names": names, "lexical": "none", "candidates": 5})
-    with pytest.raises(ConfigError, match=r"set inference\.lexical=auto"):
-        prepare_labels(some, None, nominated)
 
 
 def test_a_stopped_training_goes_on_to_the_same_weights(names, tmp_path, monkeypatch):

@@ -158,9 +158,29 @@ def _checked(config: Config) -> Config:
         )
     if config.task == "labels" and getattr(config.model, "overlap", False):
         raise ConfigError("model.overlap compares questions with answers: it is not for task 'labels'")
+    _check_label_names(config)
     _check_windows(config)
     _check_encoder(config)
     return config
+
+
+def _check_label_names(config: Config) -> None:
+    """Which networks can make something of names."""
+    if config.text.label_names is None:
+        return
+    if config.task != "labels":
+        raise ConfigError("text.label_names is for task 'labels', not 'answers'")
+    if not isinstance(config.model, LabelQuerySettings):
+        raise ConfigError(
+            f"text.label_names is for the model 'label-query', not {config.model.name!r}, which learns "
+            "labels from examples alone: leave it out, or choose --model label-query"
+        )
+    nominated = config.inference.candidates or config.training.negatives == "hard"
+    if nominated and config.inference.lexical == "none":
+        raise ConfigError(
+            "text.label_names does not go with candidates that a Kim-CNN nominates, which knows no label "
+            "without examples: set inference.lexical=auto, or inference.candidates=0 and other negatives"
+        )
 
 
 def _check_encoder(config: Config) -> None:

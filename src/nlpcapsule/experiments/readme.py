@@ -133,6 +133,7 @@ def answers_table(record: dict[str, Any]) -> str:
 
 _TITLES = {
     "eurlex15k": "eurlex15k: 3,321 labels, 15,449 training documents",
+    "eurlex57k": "EURLEX57K: 4,066 labels, 42,000 training documents",
     "microthesauri": "Micro-thesauri: the same documents, 127 labels",
     "reuters": "Reuters-21578: 90 labels, 6,993 training documents",
 }

@@ -12,7 +12,7 @@ from nlpcapsule.dataset.encoded import EncodedDocuments, encode_documents, encod
 from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.dataset.near_duplicates import find_near_duplicates
 from nlpcapsule.dataset.ragged import Ragged
-from nlpcapsule.errors import ConfigError, DataError
+from nlpcapsule.errors import DataError
 from nlpcapsule.models.transformer_encoder import encoder_tokenizer
 from nlpcapsule.text.documents import Document
 from nlpcapsule.text.label_names import Thesaurus
@@ -137,20 +137,7 @@ def _held_out(
 
 def read_thesaurus(config: Config) -> Thesaurus | None:
     """The label names that a configuration points to, if it does."""
-    if config.text.label_names is None:
-        return None
-    if not isinstance(config.model, LabelQuerySettings):
-        raise ConfigError(
-            f"text.label_names is for the model 'label-query', not {config.model.name!r}, which learns "
-            "labels from examples alone: leave it out, or choose --model label-query"
-        )
-    nominated = config.inference.candidates or config.training.negatives == "hard"
-    if nominated and config.inference.lexical == "none":
-        raise ConfigError(
-            "text.label_names does not go with candidates that a Kim-CNN nominates, which knows no label "
-            "without examples: set inference.lexical=auto, or inference.candidates=0 and other negatives"
-        )
-    return Thesaurus.read(config.text.label_names)
+    return None if config.text.label_names is None else Thesaurus.read(config.text.label_names)
 
 
 def _transformer(config: Config) -> str | None:

@@ -15,7 +15,8 @@ from nlpcapsule.errors import DataError
 from nlpcapsule.experiments.__main__ import app
 from nlpcapsule.experiments.cell import run_cell, training_data
 from nlpcapsule.experiments.encoded_folder import EncodedParts
-from nlpcapsule.experiments.named_labels import NAMES_FILE, with_label_names
+from nlpcapsule.experiments.label_data import label_parts
+from nlpcapsule.experiments.named_labels import NAMES_FILE, named_folder, with_label_names
 from nlpcapsule.experiments.stored_evidence import StoredEvidence, evidence_path
 from nlpcapsule.training import fit_labels as fit_module
 
@@ -86,6 +87,7 @@ def test_a_cell_with_stored_evidence_ranks_labels_without_examples(data, tmp_pat
     record = run_cell(CELL, data, tmp_path / "cells", "")
     assert record["figures"]["unseen true labels"] == 3
     assert record["config"]["text"]["label_names"] == NAMES_FILE
+    assert record["cell"]["settings"]["text.label_names"] == NAMES_FILE
 
 
 def test_evidence_without_names_knows_no_names(data):
@@ -94,6 +96,19 @@ def test_evidence_without_names_knows_no_names(data):
     stored = StoredEvidence.load(evidence_path(data / "letters", "one-vs-rest"), parts)
     candidates, _ = stored.top(parts.report.tokens, 5)
     assert stored.names(parts.report.tokens, candidates) is None
+
+
+def test_names_are_made_where_only_the_texts_are_there(tmp_path):
+    write_eurlex(tmp_path / "data")
+    write_vectors(tmp_path / "data")
+    made = tmp_path / "made"
+    label_parts("eurlex15k", tmp_path / "data", tmp_path / "cache").save(made)
+    path = tmp_path / "data" / "eurlex57k" / "eurovoc.json.gz"
+    path.write_bytes(gzip.compress(json.dumps({"concept0": {"label": "fish"}}).encode()))
+    assert named_folder("eurlex15k", tmp_path / "data", made) == made
+    assert with_label_names(EncodedParts.load(made), made)[1]["concept0"].forms == ("fish",)
+    made.rename(tmp_path / "data" / "eurlex15k")
+    assert named_folder("eurlex15k", tmp_path / "data", made) == tmp_path / "data" / "eurlex15k"
 
 
 def test_preparing_eurlex_writes_the_names_beside_the_arrays(tmp_path):

@@ -17,7 +17,9 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 def prepare(
     data: Annotated[Path, typer.Argument(help="Folder of real data.")],
     out: Annotated[Path, typer.Argument(help="Folder to write a folder per data set into.")],
-    names: Annotated[list[str], typer.Argument(help="Data sets: eurlex15k, microthesauri, reuters.")],
+    names: Annotated[
+        list[str], typer.Argument(help="Data sets: eurlex15k, eurlex57k, microthesauri, reuters.")
+    ],
 ) -> None:
     """Tokenise label data sets into compact arrays, for machines that the texts are not carried to."""
     from nlpcapsule.experiments.label_data import label_parts

@@ -24,7 +24,7 @@ from nlpcapsule.experiments.answer_data import AnswerParts, answer_parts
 from nlpcapsule.experiments.encoded_folder import EncodedParts
 from nlpcapsule.experiments.label_data import IN_PIECES, MINILM, label_parts
 from nlpcapsule.experiments.memory import peak_process_memory
-from nlpcapsule.experiments.named_labels import NAMES_FILE, with_label_names
+from nlpcapsule.experiments.named_labels import NAMES_FILE, named_folder, with_label_names
 from nlpcapsule.experiments.pecos import needed_python, run_pecos
 from nlpcapsule.experiments.pecos_settings import PECOS, PecosSettings
 from nlpcapsule.experiments.plan import Cell
@@ -81,9 +81,13 @@ def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str, pecos: str
             record, scores = run_peer(cell, parts, pecos)
         elif cell.kind == "labels":
             name = f"{cell.data}{IN_PIECES}" if _is_pretrained(cell.config) else cell.data
-            parts = label_parts(name, data, cells.parent.parent / "data")
+            cache = cells.parent.parent / "data"
+            parts = label_parts(name, data, cache)
             stored = None if data is None else data / cell.data
-            record, scores = run_labels(cell, parts, folder, progress, stored)
+            given = cell
+            if data is not None and cell.config.text.label_names is not None:
+                given = _with_names(cell, named_folder(cell.data, data, cache / name))
+            record, scores = run_labels(given, parts, folder, progress, stored)
         else:
             record, scores = run_answers(cell, answer_parts(cell.data, data), folder, progress)
     record = {
@@ -113,7 +117,6 @@ def run_labels(
     config = cell.config if stored is None else _with_encoder(cell.config, stored.parent / MINILM)
     thesaurus = None
     if config.text.label_names is not None:
-        config = config if stored is None else _with_names(config, stored)
         parts, thesaurus = with_label_names(parts, Path(str(config.text.label_names)).parent)
     cut = parts.cut(config.text.max_tokens)
     data, report = training_data(cut, cell.fraction, thesaurus), cut.report
@@ -235,10 +238,9 @@ def _with_encoder(config: Config, encoder: Path) -> Config:
     return config.model_copy(update={"model": model})
 
 
-def _with_names(config: Config, folder: Path) -> Config:
-    """The configuration with the label names that lie beside the data."""
-    text = config.text.model_copy(update={"label_names": str(folder / NAMES_FILE)})
-    return config.model_copy(update={"text": text})
+def _with_names(cell: Cell, folder: Path) -> Cell:
+    """The cell with the label names that lie in a folder."""
+    return replace(cell, settings={**cell.settings, "text.label_names": str(folder / NAMES_FILE)})
 
 
 def _is_pretrained(config: Config) -> bool:

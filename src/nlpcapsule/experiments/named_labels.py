@@ -49,6 +49,21 @@ def keep_label_names(name: str, data: Path, folder: Path) -> bool:
     return True
 
 
+def named_folder(name: str, data: Path, made: Path) -> Path:
+    """The folder with a data set's label names.
+
+    Args:
+        name: The data set.
+        data: The folder of real data, or of data sets as arrays with their names.
+        made: Where this data set's arrays were made of real data, and its names will be.
+    """
+    if (data / name / NAMES_FILE).exists():
+        return data / name
+    if (made / "labels.json").exists() and not (made / NAMES_FILE).exists():
+        keep_label_names(name, data, made)
+    return made
+
+
 def with_label_names(parts: EncodedParts, folder: Path) -> tuple[EncodedParts, Thesaurus]:
     """The parts with labels that are known by name alone among their labels, and what all are called."""
     for name in (NAMES_FILE, _UNSEEN_FILE):

@@ -77,7 +77,7 @@ DEFAULTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     ("labels", "label-query"): {
         "text": {"max_tokens": 1000},
         "training": {"epochs": 25},
-        "model": {"routing": "kde"},
+        "model": {"routing": "kde", "encoder_rate": 1e-4},
         "inference": {"lexical": "auto"},
     },
     ("labels", "paper"): {

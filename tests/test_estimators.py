@@ -50,6 +50,18 @@ def test_labels_are_predicted_best_first(classifier):
     assert [row.label for row in ranked] == classifier.predict(["wind and rain"], top_k=3)[0]
 
 
+def test_labels_that_no_text_has_are_ranked_apart(classifier, tmp_path):
+    names = tmp_path / "names.json"
+    names.write_text(
+        json.dumps({"weather": "rain", "sport": "match", "winter": "snow", "sea": "wind and waves"})
+    )
+    named = CapsuleClassifier(epochs=2, settings=LABEL_TINY | {"label_names": str(names)}).fit(TEXTS, LABELS)
+    assert [[row.label for row in ranked] for ranked in named.rank_unused(["the wind", "a goal"])] == [
+        ["sea"]
+    ] * 2
+    assert classifier.rank_unused(["the wind"]) == [[]]
+
+
 def test_probabilities_stand_in_the_columns_of_the_classes(classifier):
     probabilities = classifier.predict_proba(TEXTS[:4])
     assert probabilities.shape == (4, 3)

@@ -134,6 +134,10 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
         """
         return self._fitted().rank(_texts(texts), top_k, threshold)
 
+    def rank_unused(self, texts: Sequence[str], top_k: int = 5) -> list[list[RankedLabel]]:
+        """Of the labels that `label_names` names and no training text has, those that fit each text best."""
+        return self._fitted().rank_unused(_texts(texts), top_k)
+
     @property
     def threshold_(self) -> float:
         """The probability from which on a label is given, tuned on the dev part; 0.5 without one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from run_command import TINY, assert_refused, run_command
 
 
@@ -32,6 +33,39 @@ def test_a_label_that_is_only_named_is_predicted_with_its_name(sample: Path, tmp
     assert found["zebra-loose"] == "zebra on the loose"
     assert found["pothole"] == "pothole"
     assert list(labels[0]) == ["label", "name", "score"]
+
+
+@pytest.mark.parametrize("words", ["none", "one-vs-rest"])
+def test_labels_that_nobody_has_used_can_be_asked_for(sample: Path, tmp_path: Path, words: str) -> None:
+    names, model = write_names(sample, tmp_path), tmp_path / "model"
+    with names.open("a") as file:
+        file.write("comet-seen\tcomet in the sky\n")
+    train = sample / "documents-train.jsonl"
+    done = run_command(
+        "train", train, "--label-names", names, "--out", model, "-q", *TINY, f"--set=lexical={words}"
+    )
+    assert (done.code, done.err) == (0, "")
+    text = b'{"text": "A bin is full.", "labels": ["zebra-loose"]}'
+    done = run_command("predict", model, "-", "--format=jsonl", "--top-k=1", "--unused=5", stdin=text)
+    answer = json.loads(done.out)
+    assert len(answer["labels"]) == 1
+    assert {row["label"]: row["name"] for row in answer["unused"]} == {
+        "zebra-loose": "zebra on the loose",
+        "comet-seen": "comet in the sky",
+    }
+    scores = [row["score"] for row in answer["unused"]]
+    assert scores == sorted(scores, reverse=True)
+    figures = tmp_path / "figures.json"
+    letters = tmp_path / "letters.jsonl"
+    letters.write_bytes(text)
+    assert run_command("evaluate", model, letters, "--json", figures).code == 0
+    assert json.loads(figures.read_text())["recall@5 among unused labels"] == 1.0
+
+
+def test_a_model_without_unused_labels_says_so(label_model: Path) -> None:
+    text = b'{"text": "A bin."}'
+    done = run_command("predict", label_model, "-", "--format", "jsonl", "--unused", "3", stdin=text)
+    assert_refused(done, r"--unused: the model knows no label.*--label-names")
 
 
 def test_without_names_predictions_are_as_ever(label_model: Path) -> None:

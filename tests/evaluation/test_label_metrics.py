@@ -175,6 +175,18 @@ def test_a_hand_computed_example():
     assert "recall@5 (>50 examples)" not in figures
 
 
+def test_unused_labels_ranked_by_themselves_have_a_recall_of_their_own():
+    counts = np.array([9, 4, 0, 0, 0])
+    rankings, unused = np.array([[0, 1], [1, 0], [0, 1]]), np.array([[2, 3], [4, 2], [3, 4]])
+    truth = [[0, 3], [2, 7], []]  # 7 is nobody's: it can only be missed; the third has nothing to find
+    figures = label_metrics(rankings, None, truth, counts, 10, unused=unused)
+    assert figures["recall@5 among unused labels"] == pytest.approx(2 / 3)
+    assert figures["recall@5 (0 examples)"] == 0.0
+    assert "recall@5 among unused labels" not in label_metrics(
+        rankings, None, [[0]] * 3, counts, 10, unused=unused
+    )
+
+
 def test_a_perfect_ranking_scores_one_everywhere():
     truth = [[2], [11, 3, 5], [8, 1, 2, 3, 4, 5, 6]]
     rankings = np.full((3, 8), -1)

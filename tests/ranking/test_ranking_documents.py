@@ -13,7 +13,7 @@ from random_models import LABELS, WORDS, random_answer_model, random_label_model
 from nlpcapsule.dataset.ragged import Ragged
 from nlpcapsule.dataset.top_columns import top_columns
 from nlpcapsule.ranking.answers import score_answers
-from nlpcapsule.ranking.documents import rank_documents
+from nlpcapsule.ranking.documents import rank_documents, rank_labels
 from nlpcapsule.ranking.models import RankedAnswer, RankedLabel
 from nlpcapsule.text.documents import Candidate, Question
 
@@ -47,6 +47,16 @@ def test_labels_come_best_first_with_their_names(label_model):
 
 def test_more_labels_than_there_are_gives_all_of_them(label_model):
     assert len(label_model.rank(["batan"], top_k=1_000)[0]) == len(LABELS)
+
+
+def test_unused_labels_are_also_ranked_among_each_other():
+    labels, log_odds = np.array([[7, 2, 5], [2, 5, 7]]), np.array([[3.0, 1.0, 2.0], [1.0, 2.0, 3.0]])
+    unused = np.isin(np.arange(8), [2, 5])
+    ranked = rank_labels(labels, log_odds, 2, unused)
+    assert ranked.labels.tolist() == [[7, 5], [7, 5]]
+    assert ranked.unused.labels.tolist() == [[5, 2], [5, 2]]
+    assert ranked.unused.log_odds.tolist() == [[2.0, 1.0], [2.0, 1.0]]
+    assert rank_labels(labels, log_odds, 2, np.zeros(8, dtype=bool)).unused is None
 
 
 def test_no_text_gives_no_ranking(label_model, answer_model):

@@ -16,6 +16,7 @@ import typer
 from nlpcapsule.atomic_files import atomic_text
 from nlpcapsule.cli.files import check_output_file, tell_bad_rows
 from nlpcapsule.cli.options import ModelFolder, reads_data
+from nlpcapsule.errors import DataError
 from nlpcapsule.text.document_files import read_documents
 from nlpcapsule.text.question_files import read_questions
 from nlpcapsule.text.reading import ReadOptions, ReadReport
@@ -46,6 +47,16 @@ def predict(
             "at most --top-k.",
         ),
     ] = None,
+    unused: Annotated[
+        int,
+        typer.Option(
+            "--unused",
+            metavar="NUMBER",
+            min=0,
+            help="Also so many of the labels that no training document has, ranked among each other; for a "
+            "model trained with --label-names.",
+        ),
+    ] = 0,
     output: Annotated[
         Path | None,
         typer.Option("--output", metavar="FILE.jsonl", help="File to write; standard output if left out."),
@@ -62,9 +73,15 @@ def predict(
     from nlpcapsule.ranking.models import LabelModel
 
     loaded = load_model(model)
+    if unused and not (isinstance(loaded, LabelModel) and (loaded.labels.counts == 0).any()):
+        raise DataError(
+            "--unused: the model knows no label that its training documents do not have",
+            model,
+            hint="train it with --label-names",
+        )
     report = ReadReport()
     rows = (
-        _ranked_documents(loaded, input, reading, report, top_k, least)
+        _ranked_documents(loaded, input, reading, report, top_k, least, unused)
         if isinstance(loaded, LabelModel)
         else _ranked_questions(loaded, input, reading, report)
     )
@@ -103,12 +120,18 @@ def _ranked_documents(
     report: ReadReport,
     top_k: int,
     threshold: float | str | None,
+    unused: int,
 ) -> Iterator[dict[str, Any]]:
     least = model.facts["threshold"] if isinstance(threshold, str) else threshold
     for chunk in _chunks(read_documents(source, reading, report)):
-        ranked = model.rank([document.text for document in chunk], top_k, least)
-        for document, labels in zip(chunk, ranked, strict=True):
-            yield {"id": document.id, "labels": [_ranked_label(row) for row in labels]}
+        rankings = model.rank_tokens(model.encode([document.text for document in chunk]), max(top_k, unused))
+        ranked = model.named(rankings, least)
+        apart = [] if rankings.unused is None else model.named(rankings.unused)
+        for row, document in enumerate(chunk):
+            answer = {"id": document.id, "labels": [_ranked_label(label) for label in ranked[row][:top_k]]}
+            if unused:
+                answer["unused"] = [_ranked_label(label) for label in apart[row][:unused]]
+            yield answer
 
 
 def _ranked_label(row: RankedLabel) -> dict[str, Any]:

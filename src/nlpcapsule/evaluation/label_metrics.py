@@ -32,6 +32,7 @@ def label_metrics(
     train_counts: np.ndarray,
     train_size: int,
     threshold: float | None = None,
+    unused: np.ndarray | None = None,
 ) -> dict[str, float]:
     """All figures of a ranking of labels.
 
@@ -40,6 +41,8 @@ def label_metrics(
     - "recall@5 (0 examples)", "(1-10 examples)", "(11-50 examples)", "(>50 examples)": of the true labels
       that have so many training documents, the share ranked among the first five. A band without true
       labels is left out.
+    - "recall@5 among unused labels", if these were ranked among each other: of the true labels that have no
+      training document, the share among the first five of those.
     - "micro-F1" and "macro-F1", if a threshold is given; "ECE@5", if scores are given.
     - "documents" (those with labels, on which every figure rests), "documents without labels", and
       "unseen true labels": how many (document, label) pairs are of labels without a training document.
@@ -52,6 +55,7 @@ def label_metrics(
         train_counts: (n_labels,) training documents per label.
         train_size: Training documents in all.
         threshold: Labels ranked with at least this score count as predicted in the F1 figures.
+        unused: (N, U) rankings of the labels without a training document alone, as `rankings`.
 
     Raises:
         DataError: No document has a label.
@@ -71,6 +75,8 @@ def label_metrics(
     if threshold is not None:
         figures |= f1_at_threshold(judged, threshold)
     figures |= _recall_by_frequency(judged, train_counts)
+    if unused is not None:
+        figures |= _recall_among_unused(judge_rankings(unused, truth), train_counts)
     if judged.scores is not None:
         returned = judged.rankings[:, :5] != NO_LABEL  # (N, 5)
         if returned.any():
@@ -136,3 +142,9 @@ def _recall_by_frequency(judged: JudgedRankings, train_counts: np.ndarray) -> di
         if true:
             figures[f"recall@5 ({name} examples)"] = found / true
     return figures
+
+
+def _recall_among_unused(judged: JudgedRankings, train_counts: np.ndarray) -> dict[str, float]:
+    """Recall among the first five, over the true labels without training documents, ranked by themselves."""
+    true = int((training_examples(judged.true_labels, train_counts) == 0).sum())
+    return {"recall@5 among unused labels": float(judged.hits[:, :5].sum() / true)} if true else {}

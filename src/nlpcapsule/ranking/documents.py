@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from scipy.special import expit
 from torch import nn
 
 from nlpcapsule.dataset.ragged import Ragged
 from nlpcapsule.dataset.top_columns import top_columns
 
 RANKED = 50  # labels kept per document for evaluation; the paper's own nDCG looks at the first 50
-_Part: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]
 
 
 @dataclass(frozen=True)
@@ -27,6 +26,7 @@ class LabelRankings:
         iterations: (N,) routing iterations each document took; None where nothing is routed.
         agreement: (N, T) negative agreement score by iteration, NaN once a document has left; None likewise.
         log_odds: (N, K) float32, what the probabilities were made of; None where they are all there is.
+        unused: The labels that no training document has, ranked among each other; None where there are none.
     """
 
     labels: np.ndarray
@@ -34,6 +34,33 @@ class LabelRankings:
     iterations: np.ndarray | None = None
     agreement: np.ndarray | None = None
     log_odds: np.ndarray | None = None
+    unused: LabelRankings | None = None
+
+
+def rank_labels(
+    labels: np.ndarray, log_odds: np.ndarray, top_k: int, unused: np.ndarray | None = None
+) -> LabelRankings:
+    """Ranks labels by their log-odds.
+
+    Args:
+        labels: (N, C) ids of each document's labels, or (C,) of all documents'.
+        log_odds: (N, C).
+        top_k: Labels returned per document (fewer where there are fewer).
+        unused: (n,) True for labels that no training document has, which are also ranked among each other.
+    """
+    best = top_columns(log_odds, top_k)  # (N, K)
+    chosen = np.take_along_axis(log_odds, best, axis=1)
+    apart = None
+    if unused is not None and unused.any():
+        asked = np.broadcast_to(unused[labels], log_odds.shape)
+        fewest = int(asked.sum(axis=1).min(initial=top_k))
+        apart = rank_labels(labels, np.where(asked, log_odds, -np.inf), min(top_k, fewest))
+    return LabelRankings(
+        labels[best] if labels.ndim == 1 else np.take_along_axis(labels, best, axis=1),
+        expit(chosen).astype(np.float32),
+        log_odds=chosen.astype(np.float32),
+        unused=apart,
+    )
 
 
 def device_of(network: nn.Module) -> torch.device:
@@ -82,6 +109,7 @@ def rank_documents(
     padding_id: int = 0,
     batch: int = 64,
     candidates: np.ndarray | None = None,
+    unused: np.ndarray | None = None,
     bf16: bool = False,
     on_batch: Callable[[int], None] | None = None,
 ) -> LabelRankings:
@@ -94,6 +122,7 @@ def rank_documents(
         padding_id: The token that fills rows up.
         batch: Documents per forward pass; documents of similar length go together.
         candidates: (N, C) label ids to route to; None routes to all labels.
+        unused: As in `rank_labels`.
         bf16: Computes in bf16 (ranks may differ slightly from float32).
         on_batch: Told the number of documents done, for progress.
     """
@@ -101,7 +130,7 @@ def rank_documents(
     network.eval()
     device = device_of(network)
     order = np.argsort(tokens.lengths, kind="stable")
-    parts: list[_Part] = []
+    parts: list[LabelRankings] = []
     for start in range(0, len(order), batch):
         rows = order[start : start + batch]
         inputs = torch.from_numpy(tokens.padded(rows, padding_id)).to(device)
@@ -110,37 +139,40 @@ def rank_documents(
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=bf16):
             scored = network(inputs, outputs)
         logits = scored.logits.cpu().numpy()  # (B, n)
-        best = top_columns(logits, top_k)  # (B, K)
-        labels = best if chosen is None else np.take_along_axis(chosen, best, axis=1)
-        log_odds = np.take_along_axis(logits, best, axis=1)
+        labels = np.arange(logits.shape[1]) if chosen is None else chosen
         parts.append(
-            (
-                labels,
-                torch.sigmoid(torch.from_numpy(log_odds)).numpy(),
-                log_odds,
-                None if scored.iterations is None else scored.iterations.cpu().numpy(),
-                None if scored.agreement is None else scored.agreement.float().cpu().numpy(),
+            replace(
+                rank_labels(labels, logits, top_k, unused),
+                iterations=None if scored.iterations is None else scored.iterations.cpu().numpy(),
+                agreement=None if scored.agreement is None else scored.agreement.float().cpu().numpy(),
             )
         )
         if on_batch:
             on_batch(len(rows))
     network.train(was_training)
-    return _in_document_order(parts, order)
-
-
-def _in_document_order(parts: list[_Part], order: np.ndarray) -> LabelRankings:
     if not parts:
         return LabelRankings(np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0), dtype=np.float32))
-    back = np.argsort(order, kind="stable")
-    labels, scores, log_odds, iterations, agreement = zip(*parts, strict=True)
-    width = 0 if agreement[0] is None else max(part.shape[1] for part in agreement)
+    return _joined(parts, np.argsort(order, kind="stable"))
+
+
+def _joined(parts: Sequence[LabelRankings], order: np.ndarray) -> LabelRankings:
+    """The documents of all parts, in the order given."""
+    agreement = [part.agreement for part in parts if part.agreement is not None]
+    width = max((part.shape[1] for part in agreement), default=0)
+    unused = [part.unused for part in parts if part.unused is not None]
     return LabelRankings(
-        np.concatenate(labels)[back].astype(np.int64),
-        np.concatenate(scores)[back],
-        None if iterations[0] is None else np.concatenate(iterations)[back],
-        np.concatenate([_widened(part, width) for part in agreement])[back] if width else None,
-        np.concatenate(log_odds)[back],
+        np.concatenate([part.labels for part in parts])[order],
+        np.concatenate([part.scores for part in parts])[order],
+        _all_or_none([part.iterations for part in parts], order),
+        np.concatenate([_widened(part, width) for part in agreement])[order] if width else None,
+        _all_or_none([part.log_odds for part in parts], order),
+        _joined(unused, order) if unused else None,
     )
+
+
+def _all_or_none(parts: Sequence[np.ndarray | None], order: np.ndarray) -> np.ndarray | None:
+    known = [part for part in parts if part is not None]
+    return np.concatenate(known)[order] if known else None
 
 
 def _widened(agreement: np.ndarray, width: int) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,18 @@ from nlpcapsule.config import Config
 from nlpcapsule.dataset.encoded import EncodedDocuments, EncodedQuestions, encode_questions, encode_texts
 from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.dataset.ragged import Ragged
-from nlpcapsule.dataset.top_columns import top_columns
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
 from nlpcapsule.evaluation.label_metrics import label_metrics
 from nlpcapsule.lexical.evidence import WordEvidence
 from nlpcapsule.lexical.ranker import LexicalRanker
 from nlpcapsule.ranking.answers import score_answers
-from nlpcapsule.ranking.documents import RANKED, LabelRankings, rank_documents, score_candidates
+from nlpcapsule.ranking.documents import (
+    RANKED,
+    LabelRankings,
+    rank_documents,
+    rank_labels,
+    score_candidates,
+)
 from nlpcapsule.ranking.fusion import Evidence, Fusion, label_frequency
 from nlpcapsule.ranking.lexical import rank_lexically
 from nlpcapsule.text.documents import Question
@@ -93,6 +98,7 @@ class LabelModel:
             padding_id=self.tokenizer.padding_id,
             batch=self.config.inference.batch,
             candidates=self.nominate(tokens),
+            unused=self.labels.counts == 0,
             on_batch=on_batch,
         )
 
@@ -140,16 +146,8 @@ class LabelModel:
     ) -> LabelRankings:
         assert self.fusion is not None
         candidates, evidence, routed = self.evidence(tokens, on_batch)
-        joined = self.fusion(evidence)  # (N, C)
-        best = top_columns(joined, top_k)  # (N, K)
-        log_odds = np.take_along_axis(joined, best, axis=1)
-        return LabelRankings(
-            np.take_along_axis(candidates, best, axis=1),
-            expit(log_odds).astype(np.float32),
-            routed.iterations,
-            routed.agreement,
-            log_odds.astype(np.float32),
-        )
+        ranked = rank_labels(candidates, self.fusion(evidence), top_k, self.labels.counts == 0)
+        return replace(ranked, iterations=routed.iterations, agreement=routed.agreement)
 
     def evaluate(
         self, documents: EncodedDocuments, rankings: LabelRankings | None = None
@@ -163,6 +161,7 @@ class LabelModel:
             self.labels.counts,
             self.facts["training_documents"],
             self.facts["threshold"],
+            None if ranked.unused is None else ranked.unused.labels,
         )
 
     def rank(
@@ -175,7 +174,18 @@ class LabelModel:
             top_k: Labels per text, at most.
             threshold: Leaves labels out whose score is below it; `facts["threshold"]` is the tuned one.
         """
-        rankings = self.rank_tokens(self.encode(texts), top_k)
+        return self.named(self.rank_tokens(self.encode(texts), top_k), threshold)
+
+    def rank_unused(self, texts: Sequence[str], top_k: int = 5) -> list[list[RankedLabel]]:
+        """Of the labels that no training document has, those that fit each text best; none where all have.
+
+        Their probabilities are low, and they are seldom among the first of all labels.
+        """
+        unused = self.rank_tokens(self.encode(texts), top_k).unused
+        return [[] for _ in texts] if unused is None else self.named(unused)
+
+    def named(self, rankings: LabelRankings, threshold: float | None = None) -> list[list[RankedLabel]]:
+        """Ranked labels by what they are called, less those whose score is below a threshold."""
         least = -np.inf if threshold is None else threshold
         titles: Sequence[str | None] = self.labels.titles or [None] * len(self.labels)
         return [

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from compare_runs import letters, questions, run_compare, stand_in_python, write_jsonl, write_letters
+from tiny_transformer import write_transformer
 
 from nlpcapsule.compare import comparison
 from nlpcapsule.compare.cell import run_system
@@ -121,6 +122,47 @@ def test_a_label_that_only_test_has_counts_and_can_only_be_missed(
     assert "| one-vs-rest | 75.00 |" in done.out
 
 
+def test_ours_uses_label_names_and_peers_do_without(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    in_this_process: list[str],
+) -> None:
+    data, out, names = write_letters(tmp_path / "mine"), tmp_path / "out", tmp_path / "names.json"
+    only_here = [{"text": "the comet", "labels": ["sky"]}, {"text": "the moth", "labels": ["nameless"]}]
+    write_jsonl(data / "test.jsonl", [*letters(8), *only_here])
+    names.write_text(json.dumps({"sky": "comet", "dairy": "milk and cheese"}))
+    arguments = ["--data", data, "--systems", "label-query,one-vs-rest", *TINY, "--out", out]
+    done = run_compare(monkeypatch, capsys, *arguments, "--label-names", names)
+    assert done.code == 0, done.err
+    record = json.loads((out / "compare.json").read_text(encoding="utf-8"))
+    assert record["sizes"]["labels"] == 4
+    assert record["sizes"]["labels to report on that training never saw"] == 2
+    ours, peer = (record["systems"][name]["figures"] for name in ("label-query", "one-vs-rest"))
+    assert ours["unseen true labels"] == peer["unseen true labels"] == {"mean": 2, "deviation": 0}
+    assert ours["recall@5 among unused labels"]["mean"] == 0.5, "one of the two has a name"
+    assert "recall@5 among unused labels" not in peer
+    names.write_text(json.dumps({"sky": "comets and stars"}))
+    run_compare(monkeypatch, capsys, *arguments, "--label-names", names)
+    assert in_this_process == ["label-query", "one-vs-rest"] * 2, "other names are another run"
+
+
+def test_ours_may_read_with_a_transformer(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    in_this_process: list[str],
+) -> None:
+    pytest.importorskip("transformers")
+    data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
+    encoder = write_transformer(tmp_path / "encoder")
+    settings = [*TINY[1:], f"--set=label-query.encoder={encoder}", "--set=label-query.window=16"]
+    arguments = ["--data", data, "--systems", "label-query,one-vs-rest", *settings, "--out", out]
+    done = run_compare(monkeypatch, capsys, *arguments)
+    assert done.code == 0, done.err
+    assert "| label-query | " in done.out
+
+
 def test_systems_that_read_words_otherwise_get_their_own(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -196,6 +238,8 @@ def test_ctrl_c_says_how_to_go_on(
         ({}, ["--pecos-python", "/no/python"], "--pecos-python /no/python: there is no such program"),
         ({}, ["--systems", "pecos"], "none of the systems can run here:\npecos: needs libpecos"),
         ({}, ["--jobs", "0"], "--jobs"),
+        ({}, ["--label-names", "no-names.json"], "no-names.json: there is no such file"),
+        ({}, ["--systems", "omikuji", "--label-names", "n.json"], "'label-query' is not among the systems"),
         ({"train": None}, [], "there is no training file"),
         ({"dev": None, "test": None}, [], "there is nothing to report on"),
         ({"dev": []}, [], "dev.jsonl: it is empty: there are no rows"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -9,10 +10,11 @@ import typer
 
 from nlpcapsule.cli.files import check_output_folder
 from nlpcapsule.cli.options import Quiet, reads_data
-from nlpcapsule.compare.systems import DEFAULT_SYSTEMS, chosen_systems, system_settings
+from nlpcapsule.compare.systems import DEFAULT_SYSTEMS, OURS, chosen_systems, system_settings
 from nlpcapsule.config import PRESETS
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.experiments.pecos_settings import PECOS_PYTHON
+from nlpcapsule.text.label_names import Thesaurus
 from nlpcapsule.text.reading import ReadOptions
 
 
@@ -47,6 +49,14 @@ def compare(
             "all.max_tokens=200; may be given several times.",
         ),
     ] = None,
+    label_names: Annotated[
+        Path | None,
+        typer.Option(
+            "--label-names",
+            metavar="FILE",
+            help=f"As --set {OURS}.label_names=FILE: what labels are called, which {OURS} uses.",
+        ),
+    ] = None,
     preset: Annotated[
         str | None,
         typer.Option(
@@ -79,7 +89,12 @@ def compare(
 
     check_output_folder(out)
     source = open_folder(data, reading, kind)
-    chosen = system_settings(chosen_systems(systems, source.kind), source.kind, settings or (), preset)
+    assignments = [*(settings or ()), *([f"{OURS}.label_names={label_names}"] if label_names else [])]
+    chosen = system_settings(chosen_systems(systems, source.kind), source.kind, assignments, preset)
+    names = chosen.get(OURS, {}).get("text.label_names")
+    if names is not None:
+        Thesaurus.read(names)  # says what is wrong with it before anything is trained
+        source = replace(source, label_names=Path(names))
 
     from rich.console import Console
 
@@ -91,7 +106,7 @@ def compare(
     def say(text: str) -> None:
         console.print(text, highlight=False, markup=False, soft_wrap=True)
 
-    wanted = Wanted(source, chosen, out, seed, jobs, pecos_python, settings or (), quiet, say, preset)
+    wanted = Wanted(source, chosen, out, seed, jobs, pecos_python, assignments, quiet, say, preset)
     try:
         page, failures = run(wanted)
     except KeyboardInterrupt:

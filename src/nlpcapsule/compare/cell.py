@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from pathlib import Path
-from shutil import rmtree
 
-import numpy as np
-
-from nlpcapsule import __version__
-from nlpcapsule.atomic_files import atomic_path, write_text
 from nlpcapsule.compare.prepared import load_questions
-from nlpcapsule.experiments import cell as tables
-from nlpcapsule.experiments.cell import cell_path, run_cell
-from nlpcapsule.experiments.memory import peak_process_memory
+from nlpcapsule.experiments.cell import (
+    Measured,
+    run_and_record,
+    run_answers,
+    run_labels,
+    run_peer,
+    with_names_of,
+)
+from nlpcapsule.experiments.encoded_folder import EncodedParts
+from nlpcapsule.experiments.pecos_settings import PECOS
 from nlpcapsule.experiments.plan import Cell
-from nlpcapsule.experiments.provenance import hardware
-from nlpcapsule.experiments.table import Record
-from nlpcapsule.model_folder import MANIFEST
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
 
@@ -33,36 +30,15 @@ def run_system(cell: Cell, data: Path, cells: Path, commit: str, python: str | N
         commit: The commit the code is of.
         python: The Python that has libpecos.
     """
-    if cell.kind == "labels":
-        run_cell(cell, data, cells, commit, python)
-    else:
-        _run_answers(cell, data, cells, commit)
+    prepared = data / cell.data
 
+    def measure(folder: RunFolder, progress: TrainingProgress) -> Measured:
+        if cell.kind == "answers":
+            return run_answers(cell, load_questions(prepared), folder, progress)
+        parts = EncodedParts.load(prepared)
+        if cell.model == PECOS:
+            return run_peer(cell, parts, python)
+        is_named = cell.config.text.label_names is not None
+        return run_labels(with_names_of(cell, prepared) if is_named else cell, parts, folder, progress)
 
-def _run_answers(cell: Cell, data: Path, cells: Path, commit: str) -> None:
-    work = cells / f"{cell.name}.work"
-    resume = (work / MANIFEST).exists() or (work / "checkpoint" / "run.json").exists()
-    if not resume:
-        rmtree(work, ignore_errors=True)  # of a run that was stopped before its first checkpoint
-    with TrainingProgress() as progress:
-        parts = load_questions(data / cell.data)
-        record, precisions = tables.run_answers(cell, parts, RunFolder(work, resume), progress)
-    _write(cell, cells, record, precisions, commit)
-    rmtree(work, ignore_errors=True)
-
-
-def _write(cell: Cell, cells: Path, record: Record, each: np.ndarray, commit: str) -> None:
-    """Writes a record like those of the paper's tables, and each document's figures beside it."""
-    whole = {
-        "cell": asdict(cell),
-        "gpu memory GiB": None,
-        "process memory GiB": round(peak_process_memory() / 2**30, 2),
-        **record,
-        "hardware": hardware(),
-        "nlpcapsule": __version__,
-        "commit": commit,
-    }
-    path = cell_path(cell, cells)
-    with atomic_path(path.with_suffix(".npy")) as temporary, temporary.open("wb") as file:
-        np.save(file, each)
-    write_text(path, json.dumps(whole, indent=1) + "\n")
+    run_and_record(cell, cells, commit, measure)

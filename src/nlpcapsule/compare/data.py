@@ -39,6 +39,7 @@ class UserFolder:
         select: The file to select on; None holds a part of `train` out.
         report: The file that figures are of.
         reading: How the files are read.
+        label_names: A file that says what labels are called, or None.
     """
 
     folder: Path
@@ -47,6 +48,7 @@ class UserFolder:
     select: Path | None
     report: Path
     reading: ReadOptions
+    label_names: Path | None = None
 
     @property
     def name(self) -> str:
@@ -54,6 +56,8 @@ class UserFolder:
         digest = hashlib.sha256(json.dumps([self.kind, asdict(self.reading)], sort_keys=True).encode())
         for path in (self.train, self.select, self.report):
             digest.update(b"none" if path is None else hashlib.sha256(path.read_bytes()).digest())
+        if self.label_names is not None:
+            digest.update(hashlib.sha256(self.label_names.read_bytes()).digest())
         return f"{self.folder.resolve().name}-{digest.hexdigest()[:8]}"
 
     @property

@@ -1,6 +1,6 @@
 """The parts of a user's folder made ready once, for the processes that train on them.
 
-labels     OUT/data/words-…/NAME/          token and label ids, as `EncodedParts` keeps them
+labels     OUT/data/words-…/NAME/          token and label ids, as `EncodedParts` keeps them, and label names
 answers    OUT/data/questions/NAME/        train.jsonl, select.jsonl, report.jsonl
 """
 
@@ -17,9 +17,11 @@ from nlpcapsule.atomic_files import write_text
 from nlpcapsule.compare.data import UserFolder, question_row, write_rows
 from nlpcapsule.config import Config, LabelQuerySettings
 from nlpcapsule.dataset.encoded import EncodedDocuments, encode_documents
+from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.errors import DataError
 from nlpcapsule.experiments.answer_data import AnswerParts
 from nlpcapsule.experiments.encoded_folder import EncodedParts
+from nlpcapsule.experiments.named_labels import write_label_names
 from nlpcapsule.experiments.pecos_settings import PECOS, PecosSettings
 from nlpcapsule.experiments.plan import Cell
 from nlpcapsule.text.question_files import read_questions
@@ -98,18 +100,27 @@ def _encoded(source: UserFolder, config: Config, folder: Path) -> EncodedParts:
         raise error if error.path else DataError(error.problem, source.train, hint=error.hint) from None
     assert data.dev is not None
     encoded = encode_documents(report, data.tokenizer, data.labels, config.text.max_tokens)
-    _check_labels(data.dev, len(data.labels), source.select or source.train, "select on")
-    _check_labels(encoded, len(data.labels), source.report, "report on")
+    taught = _taught(data.labels)
+    _check_labels(data.dev, taught, source.select or source.train, "select on")
+    _check_labels(encoded, taught, source.report, "report on")
     parts = EncodedParts(
         source.name, data.tokenizer, data.labels, data.train, data.dev, encoded, data.vectors
     )
+    if data.thesaurus is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_label_names(folder, data.thesaurus, data.labels, select, report)
     parts.save(folder)  # about.json comes last: what was stopped is made anew
     return parts
 
 
-def _check_labels(part: EncodedDocuments, known: int, path: Path, purpose: str) -> None:
+def _taught(labels: LabelVocabulary) -> int:
+    """How many labels training documents have; those that are known by name alone come behind them."""
+    return int((labels.counts > 0).sum())
+
+
+def _check_labels(part: EncodedDocuments, taught: int, path: Path, purpose: str) -> None:
     """A label that only this part has can only be missed; where all are such, there is nothing to measure."""
-    if not (part.labels.values < known).any():
+    if not (part.labels.values < taught).any():
         raise DataError(
             f"no document to {purpose} has a label that a training document has",
             path,
@@ -118,16 +129,15 @@ def _check_labels(part: EncodedDocuments, known: int, path: Path, purpose: str) 
 
 
 def _label_sizes(parts: EncodedParts) -> dict[str, int]:
-    known = len(parts.labels)
+    taught = _taught(parts.labels)
+    unseen = parts.report.labels.values[parts.report.labels.values >= taught]
     return {
         "training documents": len(parts.train),
         "documents to select on": len(parts.select),
         "documents to report on": len(parts.report),
-        "labels": known,
-        "labels with 1-10 training documents": int((parts.labels.counts <= 10).sum()),
-        "labels to report on that training never saw": len(
-            np.unique(parts.report.labels.values[parts.report.labels.values >= known])
-        ),
+        "labels": taught,
+        "labels with 1-10 training documents": int((parts.labels.counts[:taught] <= 10).sum()),
+        "labels to report on that training never saw": len(np.unique(unseen)),
     }
 
 

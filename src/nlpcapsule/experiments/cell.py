@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from shutil import rmtree
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -45,6 +46,8 @@ _PATHS = (("text", "vectors"), ("text", "tokenizer"), ("text", "label_names"), (
 LABEL_FIGURES = ("P@1", "P@3", "P@5", "nDCG@5")  # kept per document, for paired tests
 _FRACTION_SEED = 2019
 
+Measured: TypeAlias = tuple[Record, np.ndarray]  # what is said of a system, and its figures per document
+
 
 def finished_cell(cell: Cell, cells: Path) -> Record | None:
     """The record of a cell that has been run."""
@@ -67,29 +70,45 @@ def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str, pecos: str
         commit: The commit the code is of.
         pecos: The Python that has libpecos, where the system is PECOS.
     """
+
+    def measure(folder: RunFolder, progress: TrainingProgress) -> Measured:
+        if cell.kind == "answers":
+            return run_answers(cell, answer_parts(cell.data, data), folder, progress)
+        cache = cells.parent.parent / "data"
+        if cell.model == PECOS:
+            return run_peer(cell, label_parts(cell.data, data, cache), pecos)
+        name = f"{cell.data}{IN_PIECES}" if _is_pretrained(cell.config) else cell.data
+        parts = label_parts(name, data, cache)
+        if data is None:
+            return run_labels(cell, parts, folder, progress)
+        named = cell
+        if cell.config.text.label_names is not None:
+            named = with_names_of(cell, named_folder(cell.data, data, cache / name))
+        return run_labels(named, parts, folder, progress, data / cell.data)
+
+    return run_and_record(cell, cells, commit, measure)
+
+
+def run_and_record(
+    cell: Cell, cells: Path, commit: str, measure: Callable[[RunFolder, TrainingProgress], Measured]
+) -> Record:
+    """Has a system measured in a folder of its own, which is there until it is, and writes what came out.
+
+    Args:
+        cell: What is run.
+        cells: As in `run_cell`.
+        commit: As in `run_cell`.
+        measure: Trains the system, or goes on training it, and measures it.
+    """
     path = cell_path(cell, cells)
     work = cells / f"{cell.name}.work"
     resume = (work / MANIFEST).exists() or (work / "checkpoint" / "run.json").exists()
     if not resume:
         rmtree(work, ignore_errors=True)  # of a run that was stopped before its first checkpoint
-    folder = RunFolder(work, resume)
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
     with TrainingProgress() as progress:
-        if cell.model == PECOS:
-            parts = label_parts(cell.data, data, cells.parent.parent / "data")
-            record, scores = run_peer(cell, parts, pecos)
-        elif cell.kind == "labels":
-            name = f"{cell.data}{IN_PIECES}" if _is_pretrained(cell.config) else cell.data
-            cache = cells.parent.parent / "data"
-            parts = label_parts(name, data, cache)
-            stored = None if data is None else data / cell.data
-            given = cell
-            if data is not None and cell.config.text.label_names is not None:
-                given = _with_names(cell, named_folder(cell.data, data, cache / name))
-            record, scores = run_labels(given, parts, folder, progress, stored)
-        else:
-            record, scores = run_answers(cell, answer_parts(cell.data, data), folder, progress)
+        record, each = measure(RunFolder(work, resume), progress)
     record = {
         "cell": asdict(cell),
         "gpu memory GiB": _gpu_memory(),
@@ -100,7 +119,7 @@ def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str, pecos: str
         "commit": commit,
     }
     with atomic_path(path.with_suffix(".npy")) as temporary, temporary.open("wb") as file:
-        np.save(file, scores)
+        np.save(file, each)
     write_text(path, json.dumps(record, indent=1) + "\n")
     rmtree(work, ignore_errors=True)
     return record
@@ -112,7 +131,7 @@ def run_labels(
     folder: RunFolder,
     progress: TrainingProgress,
     stored: Path | None = None,
-) -> tuple[Record, np.ndarray]:
+) -> Measured:
     """The record, and figures (4, documents); `stored` is a folder that may hold evidence found before."""
     config = cell.config if stored is None else _with_encoder(cell.config, stored.parent / MINILM)
     thesaurus = None
@@ -153,7 +172,7 @@ def run_labels(
     return record, _per_document(rankings, report)
 
 
-def run_peer(cell: Cell, parts: EncodedParts, python: str | None) -> tuple[Record, np.ndarray]:
+def run_peer(cell: Cell, parts: EncodedParts, python: str | None) -> Measured:
     """PECOS's record, and figures (4, documents); `python` is the one that has libpecos."""
     train = training_data(parts, cell.fraction)
     parts = replace(parts, labels=train.labels, train=train.train)
@@ -184,9 +203,7 @@ def training_data(
     return PreparedLabels(parts.tokenizer, labels, train, parts.select, parts.vectors, thesaurus=thesaurus)
 
 
-def run_answers(
-    cell: Cell, parts: AnswerParts, folder: RunFolder, progress: TrainingProgress
-) -> tuple[Record, np.ndarray]:
+def run_answers(cell: Cell, parts: AnswerParts, folder: RunFolder, progress: TrainingProgress) -> Measured:
     """The record, and average precisions (questions,) of the first part that is reported on."""
     config = _with_files(cell.config, parts)
     started = time.perf_counter()
@@ -238,7 +255,7 @@ def _with_encoder(config: Config, encoder: Path) -> Config:
     return config.model_copy(update={"model": model})
 
 
-def _with_names(cell: Cell, folder: Path) -> Cell:
+def with_names_of(cell: Cell, folder: Path) -> Cell:
     """The cell with the label names that lie in a folder."""
     return replace(cell, settings={**cell.settings, "text.label_names": str(folder / NAMES_FILE)})
 

@@ -7,6 +7,7 @@ FOLDER/unseen-labels.json     per part, which labels the ids stand for that no t
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from nlpcapsule.dataset.ragged import Ragged
 from nlpcapsule.errors import DataError
 from nlpcapsule.experiments.encoded_folder import EncodedParts
 from nlpcapsule.experiments.label_data import IN_PIECES, READERS
+from nlpcapsule.text.documents import Document
 from nlpcapsule.text.label_names import Thesaurus
 
 NAMES_FILE = "label-names.json"
@@ -37,16 +39,34 @@ def keep_label_names(name: str, data: Path, folder: Path) -> bool:
     base, source = name.removesuffix(IN_PIECES), data / "eurlex57k" / "eurovoc.json.gz"
     if base not in _NAMED_BY_EUROVOC or not source.exists():
         return False
-    thesaurus = Thesaurus.read(source)
     labels = LabelVocabulary.from_json((folder / "labels.json").read_text(encoding="utf-8"))
     _, select, report = READERS[base](data)
+    write_label_names(folder, Thesaurus.read(source), labels, select, report)
+    return True
+
+
+def write_label_names(
+    folder: Path,
+    thesaurus: Thesaurus,
+    labels: LabelVocabulary,
+    select: Iterable[Document],
+    report: Iterable[Document],
+) -> None:
+    """Writes the two files.
+
+    Args:
+        folder: The data set's arrays.
+        thesaurus: What labels are called.
+        labels: The labels that the arrays' ids are of.
+        select: The documents to select on, in the arrays' order.
+        report: The documents to report on, likewise.
+    """
     unseen = {
         part: list(dict.fromkeys(label for row in documents for label in row.labels if label not in labels))
         for part, documents in (("select", select), ("report", report))
     }
     write_text(folder / NAMES_FILE, thesaurus.to_json())
     write_text(folder / _UNSEEN_FILE, json.dumps(unseen, indent=0) + "\n")
-    return True
 
 
 def named_folder(name: str, data: Path, made: Path) -> Path:

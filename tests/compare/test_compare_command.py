@@ -142,6 +142,7 @@ def test_ours_uses_label_names_and_peers_do_without(
     assert ours["unseen true labels"] == peer["unseen true labels"] == {"mean": 2, "deviation": 0}
     assert ours["recall@5 among unused labels"]["mean"] == 0.5, "one of the two has a name"
     assert "recall@5 among unused labels" not in peer
+    assert "| recall@5 (0 examples) | recall@5 among unused labels |" in done.out
     names.write_text(json.dumps({"sky": "comets and stars"}))
     run_compare(monkeypatch, capsys, *arguments, "--label-names", names)
     assert in_this_process == ["label-query", "one-vs-rest"] * 2, "other names are another run"

@@ -11,6 +11,7 @@ from nlpcapsule.experiments.table import Record, markdown_table
 
 TAIL = "recall@5 (1-10 examples)"
 LABEL_COLUMNS = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@3", "PSP@5", TAIL, "ECE@5")
+NAMED_COLUMNS = ("recall@5 (0 examples)", "recall@5 among unused labels")  # where labels have names
 ANSWER_COLUMNS = ("MAP", "MAP 95% low", "MAP 95% high", "MRR", "MRR 95% low", "MRR 95% high")
 _REPORTED = "report"  # the part of the answers' figures
 
@@ -18,12 +19,15 @@ _REPORTED = "report"  # the part of the answers' figures
 def markdown(record: Record) -> str:
     """Accuracy, cost, ours against the best peer, and what was not measured."""
     is_labels = record["kind"] == "labels"
-    columns = LABEL_COLUMNS if is_labels else ANSWER_COLUMNS
     systems = record["systems"]
+    found = {name: figures(system) for name, system in systems.items()}
+    columns = LABEL_COLUMNS if is_labels else ANSWER_COLUMNS
+    if any(NAMED_COLUMNS[-1] in row for row in found.values()):
+        columns = (*columns, *NAMED_COLUMNS)
     blocks = [
         f"# Systems on {record['data'].rpartition('-')[0]}\n",
         f"{_first_large(record['split'])}. {_sizes(record['sizes'])}\n",
-        metrics_markdown({name: figures(system) for name, system in systems.items()}, columns),
+        metrics_markdown(found, columns),
         _costs(systems, "milliseconds per document" if is_labels else "milliseconds per question"),
         _against_the_best_peer(record),
         _not_measured(record["not measured"]),

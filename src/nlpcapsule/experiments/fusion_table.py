@@ -8,8 +8,8 @@ from nlpcapsule.experiments.cell import LABEL_FIGURES
 from nlpcapsule.experiments.label_tables import reading_aid, spread, systems_plots, table_of_plan
 from nlpcapsule.experiments.table import Record, markdown_table
 
-_RARE = ("recall@5 (0 examples)", "recall@5 (1-10 examples)")
-FIGURES = (*LABEL_FIGURES, "PSP@5", "micro-F1", *_RARE, "ECE@5")
+RARE = ("recall@5 (0 examples)", "recall@5 (1-10 examples)")
+FIGURES = (*LABEL_FIGURES, "PSP@5", "micro-F1", *RARE, "ECE@5")
 
 
 def fusion_markdown(record: Record) -> str:

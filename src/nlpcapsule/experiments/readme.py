@@ -10,6 +10,7 @@ import io
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from rich.console import Console
 
 from nlpcapsule.diagnostics.demo_tables import demo_tables
 from nlpcapsule.experiments.cell import LABEL_FIGURES
-from nlpcapsule.experiments.fusion_table import figures_table, leads_table
+from nlpcapsule.experiments.fusion_table import RARE, figures_table, leads_table
 from nlpcapsule.experiments.label_tables import MEMORY, against_rival, fractions_table, peak_memory, spread
 from nlpcapsule.experiments.table import markdown_table
 
@@ -76,19 +77,19 @@ def fusion_table(record: dict[str, Any]) -> str:
     return text.rstrip("\n") + "\n" + _source("fusion", _hardware(record))
 
 
-def comparison_table(record: dict[str, Any]) -> str:
+def comparison_table(source: str, record: dict[str, Any]) -> str:
     """What `nlpcapsule compare` found: accuracy and cost, and our lead over the best peer."""
     rows = []
+    figures = (*LABEL_FIGURES, *RARE, "ECE@5")
     for name, system in record["systems"].items():
-        row = {"system": name} | {figure: spread(system, figure) for figure in LABEL_FIGURES}
-        row["ECE@5"] = spread(system, "ECE@5")
+        row = {"system": name} | {figure: spread(system, figure) for figure in figures}
         row["training minutes"] = f"{system['training seconds'][0] / 60:.1f}"
         row["ms per document"] = f"{system['milliseconds per document'][0]:.1f}"
         row[MEMORY] = peak_memory(system)
         rows.append(row)
     lead = against_rival(record["systems"][record["ours"]], "P@1")
     told = f"`{record['command']}`: {record['ours']} against the best peer, in points of P@1: {lead}.\n"
-    return markdown_table(list(rows[0]), rows) + f"\n{told}" + _source("eurlex5k", record["hardware"])
+    return markdown_table(list(rows[0]), rows) + f"\n{told}" + _source(source, record["hardware"])
 
 
 def _systems(record: dict[str, Any], systems: dict[str, Any], where: str) -> str:
@@ -144,7 +145,7 @@ _RENDER: dict[str, Callable[[dict[str, Any]], str]] = {
     "routing-comparison": routing_table,
     "low-resource": low_resource_table,
     "fusion": fusion_table,
-    "eurlex5k": comparison_table,
+    **{name: partial(comparison_table, name) for name in ("eurlex5k", "eurlex5k-names")},
     "answer-selection": answers_table,
 }
 

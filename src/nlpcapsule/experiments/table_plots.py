@@ -36,12 +36,12 @@ def systems_plot(title: str, axis: str, ours: Mapping[str, Interval], paper: Map
             axes.plot(
                 printed_values, rows, "s", color=ORANGE, fillstyle="none", label="the paper, on its data"
             )
+            below_the_axis = (0.5, -0.7 / (0.32 * len(names) + 0.9))  # where no system is
+            axes.legend(frameon=False, loc="upper center", bbox_to_anchor=below_the_axis, ncols=2)
         axes.set_yticks(list(places), names)
         axes.invert_yaxis()
         axes.grid(axis="x")
         axes.set(title=title, xlabel=axis)
-        below_the_axis = (0.5, -0.7 / (0.32 * len(names) + 0.9))  # where no system is
-        axes.legend(frameon=False, loc="upper center", bbox_to_anchor=below_the_axis, ncols=2)
 
     return svg(draw, width=8.6, height=1.8 + 0.32 * len(names), integer_axis=False)
 

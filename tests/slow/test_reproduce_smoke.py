@@ -19,7 +19,7 @@ def reproduce(table, out):
         [sys.executable, "-m", "nlpcapsule.cli.app", "reproduce", table, "--budget", "smoke", "--out", out],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1800,  # against hanging: a busy machine may be slow
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -48,6 +48,19 @@ def test_what_names_are_worth_is_learned_for_labels_with_and_without_examples():
     assert np.corrcoef(blind(evidence).ravel(), Fusion(weights, weights)(evidence).ravel())[0, 1] < 0.9
 
 
+def test_labels_without_examples_that_are_never_right_are_ranked_by_what_names_are_worth_elsewhere():
+    weights = np.zeros(26)
+    weights[[0, 3, NAMED]] = 0.8, -2.0, 1.5
+    evidence, right = made_up(weights)
+    found = Fusion.fit(evidence, right & (evidence.frequency > 0))
+    evidence, _ = made_up(weights, seed=1)
+    unused = evidence.frequency == 0
+    scores = found(evidence)
+    assert np.corrcoef(scores[unused], evidence.names[..., 0][unused])[0, 1] > 0.3
+    assert expit(scores[unused]).mean() < 0.01
+    assert expit(scores[~unused]).mean() > 0.1
+
+
 def test_weights_with_names_go_through_json():
     fusion = Fusion(np.arange(26.0), np.arange(26.0), 0.5, 1.0)
     again = Fusion.from_json(json.loads(json.dumps(fusion.to_json())))

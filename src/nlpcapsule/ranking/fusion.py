@@ -8,7 +8,8 @@ documents give the label; f = log(1 + the label's training documents), as a part
 b: the cosine with the nearest training document.
 
 Where labels have names, φ also has (1, f, e) ⊗ (m, k, m², k²) and e ⊗ (s, 1). m and k: how well the name
-matches the document, and its opening; e: 1 for a label without examples, else 0.
+matches the document, and its opening; e: 1 for a label without examples, else 0. Where hardly any such label
+is right on held-out documents, these can only tell that it is rare: of what has an e in it, e alone is weighed.
 
 w is a logistic regression on the candidates of held-out documents, so all are weighed as they deserve on
 documents none has seen: rare labels otherwise than frequent ones, copies otherwise than new texts. Nearly all
@@ -29,6 +30,8 @@ from nlpcapsule.errors import DataError
 
 CONTENDERS = 20  # candidates per document that the second weights are fitted to and rank
 SHOWN = 5  # labels per document that the probabilities are fitted to
+_FEWEST = 10  # right labels without examples from which on these have weights of their own
+_OF_NO_EXAMPLES = slice(20, 25)  # of φ: e ⊗ (m, k, m², k², s)
 _SMALLEST_SHARE = 0.003  # keeps the log-odds of a share of 0 or 1 finite
 
 
@@ -101,6 +104,8 @@ class Fusion:
                 hint="give more held-out documents, or set inference.lexical=none",
             )
         features = evidence.features()
+        if evidence.names is not None and (right & (evidence.frequency == 0)).sum() < _FEWEST:
+            features[..., _OF_NO_EXAMPLES] = 0  # or nothing but wrong ones would say that a good match is bad
         first = _weigh(features.reshape(-1, features.shape[-1]), right.reshape(-1))
         strongest = top_columns(features @ first, CONTENDERS)  # (N, K)
         chosen, is_right = _rows(features, strongest), _rows(right, strongest)

@@ -15,7 +15,7 @@ from nlpcapsule.dataset.encoded import EncodedDocuments, encode_documents
 from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.dataset.ragged import Ragged
 from nlpcapsule.errors import MissingExtraError
-from nlpcapsule.lexical import compiled, fast_xml
+from nlpcapsule.lexical import compiled, fast_xml, fast_xml_node
 from nlpcapsule.lexical.fast_xml import FastXML
 from nlpcapsule.lexical.ranker import Fitting
 from nlpcapsule.sample import load_documents
@@ -94,8 +94,8 @@ def as_in_a_node(rows):
 @pytest.mark.parametrize("seed", range(5))
 def test_no_ranking_of_the_labels_has_a_higher_ndcg_than_the_one_of_a_node(seed):
     rows = label_rows(9, 5, seed)
-    importance = fast_xml.inverse_ideal_gains(rows.offsets)
-    discounts = fast_xml.rank_discounts(rows.offsets, rows.values, 5, importance)
+    importance = fast_xml_node.inverse_ideal_gains(rows.offsets)
+    discounts = fast_xml_node.rank_discounts(rows.offsets, rows.values, 5, importance)
     chosen = np.argsort(-discounts)
     totals = [sum(plain_ndcg(order, held) for held in rows) for order in itertools.permutations(range(5))]
     assert sum(plain_ndcg(chosen, held) for held in rows) == pytest.approx(max(totals))
@@ -106,13 +106,14 @@ def test_no_ranking_of_the_labels_has_a_higher_ndcg_than_the_one_of_a_node(seed)
 def test_choosing_sides_by_turns_never_loses_and_ends_where_no_document_gains_by_moving(seed):
     rows = label_rows(120, 12, seed)
     start = 2 * np.random.default_rng(seed).integers(2, size=120) - 1
-    sides, history = fast_xml.settle_sides(rows.offsets, rows.values, 12, start)
+    sides, history = fast_xml_node.settle_sides(rows.offsets, rows.values, 12, start)
     assert len(history) > 2
     assert (np.diff(history) > -1e-9).all()
-    ideal = fast_xml.inverse_ideal_gains(rows.offsets)
+    ideal = fast_xml_node.inverse_ideal_gains(rows.offsets)
     rankings = {
         side: np.argsort(
-            -fast_xml.rank_discounts(rows.offsets, rows.values, 12, ideal * (sides == side)), kind="stable"
+            -fast_xml_node.rank_discounts(rows.offsets, rows.values, 12, ideal * (sides == side)),
+            kind="stable",
         )
         for side in (-1, 1)
     }
@@ -125,7 +126,7 @@ def test_choosing_sides_by_turns_never_loses_and_ends_where_no_document_gains_by
 def test_documents_with_the_same_labels_end_on_the_same_side():
     rows = as_in_a_node([[0, 1], [2, 3]] * 20)
     start = 2 * np.random.default_rng(0).integers(2, size=40) - 1
-    sides, _ = fast_xml.settle_sides(rows.offsets, rows.values, 4, start)
+    sides, _ = fast_xml_node.settle_sides(rows.offsets, rows.values, 4, start)
     assert len(set(sides[::2])) == len(set(sides[1::2])) == 1
     assert sides[0] != sides[1]
 
@@ -138,8 +139,8 @@ def test_the_separator_is_the_minimum_a_general_solver_finds(penalty):
     prices = np.where(sides > 0, penalty, 2 * penalty)
     rows = np.arange(10, 80)  # a node that does not hold all documents
     matrix = (features.indptr, features.indices, features.data)
-    columns, entries = fast_xml.node_columns(matrix, 30, rows)
-    weights, margins = fast_xml.l1_logistic(entries, sides[rows], prices[rows], 1e-6, 200)
+    columns, entries = fast_xml_node.node_columns(matrix, 30, rows)
+    weights, margins = fast_xml_node.l1_logistic(entries, sides[rows], prices[rows], 1e-6, 200)
     dense = features.toarray()[rows][:, columns].astype(float)
     assert margins == pytest.approx(dense @ weights)
 

@@ -9,7 +9,7 @@ b: the cosine with the nearest training document.
 
 Where labels have names, φ also has (1, f, e) ⊗ (m, k, m², k²) and e ⊗ (s, 1). m and k: how well the name
 matches the document, and its opening; e: 1 for a label without examples, else 0. Where hardly any such label
-is right on held-out documents, these can only tell that it is rare: of what has an e in it, e alone is weighed.
+is right on held-out documents, they only tell that it is rare: of what has an e in it, e alone is weighed.
 
 w is a logistic regression on the candidates of held-out documents, so all are weighed as they deserve on
 documents none has seen: rare labels otherwise than frequent ones, copies otherwise than new texts. Nearly all

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nlpcapsule.config import ANSWER_MODELS, LABEL_MODELS, MODELS, Config
-from nlpcapsule.config.networks import DEFAULTS
+from nlpcapsule.config.networks import DEFAULTS, PRETRAINED_DEFAULTS
 from nlpcapsule.config.reference import render_reference
 from nlpcapsule.errors import ConfigError
 
@@ -41,6 +41,31 @@ def test_a_networks_own_defaults_are_taken(task, model):
     for section, values in DEFAULTS[task, model].items():
         for name, value in values.items():
             assert getattr(getattr(config, section), name) == value
+
+
+@pytest.mark.parametrize("task", ["labels", "answers"])
+def test_a_transformer_brings_defaults_of_its_own_wherever_it_is_named(task, toml):
+    own = PRETRAINED_DEFAULTS[task, "label-query"]
+    configs = [
+        Config.build(task, overrides={"encoder": "some/bert"}),
+        Config.build(task, assignments=["model.encoder=some/bert"]),
+        Config.build(task, file=toml('[model]\nencoder = "some/bert"\n')),
+    ]
+    for config in configs:
+        for section, values in own.items():
+            for name, value in values.items():
+                assert getattr(getattr(config, section), name) == value
+    for encoder in ("convolution", "bilstm"):
+        config = Config.build(task, overrides={"encoder": encoder})
+        assert config.training.epochs == DEFAULTS[task, "label-query"]["training"]["epochs"]
+
+
+def test_what_is_given_wins_over_the_transformers_defaults(toml):
+    file = toml('[model]\nencoder = "some/bert"\n[training]\nepochs = 4\n')
+    config = Config.build(file=file, assignments=["max_tokens=77"])
+    assert (config.training.epochs, config.text.max_tokens, config.model.encoder_rate) == (4, 77, 1e-4)
+    small = Config.build(overrides={"encoder": "some/bert"}, preset="small")
+    assert (small.training.epochs, small.text.max_tokens) == (16, 500)
 
 
 def test_a_file_wins_over_defaults_and_a_single_setting_over_the_file(toml):

@@ -135,6 +135,12 @@ def test_a_cell_is_a_network_by_itself_unless_its_row_says_otherwise():
     assert Config.build("labels", "label-query").inference.lexical == "auto"
 
 
+def test_a_transformer_on_answers_is_measured_with_the_defaults_it_brings():
+    measured = read_plan("answer-selection").cells(only=["label-query on MiniLM"])[0].config
+    given = {"encoder": measured.model.encoder, "loss": "pairwise", "training.seed": measured.training.seed}
+    assert measured == Config.build("answers", overrides=given)
+
+
 def test_rows_of_the_routing_comparison_differ_in_the_routing_or_the_compression_alone():
     systems = read_plan("routing-comparison").systems
     for model in ("paper", "label-query"):

@@ -21,7 +21,6 @@ from nlpcapsule.model_folder import load_model
         ({"encoder": ""}, "model.encoder=''"),
         ({"encoder": "bilstm", "checkpointing": True}, "is for a pretrained transformer, not 'bilstm'"),
         ({"encoder": "some/bert", "window": 12, "stride": 11}, "model.stride=11 would leave tokens out"),
-        ({"encoder": "some/bert", "word_dropout": 0.1}, "model.word_dropout=0.1 leaves out word vectors"),
         ({"overlap": True}, "model.overlap compares questions with answers"),
     ],
 )
@@ -32,10 +31,15 @@ def test_what_does_not_go_together_is_refused(settings, message):
 
 
 def test_a_transformer_reads_questions_and_answers_in_one_piece():
-    settings = {"encoder": "some/bert", "word_dropout": 0.0, "max_tokens": 40}
+    settings = {"encoder": "some/bert", "max_tokens": 40}
     assert Config.build("answers", overrides=settings).model.is_pretrained
     with pytest.raises(ConfigError, match=r"text\.max_tokens=40 does not fit model\.window=39"):
         Config.build("answers", overrides={**settings, "window": 39})
+
+
+def test_a_transformer_leaves_no_words_of_questions_and_answers_out():
+    with pytest.raises(ConfigError, match=r"model\.word_dropout=0\.1 does not go with a pretrained transf"):
+        Config.build("answers", overrides={"encoder": "some/bert", "word_dropout": 0.1})
 
 
 def test_windows_may_lie_side_by_side_or_overlap():

@@ -9,7 +9,7 @@ from tiny_transformer import CLS, PAD, SEP, SIZE, VOCABULARY, write_transformer
 
 from nlpcapsule.config import TrainingSettings
 from nlpcapsule.models.build import build_label_network
-from nlpcapsule.models.windowed_transformer import cut_windows
+from nlpcapsule.models.windowed_transformer import cut_windows, leave_out
 from nlpcapsule.training import loop
 
 LABELS = 5
@@ -105,6 +105,29 @@ def test_without_a_stride_the_windows_of_a_document_are_as_few_as_can_be_and_of_
         assert len(lengths) == -(-length // 10)
         assert sum(lengths) == length
         assert max(lengths) - min(lengths) < len(lengths)
+
+
+def test_what_is_not_left_out_keeps_its_order_between_the_marks():
+    torch.manual_seed(1)
+    rows = text_rows(2000, 1, 0, 500)
+    left = leave_out(rows, PAD, part=0.25)
+    assert left.shape[1] < rows.shape[1]  # padding goes with what was left out
+    for row, found in zip(rows, left, strict=True):
+        text, shorter = (tokens[tokens != PAD].tolist() for tokens in (row, found))
+        assert (shorter[0], shorter[-1]) == (CLS, SEP)
+        words = iter(text[1:-1])
+        assert all(word in words for word in shorter[1:-1])  # a subsequence
+    kept = [int((row != PAD).sum()) - 2 for row in left]
+    assert kept[0] == pytest.approx(1500, abs=80)
+    assert kept[3] == pytest.approx(375, abs=40)
+    assert kept[2] == 0
+
+
+def test_words_are_left_out_in_training_alone(folder):
+    network = network_of(folder, word_dropout=0.5, token_dropout=0.0)
+    rows = text_rows(30, 30)
+    assert int(network.train().document.states(rows)[1].sum()) < 50
+    assert int(network.eval().document.states(rows)[1].sum()) == 60
 
 
 @pytest.mark.parametrize(("max_tokens", "learnt"), [(40, True), (12, False)])

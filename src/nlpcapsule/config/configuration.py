@@ -11,7 +11,14 @@ from typing import Any, ClassVar
 
 from pydantic import Field, ValidationError
 
-from nlpcapsule.config.networks import ANSWER_MODELS, DEFAULTS, LABEL_MODELS, MODELS, ModelSettings
+from nlpcapsule.config.networks import (
+    ANSWER_MODELS,
+    DEFAULTS,
+    LABEL_MODELS,
+    MODELS,
+    PRETRAINED_DEFAULTS,
+    ModelSettings,
+)
 from nlpcapsule.config.settings import (
     WORD_ENCODERS,
     InferenceSettings,
@@ -77,23 +84,28 @@ class Config(Settings):
             raise ConfigError(f"the preset {preset!r} is for label-query on labels, not {name} on {task}")
         known = _known_keys(name)
         problems = _unknown_keys(sections, known, f"{file}: ")
-        settings: dict[str, dict[str, Any]] = {section: {} for section in cls.SECTIONS}
-        settings["model"]["name"] = name
-        for section, values in DEFAULTS.get((task, name), {}).items():
-            settings[section].update(values)
+        given: dict[str, dict[str, Any]] = {section: {} for section in cls.SECTIONS}
         for section, values in prepared.items():
-            settings[section].update(values)
+            given[section].update(values)
         for section, values in sections.items():
-            if section in settings and isinstance(values, dict):
-                settings[section].update({k: v for k, v in values.items() if k != "name"})
+            if section in given and isinstance(values, dict):
+                given[section].update(values)
+        given["model"]["name"] = name
         for key, value in pairs.items():
             section, field, problem = _resolve(key, known)
             if problem:
                 problems.append(problem)
             else:
-                settings[section][field] = value
+                given[section][field] = value
         if problems:
             raise ConfigError("\n".join(problems))
+        sources = [DEFAULTS.get((task, name), {}), given]
+        if given["model"].get("encoder", "convolution") not in WORD_ENCODERS:
+            sources.insert(1, PRETRAINED_DEFAULTS.get((task, name), {}))
+        settings: dict[str, dict[str, Any]] = {section: {} for section in cls.SECTIONS}
+        for source in sources:
+            for section, values in source.items():
+                settings[section].update(values)
         return _checked(cls._validate(task, settings))
 
     @classmethod
@@ -206,10 +218,10 @@ def _check_encoder(config: Config) -> None:
             f"model.stride={model.stride} would leave tokens out: windows of model.window={model.window} "
             f"tokens, two of them special, may lie at most {model.window - 2} apart"
         )
-    if model.word_dropout:
+    if config.task == "answers" and model.word_dropout:
         raise ConfigError(
-            f"model.word_dropout={model.word_dropout} leaves out word vectors, and a pretrained transformer "
-            "takes none: set it to 0"
+            f"model.word_dropout={model.word_dropout} does not go with a pretrained transformer on answers, "
+            "whose words are compared one by one: set it to 0"
         )
 
 

@@ -77,7 +77,7 @@ DEFAULTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     ("labels", "label-query"): {
         "text": {"max_tokens": 1000},
         "training": {"epochs": 25},
-        "model": {"routing": "kde", "encoder_rate": 1e-4},
+        "model": {"routing": "kde"},
         "inference": {"lexical": "auto"},
     },
     ("labels", "paper"): {
@@ -110,4 +110,19 @@ DEFAULTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     ("answers", "bi-encoder"): _PRETRAINED,
     ("answers", "cross-encoder"): _PRETRAINED,
     ("answers", "paper"): {**_ANSWERS, "model": {"windows": (3, 4, 5), "condensed": 256}},
+}
+
+# Where it wants yet others once its encoder is a pretrained transformer: docs/encoders.md, docs/answers.md.
+PRETRAINED_DEFAULTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
+    ("labels", "label-query"): {
+        "text": {"max_tokens": 1022},  # two windows of 512, less the marks around each
+        "training": {"epochs": 10},
+        "model": {"encoder_rate": 1e-4},
+    },
+    ("answers", "label-query"): {
+        "text": {"max_tokens": 128},
+        "training": {"epochs": 6, "batch_size": 8, "warmup": 0.1},
+        "model": {"encoder_rate": 3e-5, "word_dropout": 0.0, "token_dropout": 0.1, "condensed": 8},
+        "inference": {"batch": 8},
+    },
 }

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from nlpcapsule.config.networks import ANSWER_MODELS, DEFAULTS, MODELS
+from nlpcapsule.config.networks import ANSWER_MODELS, DEFAULTS, MODELS, PRETRAINED_DEFAULTS
 from nlpcapsule.config.settings import (
     InferenceSettings,
     Settings,
@@ -90,18 +90,19 @@ def _values(schema: dict[str, Any]) -> str:
 
 def _own_defaults() -> str:
     rows = [
-        f"| {task} | `{model}` | `{setting}` | {_default(value)} |"
-        for task, model, setting, value in _each_own_default()
+        f"| {task} | {network} | `{setting}` | {_default(value)} |"
+        for task, network, setting, value in _each_own_default()
     ]
     table = ["| task | network | setting | default |", "|---|---|---|---|", *rows]
     return "\n".join(["## Defaults of single networks", "", *table, ""])
 
 
 def _each_own_default() -> Iterator[tuple[str, str, str, Any]]:
-    for (task, model), sections in DEFAULTS.items():
-        for section, values in sections.items():
-            for name, value in values.items():
-                yield task, model, f"{section}.{name}", value
+    for whose, defaults in (("", DEFAULTS), (" on a pretrained transformer", PRETRAINED_DEFAULTS)):
+        for (task, model), sections in defaults.items():
+            for section, values in sections.items():
+                for name, value in values.items():
+                    yield task, f"`{model}`{whose}", f"{section}.{name}", value
 
 
 def _default(value: Any) -> str:

@@ -71,7 +71,9 @@ class LabelQuerySettings(Settings):
         "training moves it; 0: unscaled",
     )
     document_size: int = Field(512, ge=0, description="numbers for the document as a whole; 0 leaves it out")
-    word_dropout: float = Field(0.0, ge=0, lt=1, description="part of the words left out in training")
+    word_dropout: float = Field(
+        0.0, ge=0, lt=1, description="part of the words (transformer: word pieces) left out in training"
+    )
     token_dropout: float = Field(0.15, ge=0, lt=1, description="dropout on word vectors and encoder states")
     capsule_dropout: float = Field(0.3, ge=0, lt=1, description="dropout on label capsules")
     overlap: bool = Field(

@@ -71,10 +71,13 @@ class WindowedTransformer(nn.Module):
             checkpointing=settings.checkpointing,
         )
         self.state_size = self.encoder.size
+        self.word_dropout = settings.word_dropout
         self.dropout = nn.Dropout(settings.token_dropout)
 
     def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """(B, l) → states (B, L, h), zero where there is no token, and a mask (B, L) of those there are."""
+        if self.training and self.word_dropout:
+            tokens = leave_out(tokens, self.encoder.padding_id, self.word_dropout)
         windows = cut_windows(tokens, self.encoder.padding_id, self.window, self.stride)
         states = self.encoder(windows.tokens, windows.mask)  # (W, w, h)
         counts = windows.counted.sum(dim=1)  # (W,)
@@ -123,6 +126,24 @@ def cut_windows(tokens: Tensor, padding_id: int, window: int, stride: int | None
     source = torch.where(inside, start.unsqueeze(1) + column, last * (column > 0))  # (W, w) place in the row
     cut = tokens[document].gather(1, source).masked_fill(~mask, padding_id)
     return Windows(cut, mask, torch.where(sizes.unsqueeze(1) > 0, inside, mask), document)
+
+
+def leave_out(tokens: Tensor, padding_id: int, part: float) -> Tensor:
+    """Rows [CLS] text [SEP] less a random part of the text; what is left moves together.
+
+    Args:
+        tokens: (B, l) token ids, filled up at the end.
+        padding_id: The token that fills rows up.
+        part: How likely each token of the text is to be left out.
+    """
+    lengths = (tokens != padding_id).sum(dim=1, keepdim=True)  # (B, 1)
+    places = torch.arange(tokens.shape[1], device=tokens.device)  # (l,)
+    inside = (places > 0) & (places < lengths - 1)  # (B, l) between the marks
+    kept = (places < lengths) & ~(inside & (torch.rand(tokens.shape, device=tokens.device) < part))
+    counts = kept.sum(dim=1, keepdim=True)  # (B, 1)
+    order = (~kept).to(torch.uint8).argsort(dim=1, stable=True)  # (B, l) what is kept first, in its order
+    rows = tokens.gather(1, order).masked_fill(places >= counts, padding_id)
+    return rows[:, : int(counts.max())]
 
 
 def _up(total: Tensor, part: Tensor | int) -> Tensor:

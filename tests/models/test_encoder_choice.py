@@ -4,13 +4,14 @@ import json
 import sys
 
 import pytest
-from encoder_runs import SIZES, planted_documents
+from encoder_runs import SIZES, encoder_config, fitted_labels, planted_documents
 from tiny_transformer import write_transformer
 
 from nlpcapsule.cli.app import main
 from nlpcapsule.config import Config
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.model_folder import load_model
+from nlpcapsule.training import fit_labels
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,17 @@ def test_the_command_line_takes_an_encoder(encoder, tmp_path, monkeypatch, capfd
     assert load_model(model).config.model.encoder == str(name)
     assert len(run("predict", model, data).out.splitlines()) == len(rows)
     assert "P@1" in run("evaluate", model, data).out
+
+
+def test_an_encoder_without_weights_is_refused_before_the_words_are_learned(tmp_path, monkeypatch):
+    folder = write_transformer(tmp_path / "bert")
+    (folder / "model.safetensors").unlink()
+    learned = []
+    monkeypatch.setattr(fit_labels, "fit_evidence", lambda *_: learned.append("words"))
+    config = encoder_config("transformer", folder, lexical="one-vs-rest", dev_fraction=0.2)
+    with pytest.raises(ConfigError, match="is no pretrained transformer"):
+        fitted_labels(tmp_path / "model", config, planted_documents(20, words=5))
+    assert not learned
 
 
 def test_a_network_without_a_choice_of_encoders_refuses_one(tmp_path, monkeypatch, capfd):

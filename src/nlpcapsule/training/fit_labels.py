@@ -66,6 +66,8 @@ def _fit_network(
 ) -> LabelModel:
     """A network, and before it what nominates candidates, where that is wanted."""
     padding_id, label_count = data.tokenizer.padding_id, len(data.labels)
+    # First of all: an encoder that cannot be read is to be heard of now, and not once the words are learned.
+    network = build_label_network(config, data.tokenizer.size, label_count, padding_id, data.vectors)
     if words is None and config.inference.lexical != "none" and data.dev is not None:
         words = fit_evidence(data, config, folder, progress)
     wanted = config.inference.candidates or (0 if words is None else CANDIDATES)
@@ -87,7 +89,6 @@ def _fit_network(
         train_candidates = nominate(data.train.tokens, width)
     if ranks_candidates and data.dev is not None:
         dev_candidates = nominate(data.dev.tokens, wanted)
-    network = build_label_network(config, data.tokenizer.size, label_count, padding_id, data.vectors)
     if isinstance(network, LabelQueryNetwork) and network.names is not None:
         idf = document_idf(data.train.tokens, data.tokenizer.size)
         idf[[padding_id, data.tokenizer.unknown_id]] = 0

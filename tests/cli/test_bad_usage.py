@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from run_command import TINY, assert_refused, run_command, run_process
 
+from nlpcapsule.cli.train import _take_back
+
 GOOD = b'{"text": "one good row", "labels": ["a"], "id": "1"}\n'
 
 
@@ -231,3 +233,14 @@ def test_the_same_in_a_process_of_its_own(
     places = {"{model}": label_model, "{out}": tmp_path / "out"}
     assert_refused(run_process(*[places.get(a, a) for a in arguments], stdin=stdin), message)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("weights", "stays"), [("checkpoint/network", True), ("checkpoint/lexical", False)])
+def test_a_run_that_failed_leaves_its_networks_checkpoints_wherever_it_is(
+    weights: str, stays: bool, tmp_path: Path
+) -> None:
+    out = tmp_path / "lexical" / "model"  # a folder of that name above it says nothing about what is in it
+    (out / weights).mkdir(parents=True)
+    (out / weights / "state.safetensors").touch()
+    _take_back(out, existed=False)
+    assert out.exists() == stays

@@ -51,10 +51,25 @@ def test_only_the_nearest_are_asked(fitted, monkeypatch):
 def test_documents_do_not_depend_on_who_is_asked_beside_them(fitted, monkeypatch):
     candidates = np.tile(ALL, (4, 1))
     together = fitted.shares(ragged(TEXTS), candidates)
-    monkeypatch.setattr(module, "_SIMILARITIES_AT_A_TIME", 1)
+    monkeypatch.setattr(module, "_NUMBERS_AT_A_TIME", 1)
     alone = fitted.shares(ragged(TEXTS), candidates)
     assert np.array_equal(together[0], alone[0])
     assert np.array_equal(together[1], alone[1])
+
+
+def test_memory_is_bounded_where_there_are_more_labels_than_documents(monkeypatch):
+    many = Neighbours.fit(EncodedDocuments(ragged(TEXTS), ragged(LABELS)), 12, label_count=16)
+    voted = Neighbours._weighted_labels
+    at_a_time = []
+
+    def noted(self, documents, weights):
+        at_a_time.append(len(documents))
+        return voted(self, documents, weights)
+
+    monkeypatch.setattr(Neighbours, "_weighted_labels", noted)
+    monkeypatch.setattr(module, "_NUMBERS_AT_A_TIME", 32)
+    many.shares(ragged(TEXTS), np.tile(ALL, (4, 1)))
+    assert at_a_time == [2, 2]  # 2 documents x 16 labels
 
 
 def test_it_is_read_as_it_was_written(fitted, tmp_path):

@@ -10,6 +10,7 @@ from scipy.special import expit
 from nlpcapsule.dataset.top_columns import top_columns
 from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.calibration import expected_calibration_error
+from nlpcapsule.ranking import fusion as module
 from nlpcapsule.ranking.fusion import CONTENDERS, SHOWN, Evidence, Fusion, are_right, label_frequency
 
 WEIGHTS = np.array([0.5, 1.2, 0.3, -2.0, 0.4, -0.8, 0.2, 0.3, 0.0, 0.1, 0.6, -0.4])
@@ -53,6 +54,25 @@ def test_labels_that_are_shown_are_calibrated_where_the_candidates_mislead():
     shown = top_columns(joined, SHOWN)
     probability, is_right = (np.take_along_axis(each, shown, axis=1) for each in (expit(joined), right))
     assert probability.mean() == pytest.approx(is_right.mean(), abs=0.01)
+
+
+def test_documents_are_joined_a_few_at_a_time_and_as_all_at_once(monkeypatch):
+    evidence, right = made_up()
+    fusion = Fusion.fit(evidence, right)
+    together = fusion(evidence)
+    read = []
+    features = Evidence.features
+    monkeypatch.setattr(Evidence, "features", lambda self: read.append(len(self.network)) or features(self))
+    monkeypatch.setattr(module, "_AT_A_TIME", 150)
+    assert fusion(evidence) == pytest.approx(together)
+    assert read == [150, 150, 100]
+
+
+@pytest.mark.parametrize(("right", "problem"), [(True, "each candidate"), (False, "none of the held-out")])
+def test_what_cannot_be_weighed_is_said(right, problem):
+    evidence, labels = made_up(documents=5)
+    with pytest.raises(DataError, match=problem):
+        Fusion.fit(evidence, np.full(labels.shape, right))
 
 
 def test_useless_evidence_gets_no_weight():

@@ -11,6 +11,7 @@ from tiny_runs import fit_documents, some_documents, tiny_config
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.model_folder import load_model, weights_of
 from nlpcapsule.text.documents import Document
+from nlpcapsule.training import fit_labels as module
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.preparation import hold_out
 from nlpcapsule.training.prepared_labels import prepare_labels
@@ -100,8 +101,9 @@ def test_another_figure_can_select_the_epoch(tmp_path):
 
 def test_an_unknown_figure_is_refused_before_anything_is_trained(tmp_path, monkeypatch):
     monkeypatch.setattr(LabelTask, "loss", lambda *_: pytest.fail("trained"))
+    monkeypatch.setattr(module, "fit_evidence", lambda *_: pytest.fail("learned the words"))
     with pytest.raises(ConfigError, match=r"select_by='nDGC@5': did you mean 'nDCG@5'\?"):
-        fit_documents(tmp_path, tiny_config(select_by="nDGC@5"))
+        fit_documents(tmp_path, tiny_config(select_by="nDGC@5", lexical="one-vs-rest"))
 
 
 def test_word_vectors_start_the_embedding_and_their_size_wins(tmp_path):

@@ -117,6 +117,21 @@ def test_what_is_held_out_leaves_every_label_an_example():
     assert len(hold_out_known(documents, 0.2, seed=1)[1]) == 9
 
 
+def test_documents_without_labels_are_held_out_like_others():
+    documents = [Document("some words", ("often",) if row % 10 == 0 else ()) for row in range(400)]
+    held_out = hold_out_known(documents, 0.1, seed=1)[1]
+    assert len(held_out) == 40
+    assert 1 <= sum(bool(row.labels) for row in held_out) <= 10  # about a tenth, as of all
+    few = prepare_labels(documents, None, tiny_config(lexical="auto"))
+    assert few.dev is None  # so few of them with labels tell nothing: all are learned from
+    assert len(few.train) == 400
+
+
+def test_no_documents_have_no_labels(fitted):
+    model, _, _ = fitted
+    assert model.rank([]) == model.rank_unused([]) == []
+
+
 def test_with_too_few_documents_the_network_works_by_itself_unless_words_were_asked_for(tmp_path):
     few = some_documents(60)  # a tenth of them cannot tell anything
     config = tiny_config(lexical="auto")

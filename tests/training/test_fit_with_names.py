@@ -168,3 +168,27 @@ def test_a_stopped_training_goes_on_to_the_same_weights(names, tmp_path, monkeyp
     assert calls[13:]
     for name, tensor in whole.network.state_dict().items():
         assert np.array_equal(tensor.numpy(), resumed.network.state_dict()[name].numpy()), name
+
+
+@pytest.mark.parametrize("settings", [{"negatives": "hard"}, {"candidates": 5}], ids=str)
+def test_where_words_cannot_be_weighed_all_labels_are_routed_to(settings, names, tmp_path):
+    config = tiny_config(**{"text.label_names": names, "lexical": "auto", **settings})
+    data = prepare_labels(documents(60, SEEN, 1), None, config)
+    assert data.dev is None
+    told, progress = [], TrainingProgress(quiet=True)
+    progress.say = told.append
+    fit_labels(data, config, RunFolder(tmp_path / "model"), progress)
+    assert any("routes to all labels" in line for line in told)
+    model = load_model(tmp_path / "model")
+    assert (model.config.inference.candidates, model.config.training.negatives) == (0, "all")
+    assert len(model.rank(["filler1 silk"], top_k=50)[0]) == len(SUBJECTS)
+
+
+def test_a_run_does_not_go_on_with_other_names(names, tmp_path):
+    other = tmp_path / "names.json"
+    other.write_text(json.dumps({f"c{number}": word for number, word in enumerate(reversed(SUBJECTS))}))
+    prints = set()
+    for path in (names, str(other)):
+        config = tiny_config(**{"text.label_names": path})
+        prints.add(prepare_labels(documents(40, SEEN, 1), None, config).fingerprint())
+    assert len(prints) == 2

@@ -158,6 +158,31 @@ def test_accumulated_batches_make_the_step_of_one_large_batch(tmp_path):
         torch.testing.assert_close(small[name], large[name])
 
 
+def test_the_odd_batch_at_an_epochs_end_counts_in_full(tmp_path):
+    class Still(ToyTask):
+        def batches(self, epoch):
+            return np.split(np.arange(12), 3)
+
+        def loss(self, network, rows, step_seed):
+            network.eval()
+            return (network(self.inputs[rows]) - self.targets[rows]).square().mean()
+
+    class TwoAndOne(Still):
+        def batches(self, epoch):
+            return [np.arange(8), np.arange(8, 12)]
+
+    gathered, _ = train_toy(tmp_path / "a", Still(), accumulate=2)
+    plain, _ = train_toy(tmp_path / "b", TwoAndOne())
+    for name in gathered:
+        torch.testing.assert_close(gathered[name], plain[name])
+
+
+def test_fast_float32_is_for_the_training_alone(tmp_path):
+    assert not torch.backends.cuda.matmul.allow_tf32
+    train_toy(tmp_path, ToyTask(), precision="bf16")
+    assert not torch.backends.cuda.matmul.allow_tf32
+
+
 def test_biases_and_gains_do_not_decay():
     groups = loop._optimizer(toy_network(), TrainingSettings(weight_decay=0.3)).param_groups
     assert [group["weight_decay"] for group in groups] == [0.3, 0.0]

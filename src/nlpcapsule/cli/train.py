@@ -184,7 +184,8 @@ def _take_back(out: Path, existed: bool) -> None:
     """Removes what a new run wrote if it failed before its network's first checkpoint, to be tried again."""
     from nlpcapsule.model_folder import LEXICAL
 
-    if out.exists() and not any(path for path in out.rglob("*.safetensors") if LEXICAL not in path.parts):
+    weights = (path.relative_to(out) for path in out.rglob("*.safetensors"))
+    if out.exists() and not any(LEXICAL not in path.parts for path in weights):
         shutil.rmtree(out)
         if existed:
             out.mkdir()

@@ -25,7 +25,7 @@ from nlpcapsule.lexical.ranker import label_matrix
 
 NEAREST = 20  # K
 SHARPNESS = 6  # p: of two neighbours, the nearer counts far more
-_SIMILARITIES_AT_A_TIME = 2**23  # so that ranking takes little memory, however many documents there are
+_NUMBERS_AT_A_TIME = 2**23  # so that it takes little memory, however many documents and labels there are
 _FILE = "neighbours.safetensors"
 
 
@@ -73,7 +73,7 @@ class Neighbours:
         features = self.bag.rows(tokens)  # (N, V)
         shares = np.zeros(candidates.shape)
         nearest = np.zeros(len(tokens))
-        chunk = max(1, _SIMILARITIES_AT_A_TIME // self.documents.shape[0])
+        chunk = max(1, _NUMBERS_AT_A_TIME // max(self.labels.shape))  # by training documents, and by labels
         for start in range(0, len(tokens), chunk):
             rows = slice(start, start + chunk)
             cosines = (features[rows] @ self._documents_by_word).toarray()  # (chunk, training documents)

@@ -160,12 +160,13 @@ def _joined(parts: Sequence[LabelRankings], order: np.ndarray) -> LabelRankings:
     agreement = [part.agreement for part in parts if part.agreement is not None]
     width = max((part.shape[1] for part in agreement), default=0)
     unused = [part.unused for part in parts if part.unused is not None]
+    kept = min(part.labels.shape[1] for part in parts)  # of unused labels, candidates may hold few or many
     return LabelRankings(
-        np.concatenate([part.labels for part in parts])[order],
-        np.concatenate([part.scores for part in parts])[order],
+        np.concatenate([part.labels[:, :kept] for part in parts])[order],
+        np.concatenate([part.scores[:, :kept] for part in parts])[order],
         _all_or_none([part.iterations for part in parts], order),
         np.concatenate([_widened(part, width) for part in agreement])[order] if width else None,
-        _all_or_none([part.log_odds for part in parts], order),
+        _all_or_none([None if part.log_odds is None else part.log_odds[:, :kept] for part in parts], order),
         _joined(unused, order) if unused else None,
     )
 

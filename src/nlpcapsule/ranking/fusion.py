@@ -32,6 +32,7 @@ CONTENDERS = 20  # candidates per document that the second weights are fitted to
 SHOWN = 5  # labels per document that the probabilities are fitted to
 _FEWEST = 10  # right labels without examples from which on these have weights of their own
 _OF_NO_EXAMPLES = slice(20, 25)  # of φ: e ⊗ (m, k, m², k², s)
+_AT_A_TIME = 1_000  # documents whose φ is in memory: it takes some 50 to 100 kB each
 _SMALLEST_SHARE = 0.003  # keeps the log-odds of a share of 0 or 1 finite
 
 
@@ -54,6 +55,18 @@ class Evidence:
     nearest: np.ndarray
     frequency: np.ndarray
     names: np.ndarray | None = None
+
+    def __getitem__(self, rows: slice) -> Evidence:
+        """What is known about the candidates of the chosen documents."""
+        names = None if self.names is None else self.names[rows]
+        return Evidence(
+            self.network[rows],
+            self.lexical[rows],
+            self.shares[rows],
+            self.nearest[rows],
+            self.frequency[rows],
+            names,
+        )
 
     def features(self) -> np.ndarray:
         """φ (N, C, 12), or (N, C, 26) with names."""
@@ -98,9 +111,13 @@ class Fusion:
             right: (N, C) whether the candidate is one of the document's labels.
         """
         if not right.any() or right.all():
+            problem = (
+                "each candidate of the held-out documents is one of their labels"
+                if right.any()
+                else "none of the held-out documents has a label among its candidates"
+            )
             raise DataError(
-                "none of the held-out documents has a label among its candidates, so the network's and the "
-                "words' evidence cannot be weighed",
+                f"{problem}, so the network's and the words' evidence cannot be weighed",
                 hint="give more held-out documents, or set inference.lexical=none",
             )
         features = evidence.features()
@@ -123,6 +140,13 @@ class Fusion:
 
     def __call__(self, evidence: Evidence) -> np.ndarray:
         """(N, C) joined log-odds."""
+        parts = [
+            self._joined(evidence[start : start + _AT_A_TIME])
+            for start in range(0, len(evidence.network), _AT_A_TIME)
+        ]
+        return np.concatenate(parts) if parts else np.zeros(evidence.network.shape)
+
+    def _joined(self, evidence: Evidence) -> np.ndarray:
         features = evidence.features()
         return self.slope * _ranked_in_two(features @ self.first, features @ self.weights) + self.offset
 

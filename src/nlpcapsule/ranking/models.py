@@ -86,6 +86,8 @@ class LabelModel:
         self, tokens: Ragged, top_k: int, on_batch: Callable[[int], None] | None = None
     ) -> LabelRankings:
         """Ranks labels for encoded documents."""
+        if not len(tokens):
+            return LabelRankings(np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0), dtype=np.float32))
         if self.network is None:
             assert self.lexical is not None
             return rank_lexically(self.lexical, tokens, top_k, on_batch)

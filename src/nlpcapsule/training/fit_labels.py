@@ -20,7 +20,7 @@ from nlpcapsule.models.label_query import LabelQueryNetwork
 from nlpcapsule.ranking.documents import RANKED, rank_documents
 from nlpcapsule.ranking.models import CANDIDATES, LabelModel
 from nlpcapsule.training.fit_lexical import fit_evidence, fit_lexical, learn_fusion
-from nlpcapsule.training.label_task import LabelTask
+from nlpcapsule.training.label_task import LabelTask, selector_of
 from nlpcapsule.training.loop import train_network
 from nlpcapsule.training.preparation import tuned_threshold
 from nlpcapsule.training.prepared_labels import PreparedLabels
@@ -66,10 +66,14 @@ def _fit_network(
 ) -> LabelModel:
     """A network, and before it what nominates candidates, where that is wanted."""
     padding_id, label_count = data.tokenizer.padding_id, len(data.labels)
-    # First of all: an encoder that cannot be read is to be heard of now, and not once the words are learned.
+    # First all that can be refused: it is to be heard of now, and not once the words are learned.
+    selector_of(config)
     network = build_label_network(config, data.tokenizer.size, label_count, padding_id, data.vectors)
+    recorder = Recorder(folder.path, "network", config.training.tensorboard)
     if words is None and config.inference.lexical != "none" and data.dev is not None:
         words = fit_evidence(data, config, folder, progress)
+    if words is None and data.thesaurus is not None:
+        config = _without_nominations(config, progress)
     wanted = config.inference.candidates or (0 if words is None else CANDIDATES)
     ranks_candidates = words is not None or 0 < wanted < label_count
     nominator, train_candidates, dev_candidates = None, None, None
@@ -104,7 +108,6 @@ def _fit_network(
         dev_candidates,
         title=config.model.name,
     )
-    recorder = Recorder(folder.path, "network", config.training.tensorboard)
     history = train_network(network, task, config.training, folder.checkpoint / "network", progress, recorder)
     facts: dict[str, Any] = {
         "training_documents": len(data.train),
@@ -120,14 +123,25 @@ def _fit_network(
     if words is not None:
         _weigh_words(model, data, progress)
     if data.dev is not None:
-        alone = model.words is None
-        rankings = task.rank_dev(network) if alone else model.rank_tokens(data.dev.tokens, RANKED)
+        rankings = model.rank_tokens(data.dev.tokens, RANKED)  # as users will, in float32
         facts["threshold"] = tuned_threshold(config, rankings, data.dev)
         facts["dev"] = task.evaluate(rankings, facts["threshold"])
-        if not alone:  # the epochs' figures were the network's
+        if model.words is not None:  # the epochs' figures were the network's
             told = "  ".join(f"{name} {facts['dev'][name]:.4f}" for name in ("P@1", "P@5", "nDCG@5"))
             progress.say(f"network and words, on the documents they were weighed on: {told}")
     return model
+
+
+def _without_nominations(config: Config, progress: TrainingProgress) -> Config:
+    """The same, routed to all labels: nobody but words could nominate a label without examples."""
+    if not config.inference.candidates and config.training.negatives != "hard":
+        return config
+    progress.say("too few documents to weigh words on: the network routes to all labels, without candidates")
+    everywhere = {
+        "training": config.training.model_copy(update={"negatives": "all"}),
+        "inference": config.inference.model_copy(update={"candidates": 0}),
+    }
+    return config.model_copy(update=everywhere)
 
 
 def _weigh_words(model: LabelModel, data: PreparedLabels, progress: TrainingProgress) -> None:

@@ -24,6 +24,8 @@ from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
 
+_WEIGHED_ON_AT_MOST = 10_000  # documents: enough for some dozen weights, and a gigabyte of memory
+
 
 def fit_lexical(
     data: PreparedLabels, config: Config, folder: RunFolder, progress: TrainingProgress
@@ -90,8 +92,11 @@ def _renumbered(documents: EncodedDocuments, labels: np.ndarray) -> EncodedDocum
 def learn_fusion(model: LabelModel, data: PreparedLabels) -> Fusion:
     """How what a trained model knows is weighed, from held-out documents."""
     assert data.dev is not None  # held out of the training part where none was given
-    candidates, evidence, _ = model.evidence(data.dev.tokens)
-    return Fusion.fit(evidence, are_right(candidates, list(data.dev.labels)))
+    dev = data.dev
+    if len(dev) > _WEIGHED_ON_AT_MOST:
+        dev = dev.take(np.linspace(0, len(dev) - 1, _WEIGHED_ON_AT_MOST).astype(int))
+    candidates, evidence, _ = model.evidence(dev.tokens)
+    return Fusion.fit(evidence, are_right(candidates, list(dev.labels)))
 
 
 def _fitting(

@@ -24,6 +24,18 @@ SELECTORS = tuple(  # figures of which more is better, at hand after every epoch
 )
 
 
+def selector_of(config: Config) -> str:
+    """The figure that epochs are selected by.
+
+    Raises:
+        ConfigError: If the configuration names one there is not.
+    """
+    name = config.training.select_by or "nDCG@5"
+    if name not in SELECTORS:
+        raise ConfigError(f"training.select_by={name!r}: {did_you_mean(name, SELECTORS)}")
+    return name
+
+
 class LabelTask:
     """Batches, loss and dev figures for label networks.
 
@@ -56,11 +68,7 @@ class LabelTask:
         taught = labels.counts > 0 if config.text.label_names else np.ones(len(labels), dtype=bool)
         self._taught = np.flatnonzero(taught)  # (n',) labels that are outputs in training
         self._place = np.where(taught, np.cumsum(taught) - 1, -1)  # (n,) among these, or -1
-        self.select_by = config.training.select_by or "nDCG@5"
-        if self.select_by not in SELECTORS:
-            raise ConfigError(
-                f"training.select_by={self.select_by!r}: {did_you_mean(self.select_by, SELECTORS)}"
-            )
+        self.select_by = selector_of(config)
 
     def batches(self, epoch: int) -> Sequence[np.ndarray]:
         """The epoch's batches of row indices."""

@@ -67,6 +67,7 @@ def train_network(
     checkpoint = Checkpoint(folder)
     network.to(accelerator.device)
     optimizer = _optimizer(network, settings)
+    allowed = torch.backends.cuda.matmul.allow_tf32
     if settings.precision == "bf16":  # what stays in float32 may then use the GPU's fast float32, too
         torch.backends.cuda.matmul.allow_tf32 = True
     average = (
@@ -98,7 +99,10 @@ def train_network(
                 ),
             ):
                 loss = task.loss(trained, rows, step_seed)
-            accelerator.backward(loss / settings.accumulate)
+            gathered = min(
+                settings.accumulate, len(batches) - position.batch + position.batch % settings.accumulate
+            )
+            accelerator.backward(loss / gathered)
             if is_step:
                 for group in optimizer.param_groups:
                     group["lr"] = group["factor"] * learning_rate(position.step, total_steps, settings)
@@ -143,6 +147,7 @@ def train_network(
         network.load_state_dict(average.module.state_dict())
     checkpoint.restore_best(network)
     accelerator.free_memory()
+    torch.backends.cuda.matmul.allow_tf32 = allowed
     network.eval()
     return position.history
 

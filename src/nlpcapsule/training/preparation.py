@@ -31,13 +31,17 @@ def hold_out(items: Sequence[Any], fraction: float, seed: int) -> tuple[list[Any
 def hold_out_known(
     documents: Sequence[Document], fraction: float, seed: int
 ) -> tuple[list[Document], list[Document]]:
-    """As `hold_out`, but every label keeps a document to be learned from; so fewer may be held out."""
+    """As `hold_out`, but every label keeps a document to be learned from; so fewer may be held out.
+
+    Documents without labels are held out like others: where there are many, the labels shown are less often
+    right, and the part on which probabilities are fitted must show that.
+    """
     left = Counter(label for document in documents for label in set(document.labels))
     wanted = round(len(documents) * fraction)
     chosen: set[int] = set()
     for index in np.random.default_rng(seed).permutation(len(documents)).tolist():
         labels = set(documents[index].labels)
-        if len(chosen) < wanted and labels and all(left[label] > 1 for label in labels):
+        if len(chosen) < wanted and all(left[label] > 1 for label in labels):
             left.subtract(labels)
             chosen.add(index)
     kept = [document for index, document in enumerate(documents) if index not in chosen]

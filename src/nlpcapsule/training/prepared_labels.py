@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -20,7 +21,7 @@ from nlpcapsule.text.tokens import WordTokenizer
 from nlpcapsule.training.preparation import hold_out, hold_out_known, starting_vectors
 
 _WEIGHED_ON = 0.1  # of the training part, where no dev part is given
-_FEWEST_WEIGHED = 10  # documents that can tell anything about weights, unless words are asked for
+_FEWEST_WEIGHED = 10  # documents with labels that can tell about weights, unless words are asked for
 _NAME_TOKENS = 64  # of a name and its alternatives
 
 
@@ -65,7 +66,12 @@ class PreparedLabels:
 
     def fingerprint(self) -> str:
         """Tells two data sets apart."""
-        return self.train.fingerprint() + ("" if self.dev is None else "-" + self.dev.fingerprint())
+        parts = [self.train.fingerprint()]
+        if self.dev is not None:
+            parts.append(self.dev.fingerprint())
+        if self.thesaurus is not None:
+            parts.append(hashlib.sha256(self.thesaurus.to_json().encode()).hexdigest()[:16])
+        return "-".join(parts)
 
 
 def prepare_labels(
@@ -124,13 +130,14 @@ def _held_out(
     documents = list(train)
     kept, held_out = hold_out_known(documents, _WEIGHED_ON, seed)
     is_asked_for = config.inference.lexical != "auto"
-    if len(held_out) >= (1 if is_asked_for else _FEWEST_WEIGHED):
+    telling = sum(bool(document.labels) for document in held_out)
+    if telling >= (1 if is_asked_for else _FEWEST_WEIGHED):
         return kept, held_out
     if not is_asked_for:
         return documents, None  # the network works by itself
     raise DataError(
-        f"{len(documents)} rows are too few to hold {_WEIGHED_ON:.0%} of them out, on which what the network "
-        "and what the words say would be weighed",
+        f"{len(documents)} rows are too few to hold {_WEIGHED_ON:.0%} of them out, with labels, on which "
+        "what the network and what the words say would be weighed",
         hint="give --dev data, or set inference.lexical=none",
     )
 

@@ -1,6 +1,8 @@
-"""omikuji's trees find the rule, come back from disk, and keep quiet."""
+"""omikuji's trees find the rule, come back from disk, stop and go on, and keep quiet."""
 
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -105,6 +107,100 @@ def test_the_librarys_log_and_progress_bars_stay_off_the_screen(tmp_path, capfd)
     OmikujiTrees.load(SETTINGS, tmp_path)
     print("after")
     assert capfd.readouterr() == ("before\nafter\n", "")
+
+
+class StoppedError(Exception):
+    pass
+
+
+def stop_after_a_tree(done, total):
+    if done == 1:
+        raise StoppedError
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """The trees that the library trains from now on, as it gives them."""
+    library, trees = pytest.importorskip("omikuji"), []
+    train = library.Model.train_on_data
+
+    def train_and_note(*given):
+        trees.append(train(*given))
+        return trees[-1]
+
+    monkeypatch.setattr(library.Model, "train_on_data", train_and_note)
+    return trees
+
+
+def test_a_stopped_training_learns_only_the_missing_trees(trained, tmp_path):
+    settings = OmikujiSettings(largest_leaf=4, trees=2)
+    documents, told = documents_of_rule(240, seed=1), []
+    with pytest.raises(StoppedError):
+        OmikujiTrees.fit(settings, documents, fitting_in(tmp_path, advance=stop_after_a_tree))
+    assert len(trained) == 1
+    fitting = fitting_in(tmp_path, advance=lambda done, total: told.append((done, total)))
+    resumed = OmikujiTrees.fit(settings, documents, fitting)
+    assert len(trained) == 2
+    assert told == [(0, 2), (1, 2), (2, 2)]
+    # Those kept rank to the last bit as those that the library had in memory, the first of a stopped run.
+    as_trained = OmikujiTrees(settings, resumed.bag, LABELS, trained)
+    tokens = documents_of_rule(40, seed=3).tokens
+    assert_same_rankings(resumed, as_trained, tokens, LABELS)
+    for number in range(2):
+        alone = (replace(ranker, trees=[ranker.trees[number]]) for ranker in (resumed, as_trained))
+        assert_same_rankings(*alone, tokens, LABELS)
+
+
+def test_a_finished_training_learns_nothing_anew(trained, tmp_path):
+    documents, tokens = documents_of_rule(60, seed=1), documents_of_rule(20, seed=3).tokens
+    first = OmikujiTrees.fit(SETTINGS, documents, fitting_in(tmp_path))
+    assert_same_rankings(OmikujiTrees.fit(SETTINGS, documents, fitting_in(tmp_path)), first, tokens, LABELS)
+    assert len(trained) == 3
+
+
+@pytest.mark.parametrize("other", ["settings", "documents", "seed"])
+def test_no_tree_of_another_training_is_taken(trained, tmp_path, other):
+    documents = documents_of_rule(60, seed=1)
+    OmikujiTrees.fit(SETTINGS, documents, fitting_in(tmp_path))
+    OmikujiTrees.fit(
+        OmikujiSettings(largest_leaf=5) if other == "settings" else SETTINGS,
+        documents_of_rule(60, seed=2) if other == "documents" else documents,
+        fitting_in(tmp_path, seed=2 if other == "seed" else 1),
+    )
+    assert len(trained) == 6
+
+
+def test_a_run_killed_while_it_writes_a_tree_leaves_nothing_to_be_taken(trained, tmp_path, monkeypatch):
+    model = pytest.importorskip("omikuji").Model
+    save = model.save
+
+    def half_written(tree, path):
+        save(tree, path)
+        (Path(path) / "settings.json").unlink()
+        raise StoppedError
+
+    monkeypatch.setattr(model, "save", half_written)
+    with pytest.raises(StoppedError):
+        OmikujiTrees.fit(SETTINGS, documents_of_rule(60, seed=1), fitting_in(tmp_path))
+    monkeypatch.setattr(model, "save", save)
+    OmikujiTrees.fit(SETTINGS, documents_of_rule(60, seed=1), fitting_in(tmp_path))
+    assert len(trained) == 4
+
+
+def test_a_tree_that_another_process_kept_first_is_the_one_used(trained, tmp_path, monkeypatch):
+    model = pytest.importorskip("omikuji").Model
+    settings, documents = OmikujiSettings(largest_leaf=4, trees=1), documents_of_rule(60, seed=1)
+    save, others = model.save, []
+
+    def save_after_the_other(tree, path):
+        monkeypatch.setattr(model, "save", save)
+        others.append(OmikujiTrees.fit(settings, documents, fitting_in(tmp_path)))
+        save(tree, path)
+
+    monkeypatch.setattr(model, "save", save_after_the_other)
+    late = OmikujiTrees.fit(settings, documents, fitting_in(tmp_path))
+    assert len(trained) == 2
+    assert_same_rankings(late, others[0], documents.tokens, LABELS)
 
 
 def test_a_missing_tree_is_an_error_that_names_it(ranker, tmp_path):

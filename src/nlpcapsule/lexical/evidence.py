@@ -90,8 +90,7 @@ class FittedEvidence:
         self.ranker.save(folder)
         self.neighbours.save(folder)
         if self.whole_words is not None:
-            whole = self.whole_words
-            save_arrays(folder / _WORDS_FILE, continues=whole.continues, hashes=whole.hashes)
+            save_arrays(folder / _WORDS_FILE, **self.whole_words.to_arrays())
         if self.name_match is not None:
             self.name_match.save(folder)
 
@@ -101,7 +100,6 @@ class FittedEvidence:
         settings = evidence_settings(system)
         whole = None
         if (folder / _WORDS_FILE).exists():
-            arrays = load_arrays(folder / _WORDS_FILE)
-            whole = WholeWords(arrays["continues"], arrays["hashes"])
+            whole = WholeWords.from_arrays(load_arrays(folder / _WORDS_FILE))
         names = NameMatch.load(folder) if (folder / NAMES_FILE).exists() else None
         return cls(lexical_system(settings).load(settings, folder), Neighbours.load(folder), whole, names)

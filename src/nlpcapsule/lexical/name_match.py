@@ -154,13 +154,12 @@ def fold_words(vocabulary: Sequence[str]) -> np.ndarray:
 
 def word_texts(whole_words: WholeWords, tokens: Ragged, vocabulary: Sequence[str]) -> list[str]:
     """How the words that `whole_words` learned from these tokens are written, by word id."""
-    begins = ~whole_words.continues[tokens.values]
-    begins[tokens.offsets[:-1][tokens.lengths > 0]] = True
-    ends = np.append(np.flatnonzero(begins), len(tokens.values))
+    words = whole_words(tokens).values
+    first = np.zeros(len(words), dtype=bool)
+    first[np.unique(words, return_index=True)[1]] = True
     texts = [""] * whole_words.size
-    for word, place in zip(*np.unique(whole_words(tokens).values, return_index=True), strict=True):
-        pieces = (vocabulary[piece] for piece in tokens.values[ends[place] : ends[place + 1]])
-        texts[word] = "".join(piece.removeprefix("##").strip("Ġ▁") for piece in pieces)
+    for word, text in zip(words[first], whole_words.pieces.texts(tokens, first, vocabulary), strict=True):
+        texts[word] = text
     return texts
 
 

@@ -37,9 +37,10 @@ _NOT_REACHED = logit(_SMALLEST) - 1  # of labels in no leaf that the beam came t
 class OmikujiTrees(LexicalRanker):
     """Trees whose scores are averaged.
 
-    The library draws its clusters at random and takes no seed: two trainings differ a little. What is
-    trained ranks the same every time, also once saved and loaded: each tree is a model of its own, since
-    the library adds the trees of one model up in the order in which the disk happens to list them.
+    The library draws its clusters at random and takes no seed: two trainings differ a little, so that a
+    training that goes on keeps the trees it has. What is trained ranks the same every time, also once saved
+    and loaded: each tree is a model of its own, since the library adds the trees of one model up in the
+    order in which the disk happens to list them.
 
     Attributes:
         settings: What it was trained with.
@@ -57,22 +58,28 @@ class OmikujiTrees(LexicalRanker):
 
     @classmethod
     def fit(cls, settings: OmikujiSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
-        """Learns one tree after another."""
+        """Learns one tree after another; those the checkpoint folder holds are read instead."""
         omikuji = _library()
         bag = BagOfWords.fit(documents.tokens, len(fitting.words), fitting.ignored, settings.opening)
-        targets = label_matrix(documents.labels, fitting.label_count)  # (N, n)
         parameters = omikuji.Model.default_hyper_param()
         parameters.n_trees = 1
         parameters.cluster_k, parameters.cluster_balanced = settings.clusters, settings.balanced
         parameters.min_branch_size = settings.largest_leaf
+        kept = fitting.checkpoint / f"omikuji-{fitting.fingerprint(settings, documents)}"
+        paths = [_tree_folder(kept, number) for number in range(settings.trees)]
         trees = []
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "train.txt"
-            _write_training_file(file, bag.rows(documents.tokens), targets)
-            for done in range(settings.trees):
+            if not all(path.exists() for path in paths):
+                targets = label_matrix(documents.labels, fitting.label_count)  # (N, n)
+                _write_training_file(file, bag.rows(documents.tokens), targets)
+            for done, path in enumerate(paths):
                 fitting.advance(done, settings.trees)
-                with _silenced("training omikuji's trees"):
-                    trees.append(omikuji.Model.train_on_data(str(file), parameters))
+                if not path.exists():
+                    with _silenced("training omikuji's trees"):
+                        tree = omikuji.Model.train_on_data(str(file), parameters)
+                    _keep(tree, path)
+                trees.append(_read(path))
         fitting.advance(settings.trees, settings.trees)
         return cls(settings, bag, fitting.label_count, trees)
 
@@ -107,19 +114,14 @@ class OmikujiTrees(LexicalRanker):
         for number, tree in enumerate(self.trees):
             path = _tree_folder(folder, number)
             shutil.rmtree(path, ignore_errors=True)  # the library reads every tree it finds there
-            with _silenced(f"writing {path}"):
-                tree.save(str(path))
+            _write(tree, path)
 
     @classmethod
     def load(cls, settings: OmikujiSettings, folder: Path) -> Self:
         """Reads what `save` wrote."""
-        omikuji = _library()
+        _library()  # before a file is looked for
         arrays = load_arrays(folder / _FILE)
-        trees = []
-        for number in range(settings.trees):
-            path = _tree_folder(folder, number)
-            with _silenced(f"reading {path}"):
-                trees.append(omikuji.Model.load(str(path)))
+        trees = [_read(_tree_folder(folder, number)) for number in range(settings.trees)]
         return cls(settings, BagOfWords.from_arrays(arrays), int(arrays["label_count"][0]), trees)
 
 
@@ -133,6 +135,30 @@ def _library() -> ModuleType:
 
 def _tree_folder(folder: Path, number: int) -> Path:
     return folder / f"omikuji-tree-{number}"
+
+
+def _write(tree: Any, path: Path) -> None:
+    with _silenced(f"writing {path}"):
+        tree.save(str(path))
+
+
+def _read(path: Path) -> Any:
+    with _silenced(f"reading {path}"):
+        return _library().Model.load(str(path))
+
+
+def _keep(tree: Any, path: Path) -> None:
+    """Writes a tree whose folder appears whole or not at all; one that another process kept first stays."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".part-", dir=path.parent) as folder:
+            temporary = Path(folder) / path.name
+            _write(tree, temporary)
+            if not path.exists():
+                temporary.rename(path)
+    except OSError as error:
+        if not path.exists():
+            raise NlpCapsuleError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
 def _write_training_file(path: Path, features: sparse.csr_matrix, targets: sparse.csr_matrix) -> None:

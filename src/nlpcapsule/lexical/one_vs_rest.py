@@ -5,7 +5,6 @@ min over w, b of   ½ (‖w‖² + b²) + C Σ_i max(0, 1 − y_i (w · x_i + b)
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -52,7 +51,7 @@ class OneVsRest(LexicalRanker):
         bag = BagOfWords.fit(documents.tokens, len(fitting.words), fitting.ignored, settings.opening)
         features = bag.rows(documents.tokens).astype(np.float64)  # (N, V), as liblinear takes it
         targets = label_matrix(documents.labels, fitting.label_count).tocsc()  # (N, n)
-        folder = fitting.checkpoint / f"one-vs-rest-{_fingerprint(settings, documents, fitting)}"
+        folder = fitting.checkpoint / f"one-vs-rest-{fitting.fingerprint(settings, documents)}"
         starts = range(0, fitting.label_count, _BLOCK)
         files = {start: folder / f"{start}.safetensors" for start in starts}
         missing = [start for start in starts if not files[start].exists()]
@@ -142,16 +141,3 @@ def _fit_block(
         weights.append(sparse.csr_matrix(row.astype(np.float32)))
         bias[label] = machine.intercept_[0]
     return start, (sparse.vstack(weights, format="csr"), bias)
-
-
-def _fingerprint(settings: OneVsRestSettings, documents: EncodedDocuments, fitting: Fitting) -> str:
-    """Names the checkpoint after all that shapes it, so that no other training's blocks are taken."""
-    shaped_by = (
-        documents.fingerprint(),
-        settings.model_dump_json(),
-        len(fitting.words),
-        fitting.label_count,
-        fitting.ignored,
-        fitting.seed,
-    )
-    return hashlib.sha256(repr(shaped_by).encode()).hexdigest()[:16]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
+from nlpcapsule.config.lexical_settings import LexicalSettings
 from nlpcapsule.dataset.encoded import EncodedDocuments
 from nlpcapsule.dataset.ragged import Ragged
 
@@ -34,6 +36,18 @@ class Fitting:
     seed: int
     checkpoint: Path
     advance: Callable[[int, int], None] = lambda done, total: None
+
+    def fingerprint(self, settings: LexicalSettings, documents: EncodedDocuments) -> str:
+        """Names finished parts after all that shapes them, so that no other training's parts are taken."""
+        shaped_by = (
+            documents.fingerprint(),
+            settings.model_dump_json(),
+            len(self.words),
+            self.label_count,
+            self.ignored,
+            self.seed,
+        )
+        return hashlib.sha256(repr(shaped_by).encode()).hexdigest()[:16]
 
 
 class LexicalRanker(ABC):

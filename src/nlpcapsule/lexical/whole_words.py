@@ -1,13 +1,24 @@
 """Word pieces put together again, for systems that count words.
 
 A pretrained transformer reads pieces: "re", "##gula", "##tion". As a bag they say little; a linear model
-wants the word that they make up. A word is known by a 64-bit hash of its pieces, so no text is needed.
+wants the word that they make up. A word is known by a 64-bit hash, so no word is kept.
+
+Where "##" marks the inside of words, the pieces of a word are always the same, and so are their ids. Where a
+mark stands for the space before words ("Ġregulation", "▁regulation"), a word has other pieces after a space
+than at a text's beginning, and a comma clings to the word before it: there the text itself is written out.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from functools import cache, cached_property, lru_cache
+from itertools import chain, compress
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,6 +27,101 @@ from nlpcapsule.dataset.ragged import Ragged
 UNKNOWN = 0  # the id of words that training did not see often enough
 _FEWEST = 2  # occurrences of a word in training
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits well mixed
+_INSIDE, _BYTES, _SPACE = "##", "Ġ", "▁"  # marks: WordPiece's, byte-level BPE's, SentencePiece's
+_SPECIAL = re.compile(r"<\W*\w[^<>]*>|\[\w+\]")  # <s>, </s>, <|endoftext|>, [CLS]
+_ONE_BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # SentencePiece's, of a character that it does not know
+_WHOLE = "\x1c"  # in texts, before a special token: a separator that no text has
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedPieces:
+    """Words as runs of piece ids.
+
+    Attributes:
+        continues: (V,) bool, whether a piece goes on with the word before it.
+    """
+
+    continues: np.ndarray
+
+    def hashes(self, tokens: Ragged) -> tuple[np.ndarray, np.ndarray]:
+        """Hashes of all words, row after row, and where rows begin and end."""
+        if not len(tokens.values):
+            return np.zeros(0, dtype=np.uint64), np.zeros_like(tokens.offsets)
+        begins = self._begins(tokens)
+        starts = np.flatnonzero(begins)
+        word_of = np.cumsum(begins) - 1
+        place = (np.arange(len(word_of)) - starts[word_of]).astype(np.uint64)  # of a piece in its word
+        pieces = (tokens.values.astype(np.uint64) + np.uint64(1)) * _FACTOR
+        mixed = (pieces ^ (pieces >> np.uint64(29))) * (np.uint64(2) * place + np.uint64(1)) * _FACTOR
+        hashes = np.add.reduceat(mixed ^ (mixed >> np.uint64(32)), starts)
+        return hashes, np.concatenate([[0], np.cumsum(begins)])[tokens.offsets]
+
+    def texts(self, tokens: Ragged, chosen: np.ndarray, vocabulary: Sequence[str]) -> Iterator[str]:
+        """How words are written; (words,) bool says which of all, row after row."""
+        ends = np.append(np.flatnonzero(self._begins(tokens)), len(tokens.values))
+        for place in np.flatnonzero(chosen):
+            pieces = (vocabulary[piece] for piece in tokens.values[ends[place] : ends[place + 1]])
+            yield "".join(piece.removeprefix(_INSIDE).strip(_BYTES + _SPACE) for piece in pieces)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """For a model's files."""
+        return {"continues": self.continues}
+
+    def _begins(self, tokens: Ragged) -> np.ndarray:
+        """(pieces,) bool, whether a piece is a word's first."""
+        begins = ~self.continues[tokens.values]
+        begins[tokens.offsets[:-1][tokens.lengths > 0]] = True  # a row's first piece is, in any case
+        return begins
+
+
+@dataclass(frozen=True, eq=False)
+class SpelledPieces:
+    """Words as runs of letters and digits, or of other characters, in the text that pieces spell.
+
+    A special token is a word of its own.
+
+    Attributes:
+        vocabulary: The pieces.
+        mark: What stands for a space: "Ġ", where every character of a piece is a byte of UTF-8, or "▁".
+    """
+
+    vocabulary: Sequence[str]
+    mark: str
+
+    def hashes(self, tokens: Ragged) -> tuple[np.ndarray, np.ndarray]:
+        """Hashes of all words, row after row, and where rows begin and end."""
+        rows = [np.array([_hash(word) for word in self.words(row)], dtype=np.uint64) for row in tokens]
+        offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        return np.concatenate([np.zeros(0, dtype=np.uint64), *rows]), offsets
+
+    def words(self, row: np.ndarray) -> list[str]:
+        """The words of one row of pieces, which may share a character's bytes."""
+        text = b"".join([self._spelling[piece] for piece in row.tolist()])
+        return _word_pattern().findall(text.decode("utf-8", errors="replace"))
+
+    def texts(self, tokens: Ragged, chosen: np.ndarray, vocabulary: Sequence[str]) -> Iterator[str]:
+        """How words are written; (words,) bool says which of all, row after row."""
+        words = compress(chain.from_iterable(map(self.words, tokens)), chosen)
+        return (word.removeprefix(_WHOLE) for word in words)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """For a model's files: the pieces as JSON, in UTF-8."""
+        pieces = json.dumps([self.mark, *self.vocabulary], ensure_ascii=False)
+        return {"pieces": np.frombuffer(pieces.encode(), dtype=np.uint8)}
+
+    @cached_property
+    def _spelling(self) -> list[bytes]:
+        """Each piece in UTF-8, its mark a space."""
+        return [self._spelled(piece) for piece in self.vocabulary]
+
+    def _spelled(self, piece: str) -> bytes:
+        if self.mark == _SPACE and (byte := _ONE_BYTE.fullmatch(piece)):
+            return bytes.fromhex(byte[1])
+        if _SPECIAL.fullmatch(piece):
+            return f" {_WHOLE}{piece} ".encode()
+        if self.mark == _BYTES and all(character in _byte_alphabet() for character in piece):
+            return bytes(_byte_alphabet()[character] for character in piece)
+        return piece.replace(self.mark, " ").encode()
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,21 +129,24 @@ class WholeWords:
     """Piece ids → word ids.
 
     Attributes:
-        continues: (V,) bool, whether a piece goes on with the word before it.
+        pieces: How pieces make up words.
         hashes: (W,) uint64, sorted; the word hashes[k] has the id k + 1.
     """
 
-    continues: np.ndarray
+    pieces: JoinedPieces | SpelledPieces
     hashes: np.ndarray
 
     @classmethod
     def fit(cls, tokens: Ragged, vocabulary: list[str]) -> Self | None:
         """Learns the words of the training part; None where tokens are words already."""
-        continues = _continuing(vocabulary)
-        if not continues.any():
+        mark = _mark(vocabulary)
+        if mark is None:
             return None
-        hashes, counts = np.unique(_words(tokens, continues)[0], return_counts=True)
-        return cls(continues, hashes[counts >= _FEWEST])
+        pieces: JoinedPieces | SpelledPieces = SpelledPieces(vocabulary, mark)
+        if mark == _INSIDE:
+            pieces = JoinedPieces(np.array([piece.startswith(_INSIDE) for piece in vocabulary]))
+        hashes, counts = np.unique(pieces.hashes(tokens)[0], return_counts=True)
+        return cls(pieces, hashes[counts >= _FEWEST])
 
     @property
     def size(self) -> int:
@@ -46,30 +155,50 @@ class WholeWords:
 
     def __call__(self, tokens: Ragged) -> Ragged:
         """Rows of piece ids → rows of word ids."""
-        words, offsets = _words(tokens, self.continues)
+        words, offsets = self.pieces.hashes(tokens)
         places = np.searchsorted(self.hashes, words).clip(max=max(len(self.hashes) - 1, 0))
         known = self.hashes[places] == words if len(self.hashes) else np.zeros(len(words), dtype=bool)
         return Ragged(np.where(known, places + 1, UNKNOWN), offsets)
 
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """For a model's files."""
+        return {**self.pieces.to_arrays(), "hashes": self.hashes}
 
-def _continuing(vocabulary: list[str]) -> np.ndarray:
-    """(V,) by the marks that tokenizers use: "##" inside a word, or else "Ġ" or "▁" at its start."""
-    if any(piece.startswith("##") for piece in vocabulary):
-        return np.array([piece.startswith("##") for piece in vocabulary])
-    starts = np.array([piece.startswith(("Ġ", "▁", "<", "[")) for piece in vocabulary])
-    return ~starts if any(piece.startswith(("Ġ", "▁")) for piece in vocabulary) else np.zeros_like(starts)
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
+        """Reads what `to_arrays` gave."""
+        if "continues" in arrays:
+            return cls(JoinedPieces(arrays["continues"]), arrays["hashes"])
+        mark, *vocabulary = json.loads(arrays["pieces"].tobytes())
+        return cls(SpelledPieces(vocabulary, mark), arrays["hashes"])
 
 
-def _words(tokens: Ragged, continues: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Hashes of all words, row after row, and where rows begin and end."""
-    if not len(tokens.values):
-        return np.zeros(0, dtype=np.uint64), np.zeros_like(tokens.offsets)
-    begins = ~continues[tokens.values]
-    begins[tokens.offsets[:-1][tokens.lengths > 0]] = True  # a row's first piece begins a word in any case
-    starts = np.flatnonzero(begins)
-    word_of = np.cumsum(begins) - 1
-    place = (np.arange(len(word_of)) - starts[word_of]).astype(np.uint64)  # of a piece in its word
-    pieces = (tokens.values.astype(np.uint64) + np.uint64(1)) * _FACTOR
-    mixed = (pieces ^ (pieces >> np.uint64(29))) * (np.uint64(2) * place + np.uint64(1)) * _FACTOR
-    hashes = np.add.reduceat(mixed ^ (mixed >> np.uint64(32)), starts)
-    return hashes, np.concatenate([[0], np.cumsum(begins)])[tokens.offsets]
+def _mark(vocabulary: Sequence[str]) -> str | None:
+    """The mark that most pieces begin with; some begin so by chance ("####" is a piece of RoBERTa's)."""
+    counts = {
+        mark: sum(piece.startswith(mark) and piece != mark for piece in vocabulary)
+        for mark in (_INSIDE, _BYTES, _SPACE)
+    }
+    best = max(counts, key=lambda mark: counts[mark])
+    return best if counts[best] else None
+
+
+@lru_cache(maxsize=2**17)
+def _hash(word: str) -> int:
+    return int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "little")
+
+
+@cache
+def _byte_alphabet() -> dict[str, int]:
+    """Byte-level BPE's: visible Latin-1 characters are their own bytes; the others' begin at U+0100."""
+    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(0x100) if byte not in visible]
+    return {chr(byte): byte for byte in visible} | {chr(0x100 + i): byte for i, byte in enumerate(others)}
+
+
+@cache
+def _word_pattern() -> re.Pattern[str]:
+    """A special token, or letters and digits with the accents that sit on them, or other characters."""
+    # `re` has no name for accents and vowel signs; a set within two bytes is a quick one to look up.
+    accents = "".join(c for c in map(chr, range(2**16)) if unicodedata.category(c).startswith("M"))
+    return re.compile(rf"{_WHOLE}\S+|[^\W_]+(?:[{accents}]+[^\W_]*)*|(?:[^\w\s]|_)+")

@@ -12,6 +12,7 @@ from tiny_transformer import write_transformer
 from nlpcapsule.compare import comparison
 from nlpcapsule.compare.cell import run_system
 from nlpcapsule.compare.processes import Running
+from nlpcapsule.experiments.encoded_folder import EncodedParts
 from nlpcapsule.experiments.plan import Cell
 
 
@@ -146,6 +147,37 @@ def test_ours_uses_label_names_and_peers_do_without(
     names.write_text(json.dumps({"sky": "comets and stars"}))
     run_compare(monkeypatch, capsys, *arguments, "--label-names", names)
     assert in_this_process == ["label-query", "one-vs-rest"] * 2, "other names are another run"
+
+
+def test_word_vectors_count_by_what_they_hold(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    in_this_process: list[str],
+) -> None:
+    data, out, vectors = write_letters(tmp_path / "mine"), tmp_path / "out", tmp_path / "v.txt"
+    settings = [f"--set=kim-cnn.vectors={vectors}", "--set=kim-cnn.epochs=1", "--set=kim-cnn.filters=4"]
+    arguments = ["--data", data, "--systems", "kim-cnn,one-vs-rest", *settings, "--out", out, "--quiet"]
+
+    def first_rows() -> set[float]:
+        """A number of the word "fish" in each data set that was made ready with vectors."""
+        parts = [EncodedParts.load(path.parent) for path in out.glob("data/*/*/about.json")]
+        return {
+            float(part.vectors[part.tokenizer.vocabulary.index("fish"), 0])
+            for part in parts
+            if part.vectors is not None
+        }
+
+    vectors.write_text("fish 0.5 0.5\nmilk 0.25 0.25\n")
+    done = run_compare(monkeypatch, capsys, *arguments)
+    assert done.code == 0, done.err
+    assert first_rows() == {0.5}
+    run_compare(monkeypatch, capsys, *arguments)
+    assert in_this_process == ["kim-cnn", "one-vs-rest"], "what is finished is not run again"
+    vectors.write_text("fish 0.75 0.75\nmilk 0.25 0.25\n")
+    run_compare(monkeypatch, capsys, *arguments)
+    assert in_this_process == ["kim-cnn", "one-vs-rest", "kim-cnn"], "one-vs-rest reads no vectors"
+    assert first_rows() == {0.5, 0.75}
 
 
 def test_ours_may_read_with_a_transformer(

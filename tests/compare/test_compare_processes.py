@@ -10,11 +10,15 @@ from pathlib import Path
 
 import psutil
 import pytest
+from compare_runs import write_letters
 
 from nlpcapsule.compare import processes
-from nlpcapsule.compare.processes import Running, run_systems
+from nlpcapsule.compare.data import open_folder
+from nlpcapsule.compare.prepared import prepare
+from nlpcapsule.compare.processes import Running, SystemProcess, run_systems
 from nlpcapsule.experiments.cell import cell_path
 from nlpcapsule.experiments.plan import Cell
+from nlpcapsule.text.reading import ReadOptions
 
 GOOD = "write({'process memory GiB': 0.01})"
 # Holds memory in a process it starts, as one-vs-rest does.
@@ -116,6 +120,23 @@ def test_a_stop_ends_every_process_and_keeps_what_is_finished(tmp_path: Path) ->
     assert not [member for member in family if member.is_running() and member.status() != "zombie"]
     assert cell_path(cells[0], tmp_path).exists()
     assert not cell_path(cells[1], tmp_path).exists()
+
+
+def test_a_system_that_is_stopped_notes_the_seconds_it_has_trained(tmp_path: Path) -> None:
+    source = open_folder(write_letters(tmp_path / "mine"), ReadOptions())
+    long = {"training.epochs": 10_000, "model.filters": 4, "model.embedding_size": 8}
+    kim = Cell("labels", source.name, "kim-cnn", "kim-cnn", long, seed=1)
+    places, _ = prepare(source, [kim], tmp_path / "data")
+    process = SystemProcess(kim, Running(places, tmp_path / "cells", "abc", quiet=True))
+    work, ends = tmp_path / "cells" / f"{kim.name}.work", time.time() + 60
+    while not (work / "metrics.jsonl").exists():
+        assert time.time() < ends
+        assert not process.ended(), process.failure()
+        time.sleep(0.05)
+    process.stop()
+    noted = json.loads((work / "seconds.json").read_text(encoding="utf-8"))
+    assert noted["seconds"] > 0
+    assert not noted["running"]
 
 
 def test_only_pecos_is_told_of_its_python(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,11 +12,13 @@ from tiny_data import tiny_answers, tiny_parts, write_vectors
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.experiments import cell as cell_module
 from nlpcapsule.experiments import run_cells as run_cells_module
+from nlpcapsule.experiments import training_time as time_module
 from nlpcapsule.experiments.cell import LABEL_FIGURES, cell_path, finished_cell, run_cell
 from nlpcapsule.experiments.plan import Cell
 from nlpcapsule.experiments.provenance import hardware
 from nlpcapsule.experiments.run_cells import cell_from_json, load_finished, run_cells
 from nlpcapsule.experiments.table import Options
+from nlpcapsule.experiments.training_time import LOWER_BOUND
 from nlpcapsule.training.label_task import LabelTask
 
 KIM = Cell(
@@ -230,6 +233,86 @@ def test_a_cell_that_was_stopped_while_it_was_reported_is_not_trained_again(tmp_
     reported = run_cell(KIM, None, tmp_path / "cut", "")
     assert figures_alone(reported) == figures_alone(whole)
     assert reported["training seconds"] >= round(sum(epoch["seconds"] for epoch in reported["epochs"]), 1)
+
+
+@pytest.fixture
+def slow_clock(monkeypatch):
+    """Every stretch of training takes a hundred seconds."""
+    clock = SimpleNamespace(perf_counter=iter(range(0, 10_000, 100)).__next__)
+    monkeypatch.setattr(time_module, "time", clock)
+
+
+def stopped_in_its_second_epoch(cell, folder, monkeypatch):
+    """Runs a cell until its training is stopped once the first epoch is kept."""
+    measure, epochs = LabelTask.dev_metrics, []
+
+    def stop(self, network):
+        epochs.append(len(epochs))
+        if len(epochs) == 2:
+            raise KeyboardInterrupt
+        return measure(self, network)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LabelTask, "dev_metrics", stop)
+        with pytest.raises(KeyboardInterrupt):
+            run_cell(cell, None, folder, "")
+
+
+def test_the_seconds_of_a_training_that_was_stopped_are_those_of_all_its_stretches(
+    tmp_path, monkeypatch, slow_clock
+):
+    stopped_in_its_second_epoch(KIM, tmp_path, monkeypatch)
+    record = run_cell(KIM, None, tmp_path, "")
+    assert record["training seconds"] == 200
+    assert LOWER_BOUND not in record
+    assert not list((tmp_path / "letters").glob("*.work"))
+
+
+def test_a_stop_while_it_is_reported_adds_nothing_to_the_seconds(tmp_path, monkeypatch, slow_clock):
+    with monkeypatch.context() as patch:
+        patch.setattr(cell_module, "per_document_metrics", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run_cell(KIM, None, tmp_path, "")
+    record = run_cell(KIM, None, tmp_path, "")
+    assert record["training seconds"] == 100
+    assert LOWER_BOUND not in record
+
+
+def test_a_training_that_begins_anew_does_not_count_what_came_to_nothing(tmp_path, monkeypatch, slow_clock):
+    with monkeypatch.context() as patch:
+        patch.setattr(cell_module, "fit_labels", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run_cell(KIM, None, tmp_path, "")
+    assert run_cell(KIM, None, tmp_path, "")["training seconds"] == 100
+
+
+@pytest.mark.parametrize("trace", ["running", None])
+def test_seconds_are_a_lower_bound_where_a_stretch_was_killed(tmp_path, monkeypatch, slow_clock, trace):
+    stopped_in_its_second_epoch(KIM, tmp_path, monkeypatch)
+    (noted,) = (tmp_path / "letters").glob("*.work/seconds.json")
+    if trace is None:
+        noted.unlink()  # as an older version left it
+    else:
+        noted.write_text(json.dumps({"seconds": 30, "killed": False, "running": True}), encoding="utf-8")
+    with monkeypatch.context() as patch:
+        patch.setattr(cell_module, "per_document_metrics", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run_cell(KIM, None, tmp_path, "")
+    record = run_cell(KIM, None, tmp_path, "")
+    assert record["training seconds"] == (130 if trace else 100)
+    assert record[LOWER_BOUND] is True
+
+
+def test_answers_count_all_stretches_too(tmp_path, monkeypatch, slow_clock):
+    def begin_and_stop(data, config, folder, progress):
+        folder.begin(config, data.fingerprint())
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cell_module, "fit_answers", begin_and_stop)
+        with pytest.raises(KeyboardInterrupt):
+            run_cell(ANSWERS, None, tmp_path, "")
+    assert run_cell(ANSWERS, None, tmp_path, "")["training seconds"] == 200
 
 
 def test_half_of_the_training_documents(tmp_path, monkeypatch):

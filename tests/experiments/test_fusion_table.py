@@ -1,11 +1,16 @@
 """The page of networks joined with words: every system beside every peer, in each data set and fraction."""
 
+import json
 import xml.etree.ElementTree as ET
 
 import pytest
 from test_summary_and_tables import made_up, rows_of
 
+from nlpcapsule.experiments.cell import cell_path
 from nlpcapsule.experiments.fusion_table import FUSION, fusion_markdown
+from nlpcapsule.experiments.plan import read_plan
+from nlpcapsule.experiments.readme import fusion_table
+from nlpcapsule.experiments.summary import summarise
 
 LEVELS = {"one-vs-rest": 0.5, "Omikuji": 0.4, "label-query and words": 0.9}
 
@@ -39,6 +44,28 @@ def test_the_page_has_figures_and_leads_of_all_documents_and_of_half(record):
     mean = record["results"]["eurlex15k"]["0.5"]["one-vs-rest"]["figures"]["P@1"]["mean"]
     assert half["one-vs-rest"]["P@1"] == f"{100 * mean:.2f}"
     assert "±" in whole["label-query and words"]["P@1"]
+
+
+@pytest.mark.parametrize("with_threshold", [(1, 2, 3), (), (1, 3)])
+def test_a_network_alone_has_f1_only_where_all_seeds_have_a_threshold_of_its_own(tmp_path, with_threshold):
+    made_up("fusion", tmp_path, LEVELS, data=["eurlex15k"], fractions={1.0})
+    plan = read_plan("fusion")
+    for cell in plan.cells():
+        path = cell_path(cell, tmp_path)
+        if cell.system == "label-query and words" and path.exists():
+            record = json.loads(path.read_text(encoding="utf-8"))
+            record["network alone"] = {**record["figures"], "micro-F1": 0.5, "macro-F1": 0.25}
+            if cell.seed in with_threshold:
+                record["network alone"]["threshold"] = 0.3
+            path.write_text(json.dumps(record), encoding="utf-8")
+    record = {"command": "nlpcapsule reproduce fusion", **summarise(plan, plan.cells(), tmp_path)}
+    page = fusion_markdown(record).replace("\n### ", "\n## ")
+    row = rows_of(page, "eurlex15k")["label-query and words: its network alone"]
+    assert row["micro-F1"] == ("50.00 ± 0.00" if len(with_threshold) == 3 else "")
+    assert row["P@1"] != ""
+    assert ("| 50.00 ± 0.00 |" in fusion_table(record)) is (len(with_threshold) == 3)
+    alone = record["results"]["eurlex15k"]["1"]["label-query and words"]["network alone"]
+    assert ("macro-F1" in alone) is (len(with_threshold) == 3)
 
 
 def test_the_larger_data_set_is_run_once_and_on_all_its_documents(tmp_path):

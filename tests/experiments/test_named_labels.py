@@ -94,7 +94,7 @@ def test_evidence_without_names_knows_no_names(data):
     CliRunner().invoke(app, ["evidence", str(data), "letters"])
     parts = EncodedParts.load(data / "letters")
     stored = StoredEvidence.load(evidence_path(data / "letters", "one-vs-rest"), parts)
-    candidates, _ = stored.top(parts.report.tokens, 5)
+    candidates, _ = stored.top(parts.report.tokens, 200)
     assert stored.names(parts.report.tokens, candidates) is None
 
 

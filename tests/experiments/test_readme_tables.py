@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from nlpcapsule.experiments.__main__ import app
-from nlpcapsule.experiments.readme import with_tables
+from nlpcapsule.experiments.readme import comparison_table, with_tables
 
 ROOT = Path(__file__).parents[2]
 INTERVALS = {"MAP": 0.5, "MAP 95% low": 0.4, "MAP 95% high": 0.625, "MRR": 0.75, "questions": 65.0}
@@ -111,6 +111,22 @@ def test_a_table_is_written_between_its_marks_and_nowhere_else(results, name):
     assert "something stale" not in after
     assert all(row in after for row in [*ROWS[name], f"results/{name}.json", "a toaster"])
     assert with_tables(after, results) == after
+
+
+@pytest.mark.parametrize("lower_bound", [{}, {"training seconds are a lower bound": True}])
+def test_minutes_of_a_training_that_was_killed_on_the_way_are_a_lower_bound(lower_bound):
+    figures = (*LABEL_FIGURES, "recall@5 (0 examples)", "recall@5 (1-10 examples)", "ECE@5")
+    system = {
+        **ON_A_CPU,
+        **lower_bound,
+        "seeds": [1],
+        "figures": over_seeds(dict.fromkeys(figures, 0.5)),
+        "training seconds": [90.0],
+        "milliseconds per document": [2.0],
+        "best rival": None,
+    }
+    record = {"systems": {"ours": system}, "ours": "ours", "command": "compare", "hardware": "a toaster"}
+    assert ("| ≥ 1.5 | 2.0 |" if lower_bound else "| 1.5 | 2.0 |") in comparison_table("eurlex5k", record)
 
 
 def test_the_command_line_writes_the_tables_into_the_file(results, tmp_path):

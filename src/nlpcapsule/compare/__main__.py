@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import traceback
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -41,6 +42,14 @@ def system(
 ) -> None:
     """Train and measure one system."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this ends it
+    process = os.getpid()
+
+    def end(number: int, _: Any) -> None:
+        if os.getpid() != process:
+            os._exit(128 + number)  # a child that was forked has nothing to note
+        sys.exit(128 + number)  # as an exception: the seconds of training so far are noted
+
+    signal.signal(signal.SIGTERM, end)
 
     from nlpcapsule.compare.cell import run_system
     from nlpcapsule.experiments.run_cells import cell_from_json

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.compare.data import UserFolder
-from nlpcapsule.compare.prepared import prepare
+from nlpcapsule.compare.named_files import files_fingerprint
+from nlpcapsule.compare.prepared import prepare, reading_config
 from nlpcapsule.compare.processes import Running, run_systems
 from nlpcapsule.compare.systems import OURS, missing_package
 from nlpcapsule.compare.table import markdown
@@ -86,6 +87,7 @@ def compare(wanted: Wanted) -> tuple[str, dict[str, str]]:
         for system, settings in wanted.settings.items()
         if system not in absent
     ]
+    cells = [replace(cell, files=files_fingerprint(reading_config(cell))) for cell in cells]
     if not cells:
         reasons = "\n".join(f"{name}: {why}" for name, why in absent.items())
         raise NlpCapsuleError(f"none of the systems can run here:\n{reasons}")

@@ -54,7 +54,7 @@ def prepare(
     groups: dict[str, list[tuple[Cell, Config]]] = {}
     for cell in cells:
         config = reading_config(cell)
-        groups.setdefault(_words(config), []).append((cell, config))
+        groups.setdefault(_words(config, cell.files), []).append((cell, config))
     places: dict[str, Path] = {}
     sizes: dict[str, int] = {}
     for words, members in groups.items():
@@ -82,12 +82,16 @@ def load_questions(folder: Path) -> AnswerParts:
     return AnswerParts(train, select, {"report": report}, None)
 
 
-def _words(config: Config) -> str:
-    """Tells ways to read words apart; how many of them are read does not matter here."""
+def _words(config: Config, files: str) -> str:
+    """Tells ways to read words apart, by the settings and by what the files hold that they name.
+
+    How many words are read does not matter here.
+    """
     model = config.model
     pretrained = model.encoder if isinstance(model, LabelQuerySettings) and model.is_pretrained else None
     read = config.text.model_dump(mode="json", exclude={"max_tokens"})
-    return "words-" + hashlib.sha256(json.dumps([read, pretrained]).encode()).hexdigest()[:8]
+    told = [read, pretrained, *([files] if files else [])]
+    return "words-" + hashlib.sha256(json.dumps(told).encode()).hexdigest()[:8]
 
 
 def _encoded(source: UserFolder, config: Config, folder: Path) -> EncodedParts:

@@ -8,6 +8,7 @@ from typing import Any
 from nlpcapsule.evaluation.report import ABSENT, metrics_markdown
 from nlpcapsule.experiments.pecos_settings import PECOS
 from nlpcapsule.experiments.table import Record, markdown_table
+from nlpcapsule.experiments.training_time import at_least
 
 TAIL = "recall@5 (1-10 examples)"
 LABEL_COLUMNS = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@3", "PSP@5", TAIL, "ECE@5")
@@ -44,7 +45,7 @@ def figures(system: Mapping[str, Any]) -> dict[str, float]:
 
 def _costs(systems: Mapping[str, Any], speed: str) -> str:
     columns: dict[str, Callable[[Any], str]] = {
-        "training seconds": lambda system: f"{system['training seconds'][0]:,.1f}",
+        "training seconds": lambda system: f"{at_least(system)}{system['training seconds'][0]:,.1f}",
         speed: lambda system: f"{system[speed][0]:,.2f}",
         "peak memory (MiB)": lambda system: f"{1024 * system['process memory GiB']:,.0f}",
         "model (MiB)": lambda system: f"{system['model MiB']:,.1f}",

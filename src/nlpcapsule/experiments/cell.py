@@ -32,12 +32,14 @@ from nlpcapsule.experiments.plan import Cell
 from nlpcapsule.experiments.provenance import hardware
 from nlpcapsule.experiments.stored_evidence import StoredEvidence, evidence_path
 from nlpcapsule.experiments.table import Record
+from nlpcapsule.experiments.training_time import LOWER_BOUND, timed_stretch, training_time
 from nlpcapsule.model_folder import MANIFEST, load_model
 from nlpcapsule.ranking.documents import RANKED, LabelRankings
 from nlpcapsule.ranking.models import AnswerModel, LabelModel
 from nlpcapsule.text.label_names import Thesaurus
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
 from nlpcapsule.training.fit_labels import fit_labels
+from nlpcapsule.training.preparation import tuned_threshold
 from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
@@ -143,14 +145,13 @@ def run_labels(
     if stored is not None and config.inference.lexical != "none":
         path = evidence_path(stored, config.inference.lexical, cell.fraction, thesaurus is not None)
         words = StoredEvidence.load(path, cut) if path.exists() else None
-    started = time.perf_counter()
     # Evidence that was stored is not kept with a model, which cannot be opened without it.
     if folder.finished and words is None:
         model = load_model(folder.path)
     else:
-        model = fit_labels(data, config, folder, progress, words)
+        with timed_stretch(folder.path, goes_on=_is_begun(folder)):
+            model = fit_labels(data, config, folder, progress, words)
     assert isinstance(model, LabelModel)
-    seconds = time.perf_counter() - started
     started = time.perf_counter()
     rankings = model.rank_tokens(report.tokens, RANKED)
     ranking_seconds = time.perf_counter() - started
@@ -158,10 +159,10 @@ def run_labels(
     record = {
         "figures": model.evaluate(report, rankings),
         # Trained once, measured twice: what the words bring is the difference.
-        "network alone": None if model.words is None else replace(model, words=None).evaluate(report),
+        "network alone": None if model.words is None else _network_alone(model, cut.select, report),
         "selected on": model.facts["dev"],
         "epochs": _history(folder.path),
-        "training seconds": round(_training_seconds(folder.path, seconds), 1),
+        **_training_seconds(folder.path),
         "milliseconds per document": round(1000 * ranking_seconds / len(report), 3),
         "parameters": _parameters(model),
         "model MiB": _folder_size(folder.path),
@@ -170,6 +171,14 @@ def run_labels(
         "data": parts.fingerprint(),
     }
     return record, _per_document(rankings, report)
+
+
+def _network_alone(model: LabelModel, select: EncodedDocuments, report: EncodedDocuments) -> dict[str, float]:
+    """Figures of a joined model's network, whose scores need a decision threshold of their own."""
+    alone = replace(model, words=None)
+    threshold = tuned_threshold(model.config, alone.rank_tokens(select.tokens, RANKED), select)
+    alone = replace(alone, facts={**model.facts, "threshold": threshold})
+    return {**alone.evaluate(report), "threshold": threshold}
 
 
 def run_peer(cell: Cell, parts: EncodedParts, python: str | None) -> Measured:
@@ -206,13 +215,12 @@ def training_data(
 def run_answers(cell: Cell, parts: AnswerParts, folder: RunFolder, progress: TrainingProgress) -> Measured:
     """The record, and average precisions (questions,) of the first part that is reported on."""
     config = _with_files(cell.config, parts)
-    started = time.perf_counter()
     if folder.finished:
         model = load_model(folder.path)
     else:
-        model = fit_answers(prepare_answers(parts.train, parts.select, config), config, folder, progress)
+        with timed_stretch(folder.path, goes_on=_is_begun(folder)):
+            model = fit_answers(prepare_answers(parts.train, parts.select, config), config, folder, progress)
     assert isinstance(model, AnswerModel)
-    seconds = time.perf_counter() - started
     figures, precisions, ranking_seconds = {}, [], 0.0
     for name, questions in parts.report.items():
         started = time.perf_counter()
@@ -225,7 +233,7 @@ def run_answers(cell: Cell, parts: AnswerParts, folder: RunFolder, progress: Tra
         "figures": figures,
         "selected on": model.facts["dev"],
         "epochs": _history(folder.path),
-        "training seconds": round(_training_seconds(folder.path, seconds), 1),
+        **_training_seconds(folder.path),
         "milliseconds per question": round(
             1000 * ranking_seconds / sum(len(part) for part in parts.report.values()), 3
         ),
@@ -274,9 +282,16 @@ def _history(folder: Path) -> list[Any]:
     return [json.loads(line) for line in lines]
 
 
-def _training_seconds(folder: Path, last_stretch: float) -> float:
-    """Of a training that was stopped, the last stretch alone says too little: its epochs' seconds do not."""
-    return max(last_stretch, sum(epoch["seconds"] for epoch in _history(folder)))
+def _is_begun(folder: RunFolder) -> bool:
+    """Whether a training was stopped here that will go on."""
+    return (folder.checkpoint / "run.json").exists()
+
+
+def _training_seconds(folder: Path) -> dict[str, Any]:
+    """The seconds of all stretches; of one that was killed, those of its epochs are known at least."""
+    known = training_time(folder)
+    seconds = max(known.seconds, sum(epoch["seconds"] for epoch in _history(folder)))
+    return {"training seconds": round(seconds, 1)} | ({LOWER_BOUND: True} if known.killed else {})
 
 
 def _portable(config: Config) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from safetensors.numpy import load_file, save_file
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.dataset.encoded import EncodedDocuments
 from nlpcapsule.dataset.labels import LabelVocabulary
+from nlpcapsule.dataset.ragged import Ragged
 from nlpcapsule.errors import DataError
 from nlpcapsule.text.tokens import WordTokenizer
 
@@ -49,9 +50,13 @@ class EncodedParts:
         return "-".join(part.fingerprint() for part in (self.train, self.select, self.report))
 
     def cut(self, length: int) -> EncodedParts:
-        """The same documents as far as a system that reads so many tokens sees them."""
+        """The same documents as far as a system that reads so many tokens sees them.
+
+        Special tokens that the tokenizer puts around a text stay around what is left of it, as if the text
+        had been encoded with `max_tokens=length`.
+        """
         train, select, report = (
-            EncodedDocuments(part.tokens.cut(length), part.labels)
+            EncodedDocuments(_cut(part.tokens, length, self.tokenizer), part.labels)
             for part in (self.train, self.select, self.report)
         )
         return replace(self, train=train, select=select, report=report)
@@ -85,3 +90,26 @@ class EncodedParts:
             EncodedDocuments.load(folder / "report.safetensors"),
             vectors,
         )
+
+
+def _cut(tokens: Ragged, length: int, tokenizer: WordTokenizer) -> Ragged:
+    """Rows of `length` tokens at most: [CLS] t_1 … t_n [SEP]  →  [CLS] t_1 … t_(length-2) [SEP]."""
+    before, behind = _marks(tokenizer)
+    if not behind:
+        return tokens.cut(length)
+    kept = max(length - behind, before)
+
+    def shortened(row: np.ndarray) -> np.ndarray:
+        return row if len(row) <= length else np.concatenate([row[:kept], row[-behind:]])[:length]
+
+    return Ragged.from_rows(shortened(row) for row in tokens)
+
+
+def _marks(tokenizer: WordTokenizer) -> tuple[int, int]:
+    """How many special tokens a tokenizer puts before a text and behind it."""
+    empty, word = (ids.tolist() for ids in tokenizer.encode(["", "a"], max_tokens=8))
+    if empty == [tokenizer.unknown_id]:  # which stands for a text without tokens: there are no marks
+        return 0, 0
+    pairs = enumerate(zip(empty[::-1], word[::-1], strict=False))
+    behind = next((place for place, (mark, token) in pairs if mark != token), len(empty))
+    return len(empty) - behind, behind

@@ -59,6 +59,7 @@ class Cell:
         settings: Settings that differ from the model's defaults.
         seed: The seed.
         fraction: Part of the training documents that is used.
+        files: Tells apart what the files hold that settings name; "" where the paths say enough.
     """
 
     kind: str
@@ -68,6 +69,7 @@ class Cell:
     settings: dict[str, Any]
     seed: int
     fraction: float = 1.0
+    files: str = ""
 
     @property
     def config(self) -> Config:
@@ -93,7 +95,8 @@ class Cell:
     @property
     def fingerprint(self) -> str:
         """Tells trainings of one model with other settings apart."""
-        text = json.dumps([self.kind, self.settings], sort_keys=True)
+        told = [self.kind, self.settings, *([self.files] if self.files else [])]
+        text = json.dumps(told, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 

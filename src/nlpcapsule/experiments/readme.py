@@ -21,6 +21,7 @@ from nlpcapsule.experiments.cell import LABEL_FIGURES
 from nlpcapsule.experiments.fusion_table import RARE, figures_table, leads_table
 from nlpcapsule.experiments.label_tables import MEMORY, against_rival, fractions_table, peak_memory, spread
 from nlpcapsule.experiments.table import markdown_table
+from nlpcapsule.experiments.training_time import at_least
 
 _BLOCK = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -83,7 +84,7 @@ def comparison_table(source: str, record: dict[str, Any]) -> str:
     figures = (*LABEL_FIGURES, *RARE, "ECE@5")
     for name, system in record["systems"].items():
         row = {"system": name} | {figure: spread(system, figure) for figure in figures}
-        row["training minutes"] = f"{system['training seconds'][0] / 60:.1f}"
+        row["training minutes"] = f"{at_least(system)}{system['training seconds'][0] / 60:.1f}"
         row["ms per document"] = f"{system['milliseconds per document'][0]:.1f}"
         row[MEMORY] = peak_memory(system)
         rows.append(row)

@@ -14,7 +14,7 @@ import numpy as np
 
 from nlpcapsule.config import Config
 from nlpcapsule.dataset.ragged import Ragged
-from nlpcapsule.errors import DataError
+from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.experiments.encoded_folder import EncodedParts
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays
 from nlpcapsule.ranking.models import CANDIDATES
@@ -111,20 +111,30 @@ class StoredEvidence:
         return cls(labels, log_odds, shares, nearest, rows, names)
 
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
-        """The candidates of documents and their log-odds."""
+        """The candidates of documents and their log-odds.
+
+        Raises:
+            ConfigError: If other than all that are stored are wanted: how many are nominated decides which.
+        """
+        stored = self._labels.shape[1]  # all labels, where there are fewer than were asked for
+        if top_k not in (CANDIDATES, stored):
+            raise ConfigError(
+                f"evidence was stored on {stored} candidates for each document, and {top_k} are wanted: set "
+                "inference.candidates=0 and take other negatives than hard ones, or remove the file of "
+                "evidence, which is then found out anew"
+            )
         rows = self._find(tokens)
-        return self._labels[rows, :top_k], self._log_odds[rows, :top_k]
+        return self._labels[rows], self._log_odds[rows]
 
     def shares(self, tokens: Ragged, candidates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What similar documents say of candidates, which must be those that `top` gives."""
         rows = self._find(tokens)
-        width = candidates.shape[1]
-        assert np.array_equal(self._labels[rows, :width], candidates)
-        return self._shares[rows, :width], self._nearest[rows]
+        assert np.array_equal(self._labels[rows], candidates)
+        return self._shares[rows], self._nearest[rows]
 
     def names(self, tokens: Ragged, candidates: np.ndarray) -> np.ndarray | None:
         """How well the names of candidates match, which must be those that `top` gives."""
-        return None if self._names is None else self._names[self._find(tokens), : candidates.shape[1]]
+        return None if self._names is None else self._names[self._find(tokens)]
 
     def save(self, folder: Path) -> None:
         """Writes nothing: a model with evidence on known documents alone is of no use to anybody."""

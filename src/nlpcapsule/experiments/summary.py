@@ -13,8 +13,10 @@ from nlpcapsule.evaluation.bootstrap import paired_bootstrap
 from nlpcapsule.experiments.cell import LABEL_FIGURES, cell_path, finished_cell
 from nlpcapsule.experiments.plan import Cell, Plan
 from nlpcapsule.experiments.table import Record
+from nlpcapsule.experiments.training_time import LOWER_BOUND
 
 ANSWER_FIGURES = ("AP",)
+_DECIDED = ("micro-F1", "macro-F1")  # figures that depend on a decision threshold
 
 
 def summarise(plan: Plan, cells: Sequence[Cell], folder: Path) -> Record:
@@ -85,13 +87,14 @@ def _over_seeds(records: list[Record], kind: str) -> dict[str, Any]:
         if kind == "labels"
         else {part: _spread([record["figures"][part] for record in records]) for part in first["figures"]}
     )
-    alone = [record["network alone"] for record in records if record.get("network alone")]
+    alone = [_decided(record["network alone"]) for record in records if record.get("network alone")]
     kept = ("training seconds", "milliseconds per document", "milliseconds per question")
     return {
         "seeds": [record["cell"]["seed"] for record in records],
         "figures": figures,
         "network alone": _spread(alone) if alone else None,
         **{name: [record[name] for record in records] for name in kept if name in first},
+        **({LOWER_BOUND: True} if any(record.get(LOWER_BOUND) for record in records) else {}),
         "parameters": first["parameters"],
         "model MiB": first.get("model MiB"),
         "gpu memory GiB": first["gpu memory GiB"],
@@ -104,6 +107,11 @@ def _over_seeds(records: list[Record], kind: str) -> dict[str, Any]:
         "hardware": first["hardware"],
         "commit": first["commit"],
     }
+
+
+def _decided(alone: dict[str, float]) -> dict[str, float]:
+    """A network's own figures; older records decided with a threshold that was the joined system's."""
+    return {name: value for name, value in alone.items() if "threshold" in alone or name not in _DECIDED}
 
 
 def _spread(runs: list[dict[str, float]]) -> dict[str, dict[str, float]]:

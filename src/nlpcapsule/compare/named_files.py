@@ -1,0 +1,43 @@
+"""What the files hold that a system's settings name: with other contents it is another run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from nlpcapsule.config import Config, LabelQuerySettings
+from nlpcapsule.config.answer_baselines import PretrainedSettings
+from nlpcapsule.errors import DataError
+
+_ENCODER_FILES = ("config.json", "tokenizer.json", "*.safetensors")  # that are read of a transformer's folder
+
+
+def files_fingerprint(config: Config) -> str:
+    """Tells apart what word vectors, a tokenizer and an encoder's folder hold; "" where none is named.
+
+    A transformer of the hub is told by its name, which is among the settings. Files that are not there are
+    left to their readers, which say so.
+    """
+    digest = hashlib.sha256()
+    paths = list(_named_files(config))
+    for path in paths:
+        try:
+            with path.open("rb") as file:
+                content = hashlib.file_digest(file, "sha256")  # reads a chunk at a time
+        except OSError as error:
+            raise DataError(f"cannot be read: {error.strerror or error}", path) from None
+        digest.update(path.name.encode() + b"\0" + content.digest())
+    return digest.hexdigest()[:8] if paths else ""
+
+
+def _named_files(config: Config) -> Iterator[Path]:
+    for name in (config.text.vectors, config.text.tokenizer):
+        if name and Path(name).is_file():
+            yield Path(name)
+    model = config.model
+    if isinstance(model, PretrainedSettings) or (
+        isinstance(model, LabelQuerySettings) and model.is_pretrained
+    ):
+        for pattern in _ENCODER_FILES:
+            yield from (path for path in sorted(Path(model.encoder).glob(pattern)) if path.is_file())

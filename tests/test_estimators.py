@@ -166,6 +166,7 @@ def test_before_fit_there_is_nothing_to_use(tmp_path):
         (["rain", "wind"], [["weather"]], "must be of one length. Got 2 and 1"),
         (["rain"], ["weather"], r"labels\[0\] must be a list of label names. Got 'weather'"),
         (["rain"], [[1, 2]], r"labels\[0\] must be a list of label names"),
+        (["rain"], [["weather", " "]], r"labels\[0\] holds a blank label"),
     ],
 )
 def test_wrong_input_is_named(classifier, texts, labels, message):
@@ -175,9 +176,31 @@ def test_wrong_input_is_named(classifier, texts, labels, message):
         classifier.evaluate(texts, labels)
 
 
-def test_a_dev_part_needs_labels():
-    with pytest.raises(NlpCapsuleError, match=r"must be of one length\. Got 1 and 0"):
-        CapsuleClassifier().fit(TEXTS, LABELS, dev_texts=["rain"])
+@pytest.mark.parametrize(
+    ("dev", "message"),
+    [
+        ({"dev_texts": ["rain"]}, "dev_texts and dev_labels go together"),
+        ({"dev_labels": [["weather"]]}, "dev_texts and dev_labels go together"),
+        ({"dev_texts": ["rain"], "dev_labels": []}, r"must be of one length\. Got 1 and 0"),
+        ({"dev_texts": ["rain"], "dev_labels": [["unheard-of"]]}, "no dev text has a label that a training"),
+        ({"dev_texts": [], "dev_labels": []}, "no dev text has a label that a training"),
+    ],
+)
+def test_a_dev_part_needs_labels_that_training_knows(dev, message):
+    with pytest.raises(NlpCapsuleError, match=message):
+        CapsuleClassifier(settings=LABEL_TINY).fit(TEXTS, LABELS, **dev)
+
+
+def test_nothing_to_rank_gives_nothing(classifier):
+    assert classifier.rank([]) == classifier.predict([]) == []
+    assert classifier.predict_proba([]).shape == (0, len(classifier.classes_))
+
+
+def test_what_is_asked_for_must_make_sense(classifier):
+    with pytest.raises(NlpCapsuleError, match=r"top_k must be 1 or more\. Got -1"):
+        classifier.rank(["rain"], -1)
+    with pytest.raises(NlpCapsuleError, match=r"threshold must be a number.*Got 'tuned'"):
+        classifier.rank(["rain"], threshold="tuned")
 
 
 @pytest.mark.parametrize(
@@ -202,6 +225,9 @@ def test_wrong_questions_are_named(ranker, questions, candidates, marks, message
 def test_wrong_settings_are_named():
     with pytest.raises(ConfigError, match=r"unknown setting 'fliters': did you mean 'filters'\?"):
         CapsuleClassifier(settings={"fliters": 3}).fit(TEXTS, LABELS)
+    for name in ("seed", "training.seed"):
+        with pytest.raises(ConfigError, match="the seed is a parameter of its own"):
+            CapsuleClassifier(settings={name: 7}).fit(TEXTS, LABELS)
     with pytest.raises(ConfigError, match="unknown model 'papper'"):
         CapsuleClassifier("papper").fit(TEXTS, LABELS)
     with pytest.raises(ConfigError, match="does not rank answers"):

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from nlpcapsule.config import Config
 from nlpcapsule.dataset.encoded import encode_documents
-from nlpcapsule.errors import ModelFolderError, NlpCapsuleError
+from nlpcapsule.errors import ConfigError, DataError, ModelFolderError, NlpCapsuleError
 from nlpcapsule.model_folder import load_model, save_model
 from nlpcapsule.ranking.models import AnswerModel, LabelModel, RankedAnswer, RankedLabel
 from nlpcapsule.text.documents import Candidate, Document, Question
@@ -67,7 +67,12 @@ class _CapsuleEstimator(BaseEstimator, Generic[ModelType]):
         return estimator
 
     def _config(self) -> Config:
-        overrides = {**(self.settings or {}), "training.seed": self.seed}
+        settings = self.settings or {}
+        if {"seed", "training.seed"} & settings.keys():
+            raise ConfigError(
+                "the seed is a parameter of its own: give it as seed=…, and leave it out of `settings`"
+            )
+        overrides = {**settings, "training.seed": self.seed}
         if self.epochs is not None:
             overrides["training.epochs"] = self.epochs
         return Config.build(self._task, self.model, overrides=overrides)
@@ -109,10 +114,19 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
     ) -> Self:
         """Trains on texts and their label lists; a dev part, if given, selects the best epoch."""
         train = _documents(texts, labels)
-        dev = None if dev_texts is None else _documents(dev_texts, dev_labels or ())
+        if (dev_texts is None) != (dev_labels is None):
+            raise NlpCapsuleError("dev_texts and dev_labels go together. Got only one of the two")
+        dev = None if dev_texts is None or dev_labels is None else _documents(dev_texts, dev_labels)
+        if not train:
+            raise DataError("there are no texts to learn from")
         config = self._config()
         with tempfile.TemporaryDirectory() as folder, TrainingProgress(not self.verbose) as progress:
             data = prepare_labels(train, dev, config)
+            if data.dev is not None and not (data.dev.labels.values < len(data.labels)).any():
+                raise DataError(
+                    "no dev text has a label that a training text has, so none can select an epoch",
+                    hint="give other dev texts, or none",
+                )
             self.model_ = fit_labels(data, config, RunFolder(Path(folder)), progress)
         return self
 
@@ -132,6 +146,12 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
             top_k: Labels per text, at most.
             threshold: Leaves labels out whose probability is below it; `threshold_` is the tuned one.
         """
+        if top_k < 1:
+            raise NlpCapsuleError(f"top_k must be 1 or more. Got {top_k} instead")
+        if isinstance(threshold, str):
+            raise NlpCapsuleError(
+                f"threshold must be a number; `threshold_` is the tuned one. Got {threshold!r} instead"
+            )
         return self._fitted().rank(_texts(texts), top_k, threshold)
 
     def rank_unused(self, texts: Sequence[str], top_k: int = 5) -> list[list[RankedLabel]]:
@@ -246,6 +266,8 @@ def _documents(texts: Sequence[str], labels: Sequence[Sequence[str]]) -> list[Do
     for index, row in enumerate(labels):
         if isinstance(row, str) or not all(isinstance(name, str) for name in row):
             raise NlpCapsuleError(f"labels[{index}] must be a list of label names. Got {row!r} instead")
+        if not all(name.strip() for name in row):
+            raise NlpCapsuleError(f"labels[{index}] holds a blank label: {row!r}")
     return [Document(text, tuple(dict.fromkeys(row))) for text, row in zip(rows, labels, strict=True)]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from run_command import TINY, run_command, run_process
+from run_command import TINY, assert_refused, run_command, run_process
 
 LABEL_FIGURES = {f"{name}@{k}" for name in ("P", "nDCG") for k in (1, 3, 5)}
 
@@ -116,6 +116,30 @@ def test_predicting_answers_ranks_all_candidates_of_each_question(answer_model: 
     for row, question in zip(ranked, asked, strict=True):
         answers = [entry["answer"] for entry in row["ranking"]]
         assert sorted(answers) == sorted(candidate["text"] for candidate in question["candidates"])
+
+
+def test_of_the_answers_only_the_best_may_be_asked_for(answer_model: Path, sample: Path) -> None:
+    data = sample / "questions-dev.jsonl"
+    whole = rows_of(run_command("predict", answer_model, data).out)
+    cut = rows_of(run_command("predict", answer_model, data, "--top-k", "2").out)
+    assert [row["ranking"] for row in cut] == [row["ranking"][:2] for row in whole]
+    least = sorted(answer["score"] for answer in whole[0]["ranking"])[1]
+    some = rows_of(run_command("predict", answer_model, data, "--threshold", least).out)
+    for row, all_of_them in zip(some, whole, strict=True):
+        kept = [answer for answer in all_of_them["ranking"] if answer["score"] > least + 1e-6]
+        assert row["ranking"][: len(kept)] == kept
+        assert all(answer["score"] >= least - 1e-6 for answer in row["ranking"])
+    done = run_command("predict", answer_model, data, "--threshold", "tuned")
+    assert_refused(done, "--threshold tuned is for models that rank labels; give a number")
+
+
+def test_predictions_never_replace_what_they_are_made_of(label_model: Path, tmp_path: Path) -> None:
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text('{"text": "the street is dark"}\n')
+    for output in (texts, tmp_path / ".." / tmp_path.name / "texts.jsonl"):
+        done = run_command("predict", label_model, texts, "--output", output)
+        assert_refused(done, r"texts\.jsonl is what is read: name another file")
+    assert texts.read_text() == '{"text": "the street is dark"}\n'
 
 
 def test_predictions_are_the_same_from_a_file_gzip_stdin_and_csv(

@@ -272,7 +272,11 @@ def test_ctrl_c_says_how_to_go_on(
         ({}, ["--systems", "pecos"], "none of the systems can run here:\npecos: needs libpecos"),
         ({}, ["--jobs", "0"], "--jobs"),
         ({}, ["--label-names", "no-names.json"], "no-names.json: there is no such file"),
-        ({}, ["--systems", "omikuji", "--label-names", "n.json"], "'label-query' is not among the systems"),
+        (
+            {},
+            ["--systems", "omikuji", "--label-names", "n.json"],
+            "--label-names is for label-query, which is not among the systems",
+        ),
         ({"train": None}, [], "there is no training file"),
         ({"dev": None, "test": None}, [], "there is nothing to report on"),
         ({"dev": []}, [], "dev.jsonl: it is empty: there are no rows"),

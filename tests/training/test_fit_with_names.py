@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 
 import numpy as np
 import pytest
@@ -192,3 +193,11 @@ def test_a_run_does_not_go_on_with_other_names(names, tmp_path):
         config = tiny_config(**{"text.label_names": path})
         prints.add(prepare_labels(documents(40, SEEN, 1), None, config).fingerprint())
     assert len(prints) == 2
+
+
+def test_it_is_said_how_many_labels_have_a_name(names, tmp_path):
+    other = tmp_path / "other.json"
+    other.write_text('{"x1": "cheese"}')
+    for path, told in ((names, "8 of 8 training labels have a name"), (str(other), "0 of 8 .*right file")):
+        data = prepare_labels(documents(40, SEEN, 1), None, tiny_config(**{"text.label_names": path}))
+        assert any(re.search(told, note) for note in data.notes)

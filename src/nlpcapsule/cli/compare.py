@@ -89,8 +89,11 @@ def compare(
 
     check_output_folder(out)
     source = open_folder(data, reading, kind)
+    compared = chosen_systems(systems, source.kind)
+    if label_names and OURS not in compared:
+        raise NlpCapsuleError(f"--label-names is for {OURS}, which is not among the systems compared")
     assignments = [*(settings or ()), *([f"{OURS}.label_names={label_names}"] if label_names else [])]
-    chosen = system_settings(chosen_systems(systems, source.kind), source.kind, assignments, preset)
+    chosen = system_settings(compared, source.kind, assignments, preset)
     names = chosen.get(OURS, {}).get("text.label_names")
     if names is not None:
         Thesaurus.read(names)  # says what is wrong with it before anything is trained

@@ -16,7 +16,7 @@ import typer
 from nlpcapsule.atomic_files import atomic_text
 from nlpcapsule.cli.files import check_output_file, tell_bad_rows
 from nlpcapsule.cli.options import ModelFolder, reads_data
-from nlpcapsule.errors import DataError
+from nlpcapsule.errors import DataError, NlpCapsuleError
 from nlpcapsule.text.document_files import read_documents
 from nlpcapsule.text.question_files import read_questions
 from nlpcapsule.text.reading import ReadOptions, ReadReport
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nlpcapsule.ranking.models import AnswerModel, LabelModel, RankedLabel
 
 TUNED = "tuned"
+_LABELS = 5  # per document, where nothing is said
 _CHUNK = 2_000  # rows held at a time: any number of rows can be ranked in bounded memory
 
 
@@ -36,15 +37,22 @@ def predict(
     ],
     reading: ReadOptions,
     top_k: Annotated[
-        int, typer.Option("--top-k", metavar="NUMBER", min=1, help="Labels per document, best first.")
-    ] = 5,
+        int | None,
+        typer.Option(
+            "--top-k",
+            metavar="NUMBER",
+            min=1,
+            help="Labels per document, or answers per question, best first; 5 labels, or all answers, if "
+            "left out.",
+        ),
+    ] = None,
     threshold: Annotated[
         str | None,
         typer.Option(
             "--threshold",
             metavar="NUMBER",
-            help="Only labels whose score reaches this; `tuned` is the model's own, tuned on dev. Of those, "
-            "at most --top-k.",
+            help="Only labels or answers whose score reaches this; `tuned` is a label model's own, tuned on "
+            "dev. Of those, at most --top-k.",
         ),
     ] = None,
     unused: Annotated[
@@ -68,6 +76,8 @@ def predict(
     and a plain text file is one text per line.
     """
     check_output_file(output)
+    if output is not None and output.exists() and Path(input).exists() and output.samefile(input):
+        raise NlpCapsuleError(f"--output {output} is what is read: name another file")
     least = _threshold(threshold)
     from nlpcapsule.model_folder import load_model
     from nlpcapsule.ranking.models import LabelModel
@@ -80,11 +90,12 @@ def predict(
             hint="train it with --label-names",
         )
     report = ReadReport()
-    rows = (
-        _ranked_documents(loaded, input, reading, report, top_k, least, unused)
-        if isinstance(loaded, LabelModel)
-        else _ranked_questions(loaded, input, reading, report)
-    )
+    if isinstance(loaded, LabelModel):
+        rows = _ranked_documents(loaded, input, reading, report, top_k or _LABELS, least, unused)
+    elif isinstance(least, str):
+        raise DataError("--threshold tuned is for models that rank labels", model, hint="give a number")
+    else:
+        rows = _ranked_questions(loaded, input, reading, report, top_k, least)
     if output is not None:
         with atomic_text(output) as file:
             _write(rows, file)
@@ -141,14 +152,24 @@ def _ranked_label(row: RankedLabel) -> dict[str, Any]:
 
 
 def _ranked_questions(
-    model: AnswerModel, source: str, reading: ReadOptions, report: ReadReport
+    model: AnswerModel,
+    source: str,
+    reading: ReadOptions,
+    report: ReadReport,
+    top_k: int | None,
+    threshold: float | None,
 ) -> Iterator[dict[str, Any]]:
+    least = 0.0 if threshold is None else threshold
     for chunk in _chunks(read_questions(source, reading, report)):
         for question, answers in zip(chunk, model.rank(chunk), strict=True):
             yield {
                 "id": question.id,
                 "question": question.text,
-                "ranking": [{"answer": row.answer, "score": round(row.score, 6)} for row in answers],
+                "ranking": [
+                    {"answer": row.answer, "score": round(row.score, 6)}
+                    for row in answers[:top_k]
+                    if row.score >= least
+                ],
             }
 
 

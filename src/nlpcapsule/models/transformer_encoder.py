@@ -161,11 +161,13 @@ def _positions(transformer: Any, default: int) -> int:
 
 def _pretrained(encoder: str) -> Any:
     library = _transformers()
+    from safetensors import SafetensorError
+
     try:
         with _silence(library.utils.logging):
             # No pickled weights, and float32 whatever the file holds.
             return library.AutoModel.from_pretrained(encoder, use_safetensors=True, dtype=torch.float32)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         raise _unreadable(encoder, error) from None
 
 

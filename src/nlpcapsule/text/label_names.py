@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -121,7 +122,11 @@ def _entries(path: Path) -> Iterator[tuple[str, LabelName, int | None]]:
 
 def _from_object(file: TextFile, path: Path) -> Iterator[tuple[str, LabelName, int | None]]:
     text = "".join(line.text for line in file.sound_lines(keep_ends=True))
-    for label, value in parse_object(text, path, None).items():
+    parsed = parse_object(text, path, None)
+    for label, times in Counter(label for label, _ in json.loads(text, object_pairs_hook=list)).items():
+        if times > 1:
+            raise DataError(f"the label {label!r} is named twice", path, hint="keep one of the two")
+    for label, value in parsed.items():
         row = {"name": value} if isinstance(value, str) else value
         if not isinstance(row, dict):
             raise DataError(
@@ -177,7 +182,8 @@ def _label_name(
     name = next((row[key] for key in keys if row.get(key) is not None), None)
     if not isinstance(name, str) or not name.strip():
         raise DataError(
-            f"the label {label!r} has no name: expected a string under {keys[0]!r}, found {kind_of(name)}",
+            f"the label {label!r} has no name: expected a string under {keys[0]!r}, found "
+            f"{'a blank one' if isinstance(name, str) else kind_of(name)}",
             path,
             line,
             "give it one, or leave the label out",

@@ -109,6 +109,13 @@ def prepare_labels(
     encoded = encode_documents(train, tokenizer, labels, length)
     held_out = None if dev is None else encode_documents(dev, tokenizer, labels, length)
     notes = _notes(encoded, held_out, labels, tokenizer)
+    if thesaurus is not None:
+        used = [label for label, count in zip(labels.names, labels.counts, strict=True) if count]
+        named = sum(label in thesaurus for label in used)
+        notes.append(
+            f"{named:,} of {len(used):,} training labels have a name in {config.text.label_names}"
+            + ("" if named else ": is it the right file?")
+        )
     vectors = None
     if _transformer(config) is None:
         vectors = starting_vectors(config, tokenizer, notes)

@@ -133,6 +133,11 @@ def test_what_cannot_be_used_is_refused_in_words(folder, tmp_path, monkeypatch):
         ConfigError, match=r"model\.encoder='.*' is no pretrained transformer: expected a fol"
     ):
         encoder_of(tmp_path)
+    damaged = write_transformer(tmp_path / "damaged")
+    weights = damaged / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    with pytest.raises(ConfigError, match="is no pretrained transformer"):
+        encoder_of(damaged)
     with pytest.raises(ConfigError, match=r"knows 30 tokens and the tokenizer 31: leave text\.tokenizer out"):
         encoder_of(folder, vocabulary_size=31)
     with pytest.raises(ConfigError, match=r"reads 40 tokens at once and would be given 41: lower text\.max"):

@@ -10,7 +10,7 @@ from toy_task import BATCHES, ToyTask, copied, same_weights, toy_network, train_
 from nlpcapsule.config import TrainingSettings
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.training import loop
-from nlpcapsule.training.loop import learning_rate
+from nlpcapsule.training.loop import averaging_decay, learning_rate
 
 
 def test_the_learning_rate_rises_straight_and_falls_as_half_a_cosine():
@@ -81,7 +81,16 @@ def test_training_stops_when_patience_runs_out(tmp_path):
     assert same_weights(weights, task.weights_by_epoch[1])
 
 
-def test_the_moving_average_of_weights_is_what_is_kept_and_measured(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("wanted", "epochs", "used"),
+    [
+        pytest.param(0.8, 3, 0.8, id="as wanted"),
+        pytest.param(0.999, 2, 1 - 4 / (2 * BATCHES), id="a quarter of the training at most"),
+    ],
+)
+def test_the_moving_average_of_weights_is_what_is_kept_and_measured(
+    tmp_path, monkeypatch, wanted, epochs, used
+):
     after_steps = []
     step = torch.optim.AdamW.step
 
@@ -92,12 +101,16 @@ def test_the_moving_average_of_weights_is_what_is_kept_and_measured(tmp_path, mo
 
     monkeypatch.setattr(torch.optim.AdamW, "step", noted)
     task = ToyTask()
-    weights, _ = train_toy(tmp_path, task, average=0.7, epochs=1)
+    weights, _ = train_toy(tmp_path, task, average=wanted, epochs=epochs)
     expected = after_steps[0]
     for value in after_steps[1:]:
-        expected = 0.7 * expected + 0.3 * value
+        expected = used * expected + (1 - used) * value
     torch.testing.assert_close(weights["0.weight"], expected)
-    assert same_weights(weights, task.weights_by_epoch[0])
+    assert same_weights(weights, task.weights_by_epoch[-1])
+
+
+def test_a_training_of_a_few_steps_keeps_its_last_weights_under_an_average():
+    assert [averaging_decay(0.999, steps) for steps in (1, 3, 4)] == [0.0, 0.0, 0.0]
 
 
 def test_same_seed_same_result_other_seed_other_result(tmp_path):

@@ -213,7 +213,13 @@ class TrainingSettings(Settings):
     negative_count: int = Field(200, ge=1, description="negatives per document (uniform, hard)")
     negative_weight: float = Field(1.0, gt=0, description="λ, the negatives' weight in the loss")
     shuffle: bool = Field(True, description="a new order of documents in every epoch")
-    average: float = Field(0.0, ge=0, lt=1, description="decay of the moving average of weights; 0 is off")
+    average: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="decay of the moving average of weights, less where that spans over a quarter of the training; "
+        "0 is off",
+    )
     precision: Literal["float32", "bf16"] = Field("float32", description="arithmetic of the forward pass")
     patience: int = Field(
         0, ge=0, description="stop after so many epochs without a better dev score; 0: never"

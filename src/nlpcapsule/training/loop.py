@@ -70,15 +70,14 @@ def train_network(
     allowed = torch.backends.cuda.matmul.allow_tf32
     if settings.precision == "bf16":  # what stays in float32 may then use the GPU's fast float32, too
         torch.backends.cuda.matmul.allow_tf32 = True
-    average = (
-        AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(settings.average))
-        if settings.average
-        else None
-    )
-    position = checkpoint.restore(network, optimizer, average)
-    trained, optimizer = accelerator.prepare(network, optimizer)
     batches_per_epoch = len(task.batches(0))
     total_steps = settings.epochs * math.ceil(batches_per_epoch / settings.accumulate)
+    average = None
+    if settings.average:
+        decay = averaging_decay(settings.average, total_steps)
+        average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(decay))
+    position = checkpoint.restore(network, optimizer, average)
+    trained, optimizer = accelerator.prepare(network, optimizer)
     done = position.epoch * batches_per_epoch + position.batch
     progress.start(task.title, settings.epochs * batches_per_epoch, done)
 
@@ -150,6 +149,21 @@ def train_network(
     torch.backends.cuda.matmul.allow_tf32 = allowed
     network.eval()
     return position.history
+
+
+def averaging_decay(wanted: float, steps: int) -> float:
+    """The decay of the moving average: it looks back on a quarter of the training at most.
+
+    With a decay d an average looks back on 1 / (1 - d) steps. In a training of not many more than that, the first
+    weights would still be in it at the end.
+
+    Example:
+        >>> averaging_decay(0.999, 10_000)
+        0.999
+        >>> averaging_decay(0.999, 400)
+        0.99
+    """
+    return max(0.0, min(wanted, 1 - 4 / steps))
 
 
 def learning_rate(step: int, total: int, settings: TrainingSettings) -> float:

@@ -217,8 +217,8 @@ class TrainingSettings(Settings):
         0.0,
         ge=0,
         lt=1,
-        description="decay of the moving average of weights, less where that spans over a quarter of the training; "
-        "0 is off",
+        description="decay of the moving average of weights, at most such that it looks back on a quarter of "
+        "the training; 0 is off",
     )
     precision: Literal["float32", "bf16"] = Field("float32", description="arithmetic of the forward pass")
     patience: int = Field(

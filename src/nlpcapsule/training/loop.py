@@ -154,8 +154,8 @@ def train_network(
 def averaging_decay(wanted: float, steps: int) -> float:
     """The decay of the moving average: it looks back on a quarter of the training at most.
 
-    With a decay d an average looks back on 1 / (1 - d) steps. In a training of not many more than that, the first
-    weights would still be in it at the end.
+    With a decay d an average looks back on 1 / (1 - d) steps. In a training of not many more than that, the
+    first weights would still be in it at the end.
 
     Example:
         >>> averaging_decay(0.999, 10_000)

@@ -38,10 +38,10 @@ def rankings_and_truth(draw):
     return rankings, scores, truth
 
 
-def scored(rankings, scores, truth):
-    """(ranked labels, their scores, true labels) of every document that has labels."""
+def scored(rankings, scores, truth, every_document=False):
+    """(ranked labels, their scores, true labels) of every document that has labels, or of all."""
     for row, labels in enumerate(truth):
-        if len(labels):
+        if len(labels) or every_document:
             kept = [rank for rank, label in enumerate(rankings[row]) if label >= 0]
             yield [int(rankings[row, i]) for i in kept], [float(scores[row, i]) for i in kept], set(labels)
 
@@ -98,7 +98,7 @@ def slow_label_metrics(rankings, scores, truth, threshold):
         ]
         if pairs:
             figures[f"recall@5 ({name} examples)"] = mean(pairs)
-    figures |= slow_f1(documents, threshold)
+    figures |= slow_f1(list(scored(rankings, scores, truth, every_document=True)), threshold)
     figures["documents"] = len(documents)
     figures["documents without labels"] = len(truth) - len(documents)
     figures["unseen true labels"] = sum(examples_of(label) == 0 for _, _, true in documents for label in true)
@@ -221,12 +221,16 @@ def test_paper_ndcg_ignores_hits_below_rank_fifty():
     assert paper_ndcg(judge_rankings(rankings, [[55]]), 3)[0] == 0.0
 
 
-def test_documents_without_labels_change_no_figure():
+def test_documents_without_labels_count_where_scores_decide_and_nowhere_else():
     rankings, scores = np.array([[1, 2], [3, 4], [5, 6]]), np.full((3, 2), 0.5)
     every = label_metrics(rankings, scores, [[1], [], [6, 7]], TRAIN_COUNTS, TRAIN_SIZE, 0.5)
     labelled = label_metrics(rankings[[0, 2]], scores[[0, 2]], [[1], [6, 7]], TRAIN_COUNTS, TRAIN_SIZE, 0.5)
     assert every.pop("documents without labels") == 1
     assert labelled.pop("documents without labels") == 0
+    # Two of four labels given are right, and two of six: at a probability of a half.
+    assert (labelled.pop("ECE@5"), every.pop("ECE@5")) == (0.0, pytest.approx(1 / 6))
+    assert (labelled.pop("micro-F1"), every.pop("micro-F1")) == (pytest.approx(4 / 7), pytest.approx(4 / 9))
+    assert (labelled.pop("macro-F1"), every.pop("macro-F1")) == (pytest.approx(2 / 5), pytest.approx(2 / 7))
     assert every == labelled
 
 

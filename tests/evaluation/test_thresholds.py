@@ -26,7 +26,7 @@ def held_out_documents(draw):
 @settings(max_examples=120, deadline=None)
 def test_no_other_score_makes_a_better_threshold_and_the_highest_of_the_best_wins(case, objective):
     scores, rankings, truth = case
-    judged = judge_rankings(rankings, truth, scores)
+    judged = judge_rankings(rankings, truth, scores, every_document=True)
     tried = sorted(set(judged.scores[judged.rankings >= 0].tolist()), reverse=True)
     if not tried:
         with pytest.raises(DataError, match="empty"):
@@ -44,6 +44,15 @@ def test_hand_computed_threshold():
     judged = judge_rankings(rankings, truth, scores)
     assert f1_at_threshold(judged, 0.5)["micro-F1"] == pytest.approx(6 / 7)
     assert f1_at_threshold(judged, 0.5)["macro-F1"] == pytest.approx(3 / 4)
+
+
+def test_a_label_given_to_a_document_without_labels_is_wrong():
+    scores, rankings = np.array([[0.9], [0.8], [0.7]]), np.array([[0], [0], [1]])
+    truth: list[list[int]] = [[0], [], [1]]
+    assert best_threshold(scores, rankings, truth, "precision", 0.9) == 0.9
+    assert best_threshold(scores, rankings, truth, "precision", 0.6) == 0.7
+    judged = judge_rankings(rankings, truth, scores, every_document=True)
+    assert f1_at_threshold(judged, 0.7)["micro-F1"] == pytest.approx(4 / 5)
 
 
 def test_tied_scores_are_accepted_together():

@@ -1,4 +1,8 @@
-"""Figures for ranked labels, each a mean over the documents that have labels, as a fraction of 1."""
+"""Figures for ranked labels, as fractions of 1.
+
+How good a ranking is can be said of documents that have labels. What rests on the scores, F1 and calibration,
+looks at all: a label that is given to a document without any is wrong.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +48,8 @@ def label_metrics(
     - "recall@5 among unused labels", if these were ranked among each other: of the true labels that have no
       training document, the share among the first five of those.
     - "micro-F1" and "macro-F1", if a threshold is given; "ECE@5", if scores are given.
-    - "documents" (those with labels, on which every figure rests), "documents without labels", and
-      "unseen true labels": how many (document, label) pairs are of labels without a training document.
+    - "documents" (those with labels, on which all figures but F1 and ECE rest), "documents without labels",
+      and "unseen true labels": how many (document, label) pairs are of labels without a training document.
 
     Args:
         rankings: (N, K) label ids, best first, each row without repeats; -1 = none left.
@@ -72,15 +76,16 @@ def label_metrics(
     figures |= {f"R-precision@{k}": float(r_precision(judged, k).mean()) for k in CUTOFFS}
     figures |= propensity_scored(judged, train_counts, train_size, CUTOFFS)
     figures |= {f"paper-nDCG@{k}": float(paper_ndcg(judged, k).mean()) for k in CUTOFFS}
+    everywhere = judge_rankings(rankings, truth, scores, every_document=True)
     if threshold is not None:
-        figures |= f1_at_threshold(judged, threshold)
+        figures |= f1_at_threshold(everywhere, threshold)
     figures |= _recall_by_frequency(judged, train_counts)
     if unused is not None:
         figures |= _recall_among_unused(judge_rankings(unused, truth), train_counts)
-    if judged.scores is not None:
-        returned = judged.rankings[:, :5] != NO_LABEL  # (N, 5)
+    if everywhere.scores is not None:
+        returned = everywhere.rankings[:, :5] != NO_LABEL  # (N, 5)
         if returned.any():
-            stated, right = judged.scores[:, :5][returned], judged.hits[:, :5][returned]
+            stated, right = everywhere.scores[:, :5][returned], everywhere.hits[:, :5][returned]
             figures["ECE@5"] = expected_calibration_error(stated, right)
     figures["documents"] = len(judged.rankings)
     figures["documents without labels"] = judged.without_labels

@@ -18,7 +18,7 @@ TrueLabels: TypeAlias = Sequence[Sequence[int] | np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class JudgedRankings:
-    """Rankings with their hits, for the N documents that have at least one true label.
+    """Rankings with their hits, for the N documents that have at least one true label, or for all.
 
     Attributes:
         rankings: (N, K) label ids, best first; -1 once none is left.
@@ -26,7 +26,7 @@ class JudgedRankings:
         hits: (N, K) True where the ranked label is a true one.
         true_documents: (T,) the row of each (document, true label) pair, ascending.
         true_labels: (T,) the label of each pair; ids unknown to the model stand for unseen labels.
-        without_labels: How many documents were left out because they have no true label.
+        without_labels: How many of the documents given have no true label.
     """
 
     rankings: np.ndarray
@@ -38,12 +38,16 @@ class JudgedRankings:
 
     @property
     def true_counts(self) -> np.ndarray:
-        """(N,) how many true labels each document has, at least 1."""
+        """(N,) how many true labels each document has."""
         return np.bincount(self.true_documents, minlength=len(self.rankings))
 
 
 def judge_rankings(
-    rankings: np.ndarray, truth: TrueLabels, scores: np.ndarray | None = None
+    rankings: np.ndarray,
+    truth: TrueLabels,
+    scores: np.ndarray | None = None,
+    *,
+    every_document: bool = False,
 ) -> JudgedRankings:
     """Check the input and mark the hits.
 
@@ -52,6 +56,8 @@ def judge_rankings(
         truth: The true label ids of each document. An id that no ranking can hold (negative, or past the
             model's labels) counts as true and can only be missed.
         scores: (N, K) probabilities belonging to the rankings, if wanted.
+        every_document: Also keep documents without labels. No ranking of theirs is better than another, but
+            a label that is given to them is wrong.
 
     Raises:
         DataError: No document has a label.
@@ -65,22 +71,23 @@ def judge_rankings(
         _check_scores(scores, rankings)
 
     label_sets = [sorted({int(label) for label in labels}) for labels in truth]
-    kept = np.array([bool(labels) for labels in label_sets], dtype=bool)  # (documents,)
-    if not kept.any():
+    labelled = np.array([bool(labels) for labels in label_sets], dtype=bool)  # (documents,)
+    if not labelled.any():
         raise DataError(
             "no document has a label, so there is nothing to score", hint="check the labels' column"
         )
-    label_sets = [labels for labels in label_sets if labels]
-    rankings = rankings[kept]
+    if not every_document:
+        label_sets = [labels for labels in label_sets if labels]
+        rankings, scores = rankings[labelled], None if scores is None else scores[labelled]
     true_documents = np.repeat(np.arange(len(label_sets)), [len(labels) for labels in label_sets])  # (T,)
     true_labels = np.fromiter(chain.from_iterable(label_sets), dtype=np.int64)  # (T,)
     return JudgedRankings(
         rankings=rankings,
-        scores=None if scores is None else scores[kept],
+        scores=scores,
         hits=_mark_hits(rankings, true_documents, true_labels),
         true_documents=true_documents,
         true_labels=true_labels,
-        without_labels=int((~kept).sum()),
+        without_labels=int((~labelled).sum()),
     )
 
 

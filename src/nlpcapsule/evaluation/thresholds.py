@@ -54,13 +54,13 @@ def best_threshold(
     Args:
         scores: (N, K) the ranked labels' scores.
         rankings: (N, K) label ids, best first; -1 = none left.
-        truth: The true label ids of each document; documents without any are left out.
+        truth: The true label ids of each document; what is returned for one without any is wrong.
         objective: "micro-F1", "macro-F1", or "precision": the most labels of which the wanted part is right.
         precision: That part. Where no threshold reaches it, the one that comes nearest.
     """
     if objective not in OBJECTIVES:
         raise ConfigError(f"unknown objective {objective!r}; {did_you_mean(objective, OBJECTIVES)}")
-    judged = judge_rankings(rankings, truth, scores)
+    judged = judge_rankings(rankings, truth, scores, every_document=True)
     returned = judged.rankings != NO_LABEL  # (N, K)
     if not returned.any():
         raise DataError("the rankings are empty, so no threshold can be chosen")

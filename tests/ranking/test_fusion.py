@@ -100,6 +100,22 @@ def test_candidates_that_nobody_considers_do_not_weigh():
     assert again == pytest.approx(fitted, abs=1e-6)
 
 
+def test_the_last_digit_of_a_networks_score_does_not_decide_who_competes():
+    """Two candidates as good as each other for the last place among the contenders, by what finds these."""
+    by_network, by_words = np.eye(12)[:2]
+    network, lexical = np.linspace(5, -5, 30, dtype=np.float32)[None], np.linspace(1, -1, 30)[None]
+    network[0, CONTENDERS] = network[0, CONTENDERS - 1]
+    lexical[0, CONTENDERS - 1 : CONTENDERS + 1] = -4, 3
+    nudged = network.copy()
+    nudged[0, CONTENDERS] = np.nextafter(network[0, CONTENDERS], np.float32(9))
+    zero = np.zeros(network.shape)
+    joined = [
+        Fusion(by_network, by_words)(Evidence(scores, lexical, zero, np.zeros(1), zero))
+        for scores in (network, nudged)
+    ]
+    assert np.abs(joined[0] - joined[1]).max() < 1e-5
+
+
 def test_evidence_that_is_the_same_everywhere_does_no_harm():
     evidence, right = made_up(documents=500)
     blind = replace(evidence, shares=np.zeros(evidence.shares.shape), nearest=np.zeros(500))

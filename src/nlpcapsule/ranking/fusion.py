@@ -1,7 +1,9 @@
 """What a network, a lexical system and similar documents say about a label, joined into one probability.
 
-    z = ⟨w, φ⟩,   φ = (1, f, b) ⊗ (s, t, v, 1)          how likely one candidate is beside another: it ranks
-    log-odds = a z + c                                  a > 0: how likely it is that a returned label is right
+    φ = (1, f, b) ⊗ (s, t, v, 1)
+    z = (1 − g) ⟨u, φ⟩ + g ⟨w, φ⟩      how likely one candidate is beside another: it ranks
+    g = min(1, max(0, 1 + ⟨u, φ⟩ − ⟨u, φ₂₀⟩))
+    log-odds = a z + c                 a > 0: how likely it is that a returned label is right
 
 s: the network's log-odds; t: the lexical system's; v: log-odds of the share that the nearest training
 documents give the label; f = log(1 + the label's training documents), as a part of the most frequent label's;
@@ -11,10 +13,12 @@ Where labels have names, φ also has (1, f, e) ⊗ (m, k, m², k²) and e ⊗ (s
 matches the document, and its opening; e: 1 for a label without examples, else 0. Where hardly any such label
 is right on held-out documents, they only tell that it is rare: of what has an e in it, e alone is weighed.
 
-w is a logistic regression on the candidates of held-out documents, so all are weighed as they deserve on
+u and w are logistic regressions on the candidates of held-out documents, so all are weighed as they deserve on
 documents none has seen: rare labels otherwise than frequent ones, copies otherwise than new texts. Nearly all
-candidates are wrong and clearly so. A first w, fitted to all, finds those that compete; the second is fitted
-to them alone and ranks them, above all others; a and c are fitted to the few that a user gets to see.
+candidates are wrong and clearly so. u, fitted to all, finds the 20 of a document that compete, φ₂₀ being the
+last of them; w is fitted to these alone and ranks them, and u the others. g goes from one to the other without
+a step, at which the last digit of a network's score would decide. a and c are fitted to the few labels that a
+user gets to see.
 """
 
 from __future__ import annotations
@@ -91,8 +95,8 @@ class Fusion:
     """Weights of the joined evidence.
 
     Attributes:
-        first: (12,) w of all candidates, or (26,) with names: it finds the contenders.
-        weights: The same of the contenders.
+        first: (12,) u, or (26,) with names.
+        weights: w, of the same size.
         slope: a.
         offset: c.
     """
@@ -127,7 +131,7 @@ class Fusion:
         strongest = top_columns(features @ first, CONTENDERS)  # (N, K)
         chosen, is_right = _rows(features, strongest), _rows(right, strongest)
         weights = _weigh(chosen, is_right) if is_right.any() and not is_right.all() else first
-        joined = _ranked_in_two(features @ first, features @ weights)  # (N, C)
+        joined = _joined_in_two(features @ first, features @ weights)  # (N, C)
         shown = top_columns(joined, SHOWN)
         z, is_right = _rows(joined, shown), _rows(right, shown)
         if is_right.all() or not is_right.any():
@@ -148,7 +152,7 @@ class Fusion:
 
     def _joined(self, evidence: Evidence) -> np.ndarray:
         features = evidence.features()
-        return self.slope * _ranked_in_two(features @ self.first, features @ self.weights) + self.offset
+        return self.slope * _joined_in_two(features @ self.first, features @ self.weights) + self.offset
 
     def to_json(self) -> dict[str, Any]:
         """For the model folder."""
@@ -166,14 +170,12 @@ class Fusion:
         return cls(first, weights, float(record["slope"]), float(record["offset"]))
 
 
-def _ranked_in_two(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """(N, C) the contenders by the second score, and right below them all others by the first."""
+def _joined_in_two(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """(N, C) z from ⟨u, φ⟩ and ⟨w, φ⟩."""
     strongest = top_columns(first, CONTENDERS)  # (N, K)
-    chosen = np.take_along_axis(second, strongest, axis=1)
-    lowest, weakest = chosen.min(axis=1, keepdims=True), np.take_along_axis(first, strongest[:, -1:], axis=1)
-    ranked = first - weakest + lowest  # no other candidate's first score is above the weakest contender's
-    np.put_along_axis(ranked, strongest, chosen, axis=1)
-    return ranked
+    weakest = np.take_along_axis(first, strongest[:, -1:], axis=1)  # (N, 1) m
+    competes = np.clip(1 + first - weakest, 0, 1)  # (N, C) g
+    return first + competes * (second - first)
 
 
 def label_frequency(counts: np.ndarray) -> np.ndarray:

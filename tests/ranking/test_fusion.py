@@ -139,6 +139,12 @@ def test_the_order_of_labels_is_that_of_the_evidence():
     assert fusion.slope > 0
 
 
+def test_a_handful_of_documents_does_not_make_huge_weights():
+    evidence, _ = made_up(documents=4)
+    fitted = Fusion.fit(evidence, evidence.network > 1)  # no weight is too large for what is so clear
+    assert np.abs(np.concatenate([fitted.first, fitted.weights])).max() < 10
+
+
 def test_labels_that_are_never_or_always_right_teach_nothing():
     evidence, right = made_up(documents=5)
     with pytest.raises(DataError, match=r"inference\.lexical=none"):

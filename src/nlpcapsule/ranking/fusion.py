@@ -13,12 +13,12 @@ Where labels have names, φ also has (1, f, e) ⊗ (m, k, m², k²) and e ⊗ (s
 matches the document, and its opening; e: 1 for a label without examples, else 0. Where hardly any such label
 is right on held-out documents, they only tell that it is rare: of what has an e in it, e alone is weighed.
 
-u and w are logistic regressions on the candidates of held-out documents, so all are weighed as they deserve on
-documents none has seen: rare labels otherwise than frequent ones, copies otherwise than new texts. Nearly all
-candidates are wrong and clearly so. u, fitted to all, finds the 20 of a document that compete, φ₂₀ being the
-last of them; w is fitted to these alone and ranks them, and u the others. g goes from one to the other without
-a step, at which the last digit of a network's score would decide. a and c are fitted to the few labels that a
-user gets to see.
+u and w are logistic regressions on the candidates of held-out documents, so all are weighed as they deserve
+on documents none has seen: rare labels otherwise than frequent ones, copies otherwise than new texts. Nearly
+all candidates are wrong and clearly so. u, fitted to all, finds the 20 of a document that compete, φ₂₀ being
+the last of them; w is fitted to these alone and ranks them, and u the others. g goes from one to the other
+without a step, at which the last digit of a network's score would decide. a and c are fitted to the few labels
+that a user gets to see.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ SHOWN = 5  # labels per document that the probabilities are fitted to
 _FEWEST = 10  # right labels without examples from which on these have weights of their own
 _OF_NO_EXAMPLES = slice(20, 25)  # of φ: e ⊗ (m, k, m², k², s)
 _AT_A_TIME = 1_000  # documents whose φ is in memory: it takes some 50 to 100 kB each
+_FREEDOM = 1e4  # of weights; less below 100 documents: a handful would make them huge, and scores shaky
 _SMALLEST_SHARE = 0.003  # keeps the log-odds of a share of 0 or 1 finite
 
 
@@ -127,16 +128,17 @@ class Fusion:
         features = evidence.features()
         if evidence.names is not None and (right & (evidence.frequency == 0)).sum() < _FEWEST:
             features[..., _OF_NO_EXAMPLES] = 0  # or nothing but wrong ones would say that a good match is bad
-        first = _weigh(features.reshape(-1, features.shape[-1]), right.reshape(-1))
+        freedom = min(_FREEDOM, len(right) ** 2)
+        first = _weigh(features.reshape(-1, features.shape[-1]), right.reshape(-1), freedom)
         strongest = top_columns(features @ first, CONTENDERS)  # (N, K)
         chosen, is_right = _rows(features, strongest), _rows(right, strongest)
-        weights = _weigh(chosen, is_right) if is_right.any() and not is_right.all() else first
+        weights = _weigh(chosen, is_right, freedom) if is_right.any() and not is_right.all() else first
         joined = _joined_in_two(features @ first, features @ weights)  # (N, C)
         shown = top_columns(joined, SHOWN)
         z, is_right = _rows(joined, shown), _rows(right, shown)
         if is_right.all() or not is_right.any():
             return cls(first, weights)
-        calibration = _regression(z[:, None], is_right, fit_intercept=True)
+        calibration = _regression(z[:, None], is_right, freedom, fit_intercept=True)
         # A slope of 0 or less, which a handful of documents may give, would turn the ranking around.
         slope = float(calibration.coef_[0, 0])
         offset = float(calibration.intercept_[0])
@@ -188,11 +190,11 @@ def are_right(candidates: np.ndarray, truth: Sequence[np.ndarray]) -> np.ndarray
     return np.stack([np.isin(row, labels) for row, labels in zip(candidates, truth, strict=True)])
 
 
-def _weigh(features: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _weigh(features: np.ndarray, right: np.ndarray, freedom: float) -> np.ndarray:
     """W (F,) of the logistic regression from features (M, F) to right ones (M,)."""
     size = np.sqrt(np.square(features).mean(axis=0))
     scale = np.where(size > 0, size, 1.0)  # one regularisation for all
-    return _regression(features / scale, right, fit_intercept=False).coef_[0] / scale
+    return _regression(features / scale, right, freedom, fit_intercept=False).coef_[0] / scale
 
 
 def _rows(values: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -201,7 +203,7 @@ def _rows(values: np.ndarray, columns: np.ndarray) -> np.ndarray:
     return chosen.reshape(-1, *values.shape[2:])
 
 
-def _regression(features: np.ndarray, right: np.ndarray, fit_intercept: bool) -> Any:
+def _regression(features: np.ndarray, right: np.ndarray, freedom: float, fit_intercept: bool) -> Any:
     from sklearn.linear_model import LogisticRegression  # slow to import, and only needed here
 
-    return LogisticRegression(C=1e4, max_iter=1000, fit_intercept=fit_intercept).fit(features, right)
+    return LogisticRegression(C=freedom, max_iter=1000, fit_intercept=fit_intercept).fit(features, right)

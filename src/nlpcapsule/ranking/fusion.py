@@ -17,8 +17,8 @@ u and w are logistic regressions on the candidates of held-out documents, so all
 on documents none has seen: rare labels otherwise than frequent ones, copies otherwise than new texts. Nearly
 all candidates are wrong and clearly so. u, fitted to all, finds the 20 of a document that compete, φ₂₀ being
 the last of them; w is fitted to these alone and ranks them, and u the others. g goes from one to the other
-without a step, at which the last digit of a network's score would decide. a and c are fitted to the few labels
-that a user gets to see.
+without a step, at which the last digit of a network's score would decide. a and c are fitted to the few
+labels that a user gets to see.
 """
 
 from __future__ import annotations

@@ -115,11 +115,11 @@ def _decided(alone: dict[str, float]) -> dict[str, float]:
 
 
 def _spread(runs: list[dict[str, float]]) -> dict[str, dict[str, float]]:
-    """Figure → mean and standard deviation over seeds."""
+    """Figure → mean and standard deviation over seeds: of all seeds there might be, as these show it."""
     return {
         name: {
             "mean": float(np.mean([run[name] for run in runs])),
-            "deviation": float(np.std([run[name] for run in runs])),
+            "deviation": float(np.std([run[name] for run in runs], ddof=1)) if len(runs) > 1 else 0.0,
         }
         for name in runs[0]
         if all(name in run for run in runs)

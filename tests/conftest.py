@@ -1,4 +1,7 @@
-"""What all tests share: one thread, which is faster for small tensors, and no time limit per example."""
+"""What all tests share: one thread (faster for small tensors), no time limit per example, a full disk."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import hypothesis
 import pytest
@@ -11,3 +14,20 @@ hypothesis.settings.load_profile("nlpcapsule")
 @pytest.fixture(autouse=True, scope="session")
 def one_thread():
     torch.set_num_threads(1)
+
+
+@pytest.fixture
+def full_disk() -> Callable[..., AbstractContextManager[None]]:
+    """A block in which no file can grow beyond so many bytes."""
+    resource = pytest.importorskip("resource", reason="this system cannot limit the size of files")
+
+    @contextmanager
+    def limited(size: int = 20_000) -> Iterator[None]:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return limited

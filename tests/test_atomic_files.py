@@ -2,7 +2,10 @@
 
 import os
 
+import numpy as np
 import pytest
+from safetensors import SafetensorError
+from safetensors.numpy import save_file
 
 from nlpcapsule.atomic_files import atomic_path, atomic_text, write_text
 from nlpcapsule.errors import NlpCapsuleError
@@ -68,6 +71,20 @@ def test_a_full_disk_is_reported_with_the_files_name(tmp_path):
     with pytest.raises(NlpCapsuleError, match=r"a\.txt cannot be written: No space left"), atomic_text(path):
         raise OSError(28, "No space left on device")
     assert names_in(tmp_path) == []
+
+
+def test_a_full_disk_is_reported_for_weights_too_whose_library_has_an_error_of_its_own(tmp_path, full_disk):
+    path = tmp_path / "a.safetensors"
+    message = r"a\.safetensors cannot be written: File too large$"
+    with pytest.raises(NlpCapsuleError, match=message), full_disk(), atomic_path(path) as temporary:
+        save_file({"weights": np.zeros(10_000)}, temporary)
+    assert names_in(tmp_path) == []
+
+
+def test_weights_that_cannot_be_stored_are_reported_in_the_librarys_words(tmp_path):
+    path = tmp_path / "a.safetensors"
+    with pytest.raises(NlpCapsuleError, match=r"a\.safetensors cannot be written: odd"), atomic_path(path):
+        raise SafetensorError("odd")
 
 
 def test_a_block_that_writes_nothing_is_an_error(tmp_path):

@@ -174,6 +174,7 @@ def test_a_file_that_is_no_toml_is_named(tmp_path, content):
     ("arguments", "message"),
     [
         ({"assignments": ["loss=pairwise"]}, "does not go with task 'labels'"),
+        ({"assignments": ["wanted_precision=0.8"]}, "set inference.threshold_for=precision, too"),
         ({"model": "kim-cnn", "assignments": ["label_names=n.json"]}, "is for the model 'label-query', not"),
         ({"task": "answers", "assignments": ["label_names=n.json"]}, "label_names is for task 'labels'"),
         (

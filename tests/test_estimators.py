@@ -27,6 +27,22 @@ CANDIDATES = [
 MARKS = [[1, 0, 0], [1, 0]] * 6
 
 
+class Column:
+    """Rows as a pandas Series with an index of its own holds them: gone through in order, looked up by it."""
+
+    def __init__(self, rows):
+        self.rows = list(rows)
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __iter__(self):
+        return iter(self.rows)
+
+    def __getitem__(self, key):
+        return self.rows[len(self.rows) - 1 - key]
+
+
 @pytest.fixture(scope="module")
 def classifier():
     return CapsuleClassifier(epochs=12, settings=LABEL_TINY).fit(TEXTS, LABELS)
@@ -120,6 +136,19 @@ def test_answers_are_ranked(ranker):
     assert ranker.score(QUESTIONS, CANDIDATES, MARKS) == 1.0
 
 
+def test_rows_belong_together_in_their_order_whatever_index_they_have(classifier, ranker):
+    questions, candidates, marks = Column(QUESTIONS[:2]), Column(CANDIDATES[:2]), Column(MARKS[:2])
+    assert ranker.score(questions, candidates, marks) == 1.0
+    turned = Column([[0, 1, 1], [0, 1]])
+    assert ranker.score(questions, candidates, turned) == ranker.score(
+        QUESTIONS[:2], CANDIDATES[:2], list(turned)
+    )
+    fitted = AnswerRanker(epochs=1, settings=TINY).fit(Column(QUESTIONS), Column(CANDIDATES), Column(MARKS))
+    expected = AnswerRanker(epochs=1, settings=TINY).fit(QUESTIONS, CANDIDATES, MARKS)
+    assert fitted.rank(QUESTIONS[:2], CANDIDATES[:2]) == expected.rank(QUESTIONS[:2], CANDIDATES[:2])
+    assert classifier.evaluate(Column(TEXTS), Column(LABELS)) == classifier.evaluate(TEXTS, LABELS)
+
+
 @pytest.mark.parametrize("kind", [CapsuleClassifier, AnswerRanker])
 def test_scikit_learn_can_copy_and_set_parameters(kind):
     estimator = kind("paper", epochs=3, seed=5, settings={"filters": 4})
@@ -167,6 +196,9 @@ def test_before_fit_there_is_nothing_to_use(tmp_path):
         (["rain"], ["weather"], r"labels\[0\] must be a list of label names. Got 'weather'"),
         (["rain"], [[1, 2]], r"labels\[0\] must be a list of label names"),
         (["rain"], [["weather", " "]], r"labels\[0\] holds a blank label"),
+        (None, [["weather"]], r"texts must be a list of texts\. Got NoneType"),
+        (["rain"], None, r"labels must be a list of lists\. Got NoneType"),
+        (["rain"], "x", r"labels must be a list of lists\. Got str"),
     ],
 )
 def test_wrong_input_is_named(classifier, texts, labels, message):
@@ -174,6 +206,38 @@ def test_wrong_input_is_named(classifier, texts, labels, message):
         CapsuleClassifier(settings=LABEL_TINY).fit(texts, labels)
     with pytest.raises(NlpCapsuleError, match=message):
         classifier.evaluate(texts, labels)
+
+
+@pytest.mark.parametrize("row", [None, float("nan"), 3])
+def test_a_row_without_a_list_of_labels_is_named(row):
+    with pytest.raises(
+        DataError, match=rf"labels\[1\] must be a list of label names\. Got {row!r}.*; give \[\] where"
+    ):
+        CapsuleClassifier(settings=LABEL_TINY).fit(["rain", "wind"], [["weather"], row])
+    with pytest.raises(DataError, match=rf"labels\[1\] must be a list of 1 \(right\) .* Got {row!r} instead"):
+        AnswerRanker(settings=TINY).fit(["where", "when"], [["here"], ["now"]], [[1], row])
+    with pytest.raises(NlpCapsuleError, match=r"candidates\[1\] must be a list of texts\. Got "):
+        AnswerRanker(settings=TINY).fit(["where", "when"], [["here"], row], [[1], [1]])
+
+
+def test_half_a_surrogate_pair_in_a_label_becomes_what_readers_make_of_it(tmp_path):
+    labels = [["weather \ud83d"], ["weather \ud83d", "weather \ud83e"], ["sport"], ["sport"]] * 6
+    fitted = CapsuleClassifier(epochs=1, settings=LABEL_TINY).fit(TEXTS, labels)
+    assert sorted(fitted.classes_) == ["sport", "weather \ufffd"]
+    fitted.save(tmp_path / "model")
+    loaded = CapsuleClassifier.load(tmp_path / "model")
+    assert loaded.evaluate(TEXTS, labels) == fitted.evaluate(TEXTS, labels)
+
+
+def test_labels_that_cannot_be_measured_are_refused_as_the_command_refuses_them(classifier):
+    message = (
+        r"none of the labels is known to the model \(for example 'astronomy'\); it was trained on labels"
+    )
+    for measure in (classifier.evaluate, classifier.score):
+        with pytest.raises(DataError, match=message):
+            measure(["stars", "planets"], [["astronomy"], []])
+        with pytest.raises(DataError, match=r"no text has a label, so there is nothing to measure"):
+            measure(["stars"], [[]])
 
 
 @pytest.mark.parametrize(
@@ -197,8 +261,10 @@ def test_nothing_to_rank_gives_nothing(classifier):
 
 
 def test_what_is_asked_for_must_make_sense(classifier):
-    with pytest.raises(NlpCapsuleError, match=r"top_k must be 1 or more\. Got -1"):
-        classifier.rank(["rain"], -1)
+    for top_k in (-1, 0, 2.5, "3", True):
+        for ask in (classifier.rank, classifier.predict, classifier.rank_unused):
+            with pytest.raises(NlpCapsuleError, match=rf"`top_k` must be a positive integer\. Got {top_k!r}"):
+                ask(["rain"], top_k)
     with pytest.raises(NlpCapsuleError, match=r"threshold must be a number.*Got 'tuned'"):
         classifier.rank(["rain"], threshold="tuned")
 
@@ -206,11 +272,13 @@ def test_what_is_asked_for_must_make_sense(classifier):
 @pytest.mark.parametrize(
     ("questions", "candidates", "marks", "message"),
     [
-        ("where", [["here"]], [[1]], "texts must be a list of texts"),
-        (["where"], [["here"], ["there"]], [[1]], "must be of one length"),
-        (["where"], [["here"]], [[1], [0]], "must be of one length"),
+        ("where", [["here"]], [[1]], "questions must be a list of texts"),
+        (["where"], [["here"], ["there"]], [[1]], r"must be of one length\. Got 1, 2 and 1"),
+        (["where"], [["here"]], [[1], [0]], r"must be of one length\. Got 1, 1 and 2"),
+        (["where"], None, [[1]], r"candidates must be a list of lists\. Got NoneType"),
         (["where"], [["here", "there"]], [[1]], r"labels\[0\] must have one label per candidate \(2\)"),
-        (["where"], ["here"], [[1, 0, 0, 0]], "texts must be a list of texts"),
+        (["where"], ["here"], [[1, 0, 0, 0]], r"candidates\[0\] must be a list of texts"),
+        (["where"], [["here", 3]], [[1, 0]], r"candidates\[0\]\[1\] must be a str\. Got int"),
         (["where"], [["here", "there"]], [[1, 2]], r"labels\[0\] must be 1 \(right\) or 0 \(wrong\)"),
         (["where"], [["here", "there"]], [[1, None]], r"labels\[0\] must be 1 \(right\) or 0 \(wrong\)"),
     ],

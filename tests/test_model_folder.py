@@ -52,6 +52,10 @@ def folder(tmp_path):
     return tmp_path / "model"
 
 
+def contents(folder):
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
 def edit(folder, name, change, reseal=True):
     """Changes a JSON file; resealing gives it its new checksum, as somebody who means it might."""
     content = json.loads((folder / name).read_text(encoding="utf-8"))
@@ -106,8 +110,50 @@ def test_a_model_saved_over_another_is_not_mixed_with_it(folder):
     plain = label_model("kim-cnn")
     save_model(plain, folder)
     loaded = load_model(folder)
-    assert loaded.nominator is None  # although the other model's nominator.safetensors is still there
+    assert loaded.nominator is None
     assert loaded.rank(TEXTS) == plain.rank(TEXTS)
+    assert not (folder / "nominator.safetensors").exists()
+
+
+def test_a_model_saved_over_another_keeps_what_neither_of_them_wrote(folder):
+    own = {"metrics.jsonl": "{}", "lexical/notes.txt": "mine", "tensorboard/events": "0"}
+    for name, text in own.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    save_model(label_model("kim-cnn"), folder)
+    assert {name: (folder / name).read_text(encoding="utf-8") for name in own} == own
+
+
+def test_a_manifest_cannot_have_files_outside_the_folder_removed(folder, tmp_path):
+    mine = tmp_path / "mine.txt"
+    mine.write_text("mine", encoding="utf-8")
+    outside = {"../mine.txt": "0", str(mine): "0", "..": "0"}
+    edit(folder, "manifest.json", lambda manifest: manifest["sha256"].update(outside))
+    save_model(label_model("kim-cnn"), folder)
+    assert mine.read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize(
+    "names", [["config.json", "labels.json", "lexical/notes.txt"], ["manifest.json"], ["thesis.tex"]]
+)
+def test_a_folder_with_other_files_is_refused_before_anything_is_touched(tmp_path, names):
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("{}", encoding="utf-8")
+    before = contents(tmp_path)
+    with pytest.raises(ModelFolderError, match="holds other files and no model; save into another folder"):
+        save_model(label_model(), tmp_path)
+    assert contents(tmp_path) == before
+
+
+def test_the_folder_of_a_training_takes_its_model_and_keeps_the_rest(tmp_path):
+    for name in ("checkpoint/run.json", "metrics.jsonl"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("{}", encoding="utf-8")
+    before = contents(tmp_path)
+    save_model(label_model(), tmp_path)
+    load_model(tmp_path)
+    assert before.items() <= contents(tmp_path).items()
 
 
 def test_a_folder_that_is_not_there(tmp_path):
@@ -241,18 +287,57 @@ def test_a_manifest_that_vouches_for_too_little(folder):
         load_model(folder)
 
 
-def test_the_manifest_is_gone_while_a_model_is_being_written_over_another(folder, monkeypatch):
+def test_a_full_disk_leaves_the_earlier_model_as_it_was(folder, full_disk):
+    before = contents(folder)
+    message = r"cannot be saved: .*File too large.*; nothing in it has changed"
+    with pytest.raises(ModelFolderError, match=message), full_disk(3000):
+        save_model(label_model("kim-cnn"), folder)
+    assert contents(folder) == before
+    assert all(path in before for path in folder.rglob("*")), "nothing of the new model is left"
+
+
+def test_a_full_disk_leaves_nothing_in_a_new_folder(tmp_path, full_disk):
+    with pytest.raises(ModelFolderError, match="cannot be saved"), full_disk(3000):
+        save_model(label_model("kim-cnn"), tmp_path / "model")
+    assert contents(tmp_path) == {}
+
+
+def test_a_model_is_untouched_while_another_is_being_written(folder, monkeypatch):
     from nlpcapsule import model_folder
 
     def fail(*_):
         raise KeyboardInterrupt
 
+    before = contents(folder)
     monkeypatch.setattr(model_folder, "save_file", fail)
     with pytest.raises(KeyboardInterrupt):
         save_model(label_model(), folder)
-    assert not (folder / "manifest.json").exists()
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "manifest.json"])
+def test_a_save_cut_short_while_files_change_places_is_no_model_and_can_be_repeated(
+    folder, tmp_path, monkeypatch, name, is_new
+):
+    folder = tmp_path / "new" if is_new else folder
+    replace_file = Path.replace
+
+    def cut(path, target):
+        if path.name == name:
+            raise KeyboardInterrupt
+        return replace_file(path, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", cut)
+        with pytest.raises(KeyboardInterrupt):
+            save_model(label_model("paper", candidates=2), folder)
     with pytest.raises(ModelFolderError):
         load_model(folder)
+    save_model(label_model("kim-cnn"), folder)
+    assert load_model(folder).nominator is None
+    listed = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["sha256"]
+    assert {path.name for path in folder.iterdir()} == {*listed, "manifest.json"}
 
 
 def test_facts_are_kept_letter_by_letter(tmp_path):

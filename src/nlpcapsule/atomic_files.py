@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+from safetensors import SafetensorError
 
 from nlpcapsule.errors import NlpCapsuleError
 
@@ -28,8 +31,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
         yield temporary
         _flush(temporary)
         temporary.replace(path)
-    except OSError as error:
-        raise NlpCapsuleError(f"{path} cannot be written: {error.strerror or error}") from None
+    except (OSError, SafetensorError) as error:
+        raise NlpCapsuleError(f"{path} cannot be written: {_reason(error)}") from None
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -45,6 +48,14 @@ def write_text(path: Path, text: str) -> None:
     """Writes a whole text file atomically."""
     with atomic_text(path) as file:
         file.write(text)
+
+
+def _reason(error: OSError | SafetensorError) -> str:
+    """What the system says; safetensors wraps it, as in "I/O error: File too large (os error 27)"."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    wrapped = re.search(r"I/O error: (.+?) \(os error \d+\)", str(error))
+    return wrapped[1] if wrapped else str(error)
 
 
 def _flush(path: Path) -> None:

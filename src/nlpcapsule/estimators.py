@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -13,9 +13,12 @@ from sklearn.exceptions import NotFittedError
 
 from nlpcapsule.config import Config
 from nlpcapsule.dataset.encoded import encode_documents
+from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.errors import ConfigError, DataError, ModelFolderError, NlpCapsuleError
+from nlpcapsule.evaluation.ranked import check_positive_integer
 from nlpcapsule.model_folder import load_model, save_model
 from nlpcapsule.ranking.models import AnswerModel, LabelModel, RankedAnswer, RankedLabel
+from nlpcapsule.text.document_rows import string_value
 from nlpcapsule.text.documents import Candidate, Document, Question
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
 from nlpcapsule.training.fit_labels import fit_labels
@@ -47,7 +50,7 @@ class _CapsuleEstimator(BaseEstimator, Generic[ModelType]):
         self.verbose = verbose
 
     def save(self, folder: str | Path) -> None:
-        """Writes a model folder that the command line and `load` read."""
+        """Writes a model folder that the command line and `load` read, in place of a model that is there."""
         save_model(self._fitted(), Path(folder))
 
     @classmethod
@@ -146,8 +149,7 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
             top_k: Labels per text, at most.
             threshold: Leaves labels out whose probability is below it; `threshold_` is the tuned one.
         """
-        if top_k < 1:
-            raise NlpCapsuleError(f"top_k must be 1 or more. Got {top_k} instead")
+        check_positive_integer("top_k", top_k)
         if isinstance(threshold, str):
             raise NlpCapsuleError(
                 f"threshold must be a number; `threshold_` is the tuned one. Got {threshold!r} instead"
@@ -156,6 +158,7 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
 
     def rank_unused(self, texts: Sequence[str], top_k: int = 5) -> list[list[RankedLabel]]:
         """Of the labels that `label_names` names and no training text has, those that fit each text best."""
+        check_positive_integer("top_k", top_k)
         return self._fitted().rank_unused(_texts(texts), top_k)
 
     @property
@@ -179,6 +182,7 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
         """All figures of `nlpcapsule evaluate`."""
         model = self._fitted()
         documents = _documents(texts, labels)
+        _check_measurable(documents, model.labels)
         return model.evaluate(
             encode_documents(documents, model.tokenizer, model.labels, model.config.text.max_tokens)
         )
@@ -250,25 +254,61 @@ def _parameters(config: Config) -> dict[str, Any]:
     }
 
 
-def _texts(texts: Sequence[str]) -> list[str]:
+def _texts(texts: Sequence[str], name: str = "texts") -> list[str]:
     if isinstance(texts, str):
-        raise NlpCapsuleError("texts must be a list of texts. Got a single text instead: put it in a list")
-    for index, text in enumerate(texts):
+        raise NlpCapsuleError(f"{name} must be a list of texts. Got a single text instead: put it in a list")
+    if not isinstance(texts, Iterable):
+        raise NlpCapsuleError(f"{name} must be a list of texts. Got {type(texts).__name__} instead")
+    rows = list(texts)
+    for index, text in enumerate(rows):
         if not isinstance(text, str):
-            raise NlpCapsuleError(f"texts[{index}] must be a str. Got {type(text).__name__} instead")
-    return list(texts)
+            raise NlpCapsuleError(f"{name}[{index}] must be a str. Got {type(text).__name__} instead")
+    return rows
+
+
+def _lists(rows: Sequence[Any], name: str) -> list[Any]:
+    """The rows in their order: looked up by number, a pandas Series gives others, those of its own index."""
+    if isinstance(rows, str) or not isinstance(rows, Iterable):
+        raise NlpCapsuleError(f"{name} must be a list of lists. Got {type(rows).__name__} instead")
+    return list(rows)
 
 
 def _documents(texts: Sequence[str], labels: Sequence[Sequence[str]]) -> list[Document]:
-    rows = _texts(texts)
-    if len(rows) != len(labels):
-        raise NlpCapsuleError(f"texts and labels must be of one length. Got {len(rows)} and {len(labels)}")
-    for index, row in enumerate(labels):
-        if isinstance(row, str) or not all(isinstance(name, str) for name in row):
-            raise NlpCapsuleError(f"labels[{index}] must be a list of label names. Got {row!r} instead")
-        if not all(name.strip() for name in row):
-            raise NlpCapsuleError(f"labels[{index}] holds a blank label: {row!r}")
-    return [Document(text, tuple(dict.fromkeys(row))) for text, row in zip(rows, labels, strict=True)]
+    rows, label_rows = _texts(texts), _lists(labels, "labels")
+    if len(rows) != len(label_rows):
+        raise NlpCapsuleError(
+            f"texts and labels must be of one length. Got {len(rows)} and {len(label_rows)}"
+        )
+    return [
+        Document(text, _label_names(row, index))
+        for index, (text, row) in enumerate(zip(rows, label_rows, strict=True))
+    ]
+
+
+def _label_names(row: Any, index: int) -> tuple[str, ...]:
+    """The labels of one text without repeats, such as file readers would give them."""
+    names = None if isinstance(row, str) or not isinstance(row, Iterable) else list(row)
+    if names is None or not all(isinstance(name, str) for name in names):
+        raise DataError(
+            f"labels[{index}] must be a list of label names. Got {row!r} instead",
+            hint="give [] where there are none",
+        )
+    if not all(name.strip() for name in names):
+        raise NlpCapsuleError(f"labels[{index}] holds a blank label: {row!r}")
+    return tuple(dict.fromkeys(string_value(name, "labels", "labels", index) for name in names))
+
+
+def _check_measurable(documents: Sequence[Document], known: LabelVocabulary) -> None:
+    """Refuses labels that cannot be measured, as `nlpcapsule evaluate` does."""
+    names = dict.fromkeys(name for document in documents for name in document.labels)
+    if not names:
+        raise DataError("no text has a label, so there is nothing to measure", hint="give labelled texts")
+    if not any(name in known for name in names):
+        examples = ", ".join(repr(name) for name in list(names)[:3])
+        raise DataError(
+            f"none of the labels is known to the model (for example {examples})",
+            hint=f"it was trained on labels such as {known.names[0]!r}",
+        )
 
 
 def _questions(
@@ -276,15 +316,29 @@ def _questions(
     candidates: Sequence[Sequence[str]],
     labels: Sequence[Sequence[int]] | None,
 ) -> list[Question]:
-    texts = _texts(questions)
-    if len(texts) != len(candidates) or (labels is not None and len(labels) != len(texts)):
-        raise NlpCapsuleError("questions, candidates and labels must be of one length")
+    texts, answer_rows = _texts(questions, "questions"), _lists(candidates, "candidates")
+    mark_rows = [None] * len(texts) if labels is None else _lists(labels, "labels")
+    if not len(texts) == len(answer_rows) == len(mark_rows):
+        lengths = f"{len(texts)}, {len(answer_rows)} and {len(mark_rows)}"
+        raise NlpCapsuleError(f"questions, candidates and labels must be of one length. Got {lengths}")
     rows: list[Question] = []
-    for index, (text, answers) in enumerate(zip(texts, candidates, strict=True)):
-        marks = [None] * len(answers) if labels is None else list(labels[index])
-        if len(marks) != len(answers):
-            raise NlpCapsuleError(f"labels[{index}] must have one label per candidate ({len(answers)})")
-        if labels is not None and not all(mark in (0, 1) for mark in marks):
-            raise NlpCapsuleError(f"labels[{index}] must be 1 (right) or 0 (wrong). Got {marks!r} instead")
-        rows.append(Question(text, tuple(map(Candidate, _texts(answers), marks))))
+    for index, (text, answer_row, mark_row) in enumerate(zip(texts, answer_rows, mark_rows, strict=True)):
+        answers = _texts(answer_row, f"candidates[{index}]")
+        marks = [None] * len(answers) if labels is None else _marks(mark_row, index, len(answers))
+        rows.append(Question(text, tuple(map(Candidate, answers, marks))))
     return rows
+
+
+def _marks(row: Any, index: int, count: int) -> list[Any]:
+    """Which of a question's candidates are right."""
+    if not isinstance(row, Iterable):
+        raise DataError(
+            f"labels[{index}] must be a list of 1 (right) and 0 (wrong), one per candidate. "
+            f"Got {row!r} instead"
+        )
+    marks = list(row)
+    if len(marks) != count:
+        raise NlpCapsuleError(f"labels[{index}] must have one label per candidate ({count})")
+    if not all(mark in (0, 1) for mark in marks):
+        raise NlpCapsuleError(f"labels[{index}] must be 1 (right) or 0 (wrong). Got {marks!r} instead")
+    return marks

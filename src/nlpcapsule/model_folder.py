@@ -20,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from nlpcapsule.atomic_files import atomic_path, write_text
 from nlpcapsule.config import Config, KimCNNSettings
 from nlpcapsule.config.lexical_settings import LexicalSettings
 from nlpcapsule.dataset.labels import LabelVocabulary
-from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
+from nlpcapsule.errors import ConfigError, DataError, ModelFolderError, NlpCapsuleError
 from nlpcapsule.lexical.build import lexical_system
 from nlpcapsule.lexical.evidence import FittedEvidence, WordEvidence
 from nlpcapsule.lexical.ranker import LexicalRanker
@@ -47,40 +48,36 @@ FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 LEXICAL = "lexical"
 FUSION = "fusion.json"
+_STAGED = ".nlpcapsule-saving"  # inside the model folder, so that its files need only change their names
 
 
 def save_model(model: LabelModel | AnswerModel, folder: Path) -> None:
-    """Writes a model folder; the manifest comes last and makes it valid."""
-    if folder.exists() and not folder.is_dir():
-        raise ModelFolderError(f"{folder} is a file: expected the name of a folder to write the model into")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / MANIFEST).unlink(missing_ok=True)
-    texts = {
-        "config.json": model.config.model_dump_json(indent=2) + "\n",
-        "tokenizer.json": model.tokenizer.to_json(),
-        "facts.json": json.dumps(model.facts, indent=2, ensure_ascii=False) + "\n",
-    }
-    networks = {} if model.network is None else {"network.safetensors": model.network}
-    if isinstance(model, LabelModel):
-        texts["labels.json"] = model.labels.to_json()
-        if model.fusion is not None:
-            texts[FUSION] = json.dumps(model.fusion.to_json(), indent=2) + "\n"
-        if model.nominator is not None:
-            networks["nominator.safetensors"] = model.nominator
-    for module in () if model.network is None else model.network.modules():
-        if isinstance(module, TransformerEncoder):
-            texts[TRANSFORMER_FILE] = module.to_json() + "\n"
-    for name, text in texts.items():
-        write_text(folder / name, text)
-    for name, network in networks.items():
-        with atomic_path(folder / name) as temporary:
-            save_file(weights_of(network), temporary)
-    names = [*texts, *networks]
-    if isinstance(model, LabelModel):
-        names += _save_lexical(model.lexical or model.words, folder)
-    checksums = {name: _checksum(folder / name) for name in sorted(names)}
-    manifest = {"format_version": FORMAT_VERSION, "nlpcapsule": __version__, "sha256": checksums}
-    write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+    """Writes a model folder, in place of the model it holds if it holds one.
+
+    All files are written apart before one that is there is touched: a full disk costs nothing. Files that are
+    not the earlier model's stay.
+
+    Args:
+        model: The model.
+        folder: A new or empty folder, one with a model, or that of a training.
+
+    Raises:
+        ModelFolderError: It holds something else, or cannot be written into.
+    """
+    earlier = _earlier_files(folder)
+    staged = folder / _STAGED
+    names = _stage(model, staged)
+    try:
+        _remove(earlier, folder)
+        (folder / MANIFEST).unlink(missing_ok=True)
+        for name in [*names, MANIFEST]:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (staged / name).replace(folder / name)
+    except OSError as error:
+        raise ModelFolderError(
+            f"{folder}: the model is saved in part only: {error}; mend that and save it again"
+        ) from None
+    shutil.rmtree(staged, ignore_errors=True)
 
 
 def load_model(folder: str | Path, device: str | None = None) -> LabelModel | AnswerModel:
@@ -185,15 +182,96 @@ def _evidence(
     return FittedEvidence.load(facts["lexical"], folder / LEXICAL), fusion
 
 
+def _earlier_files(folder: Path) -> list[Path]:
+    """The files of the model in a folder, which another may replace; a folder with other files is refused."""
+    if folder.exists() and not folder.is_dir():
+        raise ModelFolderError(f"{folder} is a file: expected the name of a folder to write the model into")
+    names = _listed_names(folder)
+    if names is None:  # a save may have been cut short while files changed places
+        names = _listed_names(folder / _STAGED)
+    if names is not None:
+        paths, top = (folder / name for name in names), folder.resolve()
+        return [path for path in paths if path.is_file() and path.parent.resolve().is_relative_to(top)]
+    is_ours = (folder / _STAGED).exists() or (folder / "checkpoint" / "run.json").exists()
+    if folder.exists() and not is_ours and any(folder.iterdir()):
+        raise ModelFolderError(f"{folder} holds other files and no model; save into another folder")
+    return []
+
+
+def _listed_names(folder: Path) -> list[str] | None:
+    """The names in a folder's manifest; None where there is none, or not one of ours."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    is_ours = isinstance(manifest, dict) and "format_version" in manifest
+    return list(manifest["sha256"]) if is_ours and isinstance(manifest.get("sha256"), dict) else None
+
+
+def _stage(model: LabelModel | AnswerModel, staged: Path) -> list[str]:
+    """Writes all files of a model into a folder of their own, which is removed again if that fails."""
+    try:
+        shutil.rmtree(staged, ignore_errors=True)
+        staged.mkdir(parents=True)
+        return _write_files(model, staged)
+    except BaseException as error:
+        shutil.rmtree(staged, ignore_errors=True)
+        if not isinstance(error, NlpCapsuleError | OSError | SafetensorError):
+            raise
+        raise ModelFolderError(
+            f"{staged.parent}: the model cannot be saved: {error}; nothing in it has changed"
+        ) from None
+
+
+def _write_files(model: LabelModel | AnswerModel, folder: Path) -> list[str]:
+    """Writes the files, the manifest last, and returns the names of those it vouches for."""
+    texts = {
+        "config.json": model.config.model_dump_json(indent=2) + "\n",
+        "tokenizer.json": model.tokenizer.to_json(),
+        "facts.json": json.dumps(model.facts, indent=2, ensure_ascii=False) + "\n",
+    }
+    networks = {} if model.network is None else {"network.safetensors": model.network}
+    if isinstance(model, LabelModel):
+        texts["labels.json"] = model.labels.to_json()
+        if model.fusion is not None:
+            texts[FUSION] = json.dumps(model.fusion.to_json(), indent=2) + "\n"
+        if model.nominator is not None:
+            networks["nominator.safetensors"] = model.nominator
+    for module in () if model.network is None else model.network.modules():
+        if isinstance(module, TransformerEncoder):
+            texts[TRANSFORMER_FILE] = module.to_json() + "\n"
+    for name, text in texts.items():
+        write_text(folder / name, text)
+    for name, network in networks.items():
+        with atomic_path(folder / name) as temporary:
+            save_file(weights_of(network), temporary)
+    names = [*texts, *networks]
+    if isinstance(model, LabelModel):
+        names += _save_lexical(model.lexical or model.words, folder)
+    checksums = {name: _checksum(folder / name) for name in sorted(names)}
+    manifest = {"format_version": FORMAT_VERSION, "nlpcapsule": __version__, "sha256": checksums}
+    write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+    return names
+
+
 def _save_lexical(lexical: LexicalRanker | WordEvidence | None, folder: Path) -> list[str]:
     """Writes the files of what knows words and returns their names, relative to the model folder."""
     if lexical is None:
         return []
     place = folder / LEXICAL
-    shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
     lexical.save(place)
     return [path.relative_to(folder).as_posix() for path in place.rglob("*") if path.is_file()]
+
+
+def _remove(paths: list[Path], folder: Path) -> None:
+    """Removes files below a folder, and the folders that are empty without them."""
+    for path in paths:
+        path.unlink(missing_ok=True)
+    places = {parent for path in paths for parent in path.parents if folder in parent.parents}
+    for place in sorted(places, reverse=True):  # the inner ones first
+        with suppress(OSError):  # something else is in it, or it is gone
+            place.rmdir()
 
 
 def nominator_config(config: Config) -> Config:

@@ -20,6 +20,7 @@ UNREADABLE = {
     "empty": ("a.jsonl", b"", r"a\.jsonl: it is empty: there are no rows; check"),
     "blank lines only": ("a.jsonl", b"\n \n", r"a\.jsonl: it is empty"),
     "latin-1": ("a.jsonl", GOOD + '{"text": "café"}'.encode("latin-1"), r"line 2: byte 0xe9.*iconv"),
+    "latin-1 in a table": ("a.csv", b"text,labels\ncaf\xe9,a\n", r"line 2: byte 0xe9.*iconv -f latin1"),
     "UTF-16": (
         "a.jsonl",
         GOOD.decode().encode("utf-16"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -187,6 +188,43 @@ def test_an_empty_folder_is_empty_again_after_training_failed(sample: Path, tmp_
     done = run_command("train", train, "--out", out, *TINY, "--set=learning_rate=1e30", "--set=warmup=0")
     assert_refused(done, "the loss became")
     assert list(out.iterdir()) == []
+
+
+@pytest.mark.parametrize("named", ["symlink", "."])
+def test_the_error_of_a_training_gets_through_whatever_its_folder_is_called(
+    named: str, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (tmp_path / "symlink").symlink_to(folder)
+    monkeypatch.chdir(folder if named == "." else tmp_path)
+    train = sample / "documents-train.jsonl"
+    done = run_command("train", train, "--out", named, *TINY, "--set=learning_rate=1e30", "--set=warmup=0")
+    assert_refused(done, "the loss became")
+    assert list(folder.iterdir()) == []
+    assert (tmp_path / "symlink").is_symlink()
+
+
+def test_the_error_of_a_training_gets_through_even_if_nothing_can_be_taken_back(
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("os.rmdir", refused)
+    train, out = sample / "documents-train.jsonl", tmp_path / "out"
+    done = run_command("train", train, "--out", out, *TINY, "--set=learning_rate=1e30", "--set=warmup=0")
+    assert_refused(done, "the loss became")
+
+
+def test_a_disk_that_fills_up_in_training(
+    sample: Path, tmp_path: Path, full_disk: Callable[[int], AbstractContextManager[None]]
+) -> None:
+    train, out = sample / "documents-train.jsonl", tmp_path / "out"
+    with full_disk(60_000):
+        done = run_command("train", train, "--out", out, *TINY, "--set=embedding_size=300")
+    assert_refused(done, r"\.safetensors cannot be written: File too large")
+    assert not out.exists(), "no network's checkpoint is there to go on from"
 
 
 def test_numbers_that_make_no_sense(label_model: Path, sample: Path) -> None:

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -133,13 +134,39 @@ def test_of_the_answers_only_the_best_may_be_asked_for(answer_model: Path, sampl
     assert_refused(done, "--threshold tuned is for models that rank labels; give a number")
 
 
-def test_predictions_never_replace_what_they_are_made_of(label_model: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("command", "option"), [("predict", "--output"), ("evaluate", "--json")])
+def test_an_output_never_replaces_the_data_it_is_made_of(
+    command: str, option: str, label_model: Path, sample: Path, tmp_path: Path
+) -> None:
+    data = (sample / "documents-train.jsonl").read_bytes()
     texts = tmp_path / "texts.jsonl"
-    texts.write_text('{"text": "the street is dark"}\n')
+    texts.write_bytes(data)
     for output in (texts, tmp_path / ".." / tmp_path.name / "texts.jsonl"):
-        done = run_command("predict", label_model, texts, "--output", output)
-        assert_refused(done, r"texts\.jsonl is what is read: name another file")
-    assert texts.read_text() == '{"text": "the street is dark"}\n'
+        done = run_command(command, label_model, texts, option, output)
+        assert_refused(done, rf"{option} .*texts\.jsonl is what is read: name another file")
+    assert texts.read_bytes() == data
+
+
+@pytest.mark.parametrize(("command", "option"), [("predict", "--output"), ("evaluate", "--json")])
+def test_an_output_never_goes_into_the_model_folder(
+    command: str, option: str, label_model: Path, sample: Path, tmp_path: Path
+) -> None:
+    model, other_name, stored = tmp_path / "model", tmp_path / "other name", tmp_path / "stored.json"
+    shutil.copytree(label_model, model)
+    other_name.symlink_to(model)
+    (model / "labels.json").rename(stored)
+    (model / "labels.json").symlink_to(stored)
+    before = {path: path.read_bytes() for path in model.iterdir() if path.is_file()}
+    for output in (
+        model / "config.json",
+        model / "labels.json",  # the link itself would be replaced
+        model / "new folder" / "new.json",
+        other_name / "config.json",
+    ):
+        done = run_command(command, model, sample / "documents-train.jsonl", option, output)
+        assert_refused(done, rf"{option} .*\.json lies in the model folder .*model: name another place")
+    assert {path: path.read_bytes() for path in model.iterdir() if path.is_file()} == before
+    assert (model / "labels.json").is_symlink()
 
 
 def test_predictions_are_the_same_from_a_file_gzip_stdin_and_csv(
@@ -325,6 +352,15 @@ def test_an_interrupted_training_exits_130_and_can_be_resumed(
     assert (stopped / "network.safetensors").read_bytes() == (straight / "network.safetensors").read_bytes()
     again = run_command(*arguments, "--out", stopped, "--resume")
     assert (again.code, again.err) == (0, f"{stopped} is finished; nothing is left to do\n")
+
+
+@pytest.mark.parametrize("arguments", [["nowhere.jsonl"], ["{train}", "--dev", "nowhere.jsonl"]])
+def test_resuming_a_finished_training_still_asks_for_data_that_are_there(
+    arguments: list[str], label_model: Path, sample: Path
+) -> None:
+    named = [argument.format(train=sample / "documents-train.jsonl") for argument in arguments]
+    done = run_command("train", *named, "--out", label_model, "--resume", *TINY)
+    assert_refused(done, r"nowhere\.jsonl: there is no such file; check the path")
 
 
 def test_an_interruption_before_training_begins_leaves_nothing(

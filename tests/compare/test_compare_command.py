@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -215,6 +216,90 @@ def test_systems_that_read_words_otherwise_get_their_own(
     assert figures["one-vs-rest"] < 0.5, "three words of the vocabulary tell the letters apart no more"
 
 
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+def test_bad_rows_are_left_out_and_told_each_time(
+    quiet: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    in_this_process: list[str],
+) -> None:
+    data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
+    write_jsonl(data / "train.jsonl", [*letters(48), {"txt": "a"}, {"text": 5, "labels": []}])
+    write_jsonl(data / "test.jsonl", [{"text": "a"}, *letters(16)])
+    arguments = ["--data", data, "--systems", "one-vs-rest", "--out", out, "--skip-bad-rows", *quiet]
+    for _ in range(2):  # the second time the data lies ready
+        done = run_compare(monkeypatch, capsys, *arguments)
+        assert done.code == 0, done.err
+        train, test = data / "train.jsonl", data / "test.jsonl"
+        assert f"{train}: 48 rows read; 2 bad rows skipped\n  {train}, line 49: the key 'text'" in done.err
+        assert f"{test}: 16 rows read; 1 bad row skipped\n  {test}, line 1: the key 'labels'" in done.err
+        assert "dev.jsonl: 12 rows" not in done.err
+        assert "3 bad rows left out." in done.out
+        record = json.loads((out / "compare.json").read_text(encoding="utf-8"))
+        assert record["sizes"]["bad rows left out"] == 3
+
+
+def test_bad_rows_among_questions_are_told(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    in_this_process: list[str],
+) -> None:
+    data = tmp_path / "asked"
+    write_jsonl(data / "train.jsonl", [*questions(20), {"question": "why"}])
+    write_jsonl(data / "test.jsonl", questions(8))
+    arguments = ["--data", data, "--systems", "bm25", "--out", tmp_path / "out", "--skip-bad-rows"]
+    done = run_compare(monkeypatch, capsys, *arguments)
+    assert done.code == 0, done.err
+    assert "train.jsonl: 20 rows read; 1 bad row skipped" in done.err
+    assert "8 questions to report on, 1 bad rows left out." in done.out
+
+
+def test_the_recorded_command_runs_again_as_printed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    in_this_process: list[str],
+) -> None:
+    data = tmp_path / "mine"
+    data.mkdir()
+    for part, count in (("train", 48), ("dev", 12), ("test", 16)):
+        rows = [f"{row['text']}\t{row['labels'][0]} | all" for row in letters(count)]
+        (data / f"{part}.txt").write_text("\n".join(["the body\ttopics", *rows, "one cell"]) + "\n")
+    given = [
+        *("--kind", "labels", "--format", "tsv", "--text-key", "the body", "--labels-key", "topics"),
+        *("--label-separator", " | ", "--skip-bad-rows"),
+    ]
+    monkeypatch.chdir(tmp_path)
+    done = run_compare(
+        monkeypatch, capsys, "--data", data, "--systems", "one-vs-rest", "--set", "all.max_tokens=9", *given
+    )
+    assert done.code == 0, done.err
+    command = json.loads(Path("comparison/compare.json").read_text(encoding="utf-8"))["command"]
+    assert command == (
+        "nlpcapsule compare --data mine --systems one-vs-rest --seed 1 --jobs 1 --kind labels --format tsv "
+        "--text-key 'the body' --labels-key topics --label-separator ' | ' --skip-bad-rows "
+        "--set all.max_tokens=9"
+    )
+    assert f"Made by `{command}`." in done.out
+    again = run_compare(monkeypatch, capsys, *shlex.split(command)[2:])
+    assert again.out == done.out
+    assert in_this_process == ["one-vs-rest"], "it is the same run"
+
+
+def test_without_readers_options_the_recorded_command_has_none(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    in_this_process: list[str],
+) -> None:
+    data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
+    run_compare(monkeypatch, capsys, "--data", data, "--systems", "one-vs-rest", "--out", out)
+    command = json.loads((out / "compare.json").read_text(encoding="utf-8"))["command"]
+    assert command == "nlpcapsule compare --data mine --systems one-vs-rest --seed 1 --jobs 1"
+
+
 def _failing(cells: list[Cell], running: Running) -> dict[str, str]:
     return {cell.system: "out of luck" for cell in cells}
 
@@ -265,6 +350,11 @@ def test_ctrl_c_says_how_to_go_on(
     [
         ({}, ["--systems", "one-vs-rst"], "did you mean 'one-vs-rest'"),
         ({}, ["--set", "xml-cnn.colour=red"], "xml-cnn: unknown setting 'colour'"),
+        (
+            {},
+            ["--systems", "label-query,paper", "--set", "all.embedding_size=4"],
+            "--set, paper: model.embedding_size=4",
+        ),
         ({}, ["--kind", "label"], "unknown kind 'label': expected 'labels' or 'answers'"),
         ({}, ["--kind", "answers", "--systems", "bm25"], "train.jsonl, line 1: this is a document"),
         ({}, ["--split", "train"], "--split: the parts are files here"),

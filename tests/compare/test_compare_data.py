@@ -103,6 +103,17 @@ def test_a_folder_without_the_parts_is_refused(files: dict[str, str], message: s
         open_folder(tmp_path, READING)
 
 
+def test_bad_rows_are_counted_where_they_are_to_be_skipped(tmp_path: Path) -> None:
+    (write_letters(tmp_path) / "dev.jsonl").unlink()
+    write_jsonl(tmp_path / "train.jsonl", [*letters(20), {"txt": "a"}])
+    assert open_folder(tmp_path, READING).counted == {}, "a bad row is an error there"
+    counted = open_folder(tmp_path, ReadOptions(skip_bad_rows=True)).counted
+    assert {path.name: (found.rows, found.bad_rows) for path, found in counted.items()} == {
+        "train.jsonl": (20, 1),
+        "test.jsonl": (16, 0),
+    }
+
+
 def test_too_few_rows_to_hold_any_out(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "train.jsonl", letters(1))
     write_jsonl(tmp_path / "test.jsonl", letters(4))

@@ -57,6 +57,27 @@ def test_a_setting_for_all_goes_to_those_that_have_it() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("all.embedding_size=4", "--set, paper: model.embedding_size=4: input should be greater"),
+        ("all.model.embedding_size=4", "--set, paper: model.embedding_size=4: input should be greater"),
+        ("all.max_tokens=0", "--set, label-query: text.max_tokens=0: input should be greater"),
+        ("all.lexical=auto", "--set, one-vs-rest: inference.lexical='auto' needs a network that routes"),
+        ("all.beam=0", "--set, pecos: beam=0: input should be greater"),
+    ],
+)
+def test_a_setting_for_all_that_one_refuses_is_an_error_that_names_it(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        system_settings(["label-query", "one-vs-rest", "pecos", "paper"], "labels", [text])
+
+
+def test_a_setting_for_all_may_be_followed_by_one_of_a_single_system() -> None:
+    given = ["all.embedding_size=4", "paper.embedding_size=16"]
+    found = system_settings(["kim-cnn", "paper"], "labels", given)
+    assert found == {"kim-cnn": {"model.embedding_size": 4}, "paper": {"model.embedding_size": 16}}
+
+
 def test_two_ways_to_write_a_setting_are_the_same_and_a_default_is_none() -> None:
     names = ["kim-cnn"]
     assert system_settings(names, "labels", ["kim-cnn.epochs=20"]) == {"kim-cnn": {}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 
@@ -123,3 +124,10 @@ def test_probability_lines_name_labels_and_cut_long_names() -> None:
     texts = texts_in(probability_lines(PROBABILITIES))
     assert "trade" in texts
     assert "_" + "x" * 38 + "…" in texts
+
+
+def test_labels_in_characters_that_the_font_lacks_stay_and_nobody_is_warned() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        texts = texts_in(probability_lines({"日本語の法律": np.array([0.8, 0.9])}))
+    assert "日本語の法律" in texts

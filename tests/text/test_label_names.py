@@ -86,14 +86,37 @@ def test_what_is_written_is_read_again(tmp_path_factory, names):
         ("a.json", '{"1": "x", "2": "y", "1": "z"}', "'1' is named twice; keep one of the two"),
         ("a.json", '{"1": {"name": "x", "parents": "2"}}', "'parents' must be a list of strings"),
         ("a.json", "{}", "names no label; check that this is the right file"),
-        ("a.jsonl", '{"label": "1", "name": "x"}\n{"name": "y"}', r"a\.jsonl, line 2: .*blank label"),
+        (
+            "a.jsonl",
+            '{"label": "1", "name": "x"}\n{"name": "y"}',
+            r"a\.jsonl, line 2: the key 'label' is missing; the row has: 'name'; write",
+        ),
+        ("a.jsonl", '{"label": " ", "name": "x"}', r"a\.jsonl, line 1: 'label' holds a blank label"),
+        ("a.jsonl", '{"label": null, "name": "x"}', r"a\.jsonl, line 1: 'label' holds a blank label"),
+        ("a.jsonl", '{"label": true, "name": "x"}', "'label' must be a string or a number, found a boolean"),
         (
             "a.jsonl",
             '{"label": "1", "name": "x"}\n{"label": "1", "name": "y"}',
             "line 2: .*'1' is named twice",
         ),
         ("a.csv", "label,text\n1,x\n", r"a\.csv, line 1: the header has no column 'name'.*'label', 'text'"),
-        ("a.csv", 'label,name\n1,"x\n', "cannot be split into cells"),
+        ("a.csv", "", r"a\.csv, line 1: the header has no column 'label'; its columns are: nothing"),
+        ("a.csv", "label,name,name\n1,x,y\n", r"a\.csv, line 1: the header has the column 'name' twice"),
+        (
+            "a.csv",
+            "label,parents,name,parents \n1,,x,\n",
+            r"a\.csv, line 1: the header has the column 'parents' twice",
+        ),
+        (
+            "a.csv",
+            "label,name\ncats,animals\n\ndogs,cheese, blue-veined\n",
+            r"a\.csv, line 4: expected 2 columns as in the header, found 3; put quotes around cells",
+        ),
+        ("a.csv", "name,label\nx,1\ny\n", r"a\.csv, line 3: 'label' holds a blank label"),
+        ("a.csv", "label,name\ndogs,x\n dogs,y\n", "line 3: the label 'dogs' is named twice"),
+        ("a.csv", 'label,name\n1,"x\n', r"a\.csv, line 2: the row cannot be split into cells"),
+        ("a.csv", 'label,name\n1,"x\ny"\n2,"z" z\n', r"a\.csv, line 4: the row cannot be split into cells"),
+        ("a.tsv", 'label\tname\n1\tx\n2\t"y" z\n', r"a\.tsv, line 3: the row cannot be split into cells"),
         ("a.tsv", "label\tname\n1\tx\n2\t\n", "line 3: the label '2' has no name"),
         ("a.txt", "1 x", r"expected a \.json, \.jsonl, \.csv or \.tsv file"),
     ],
@@ -101,6 +124,23 @@ def test_what_is_written_is_read_again(tmp_path_factory, names):
 def test_a_bad_file_is_refused_with_what_was_expected(tmp_path, name, text, message):
     with pytest.raises(DataError, match=message):
         read(tmp_path, name, text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", " label , name\n dogs , animals \n"),
+        ("a.tsv", "label\tname\ndogs \t animals\n"),
+    ],
+)
+def test_blanks_around_the_cells_of_a_table_are_dropped(tmp_path, name, text):
+    thesaurus = read(tmp_path, name, text)
+    assert {label: thesaurus[label] for label in thesaurus} == {"dogs": LabelName("animals")}
+
+
+def test_a_comma_between_quotes_belongs_to_the_name(tmp_path):
+    thesaurus = read(tmp_path, "a.csv", 'label,name\ndogs,"cheese, blue-veined"\n')
+    assert thesaurus["dogs"] == LabelName("cheese, blue-veined")
 
 
 def test_a_file_that_is_not_there_is_said_to_be_missing(tmp_path):

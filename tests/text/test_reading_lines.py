@@ -95,6 +95,13 @@ def test_wrong_encoding_inside_a_csv_ends_the_reading_even_when_skipping(tmp_pat
         list(read_documents(path, ReadOptions(skip_bad_rows=True)))
 
 
+def test_wrong_encoding_inside_a_csv_names_the_conversion_alone_since_no_row_can_be_skipped(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"id,text,labels\n1,caf\xe9,dogs\n")
+    with pytest.raises(DataError, match=r"line 2: byte 0xe9 .*with: iconv -f latin1 -t utf-8$"):
+        list(read_documents(path))
+
+
 def test_nul_bytes_mean_a_binary_file(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_bytes(ROW + b"\x00\x01\n")

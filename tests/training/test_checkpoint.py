@@ -1,11 +1,24 @@
 """Checkpoints that cannot be used are refused with a way out."""
 
+from pathlib import Path
+
 import pytest
 import torch
-from toy_task import PowerCutError, ToyTask, toy_network, train_toy
+from toy_task import BATCHES, PowerCutError, ToyTask, toy_network, train_toy
 
-from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.errors import ModelFolderError, NlpCapsuleError
 from nlpcapsule.training.checkpoint import Checkpoint, Position
+
+SCORES = (0.3, 0.2, 0.1)
+WAY_OUT = "begin anew without --resume: .* --out, or .*delet"
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def empty(path):
+    path.write_bytes(b"")
 
 
 @pytest.fixture
@@ -16,10 +29,29 @@ def stopped(tmp_path):
 
 
 def test_a_truncated_checkpoint_is_refused(stopped):
-    state = stopped / "checkpoint" / "state.safetensors"
-    state.write_bytes(state.read_bytes()[:-40])
-    with pytest.raises(ModelFolderError, match=r"state\.safetensors is damaged .*without --resume"):
+    truncate(stopped / "checkpoint" / "state.safetensors")
+    with pytest.raises(ModelFolderError, match=rf"state\.safetensors is damaged .*{WAY_OUT}"):
         train_toy(stopped, ToyTask(), checkpoint_steps=2)
+
+
+@pytest.mark.parametrize("damage", [truncate, empty, Path.unlink])
+def test_damaged_best_weights_are_refused_before_training_goes_on(tmp_path, damage):
+    with pytest.raises(PowerCutError):
+        train_toy(tmp_path, ToyTask(scores=SCORES, cut_before=BATCHES + 5), checkpoint_steps=2)
+    damage(tmp_path / "checkpoint" / "best.safetensors")
+    task = ToyTask(scores=SCORES)
+    with pytest.raises(ModelFolderError, match=rf"best\.safetensors is (damaged|missing).*{WAY_OUT}"):
+        train_toy(tmp_path, task, checkpoint_steps=2)
+    assert task.done == 0
+
+
+def test_best_weights_damaged_while_training_goes_on_are_refused(tmp_path):
+    network = toy_network()
+    checkpoint = Checkpoint(tmp_path)
+    checkpoint.save_best(network)
+    truncate(checkpoint.best)
+    with pytest.raises(ModelFolderError, match=rf"best\.safetensors is damaged .*{WAY_OUT}"):
+        checkpoint.restore_best(network)
 
 
 def test_a_checkpoint_of_another_network_is_refused(stopped):
@@ -43,3 +75,22 @@ def test_saving_again_leaves_two_files_and_no_rubbish(tmp_path):
     train_toy(tmp_path, ToyTask(scores=(0.1, 0.2, 0.3)), checkpoint_steps=1)
     files = sorted(path.name for path in (tmp_path / "checkpoint").iterdir())
     assert files == ["best.safetensors", "state.safetensors"]
+
+
+@pytest.mark.parametrize("file", ["state.safetensors", "best.safetensors"])
+def test_a_full_disk_is_reported_and_leaves_the_older_checkpoint(tmp_path, full_disk, file):
+    network = torch.nn.Linear(100, 100)
+    checkpoint = Checkpoint(tmp_path)
+
+    def save():
+        if file == "best.safetensors":
+            checkpoint.save_best(network)
+        else:
+            checkpoint.save(Position(), network, torch.optim.AdamW(network.parameters()))
+
+    save()
+    before = (tmp_path / file).read_bytes()
+    with pytest.raises(NlpCapsuleError, match=f"{file} cannot be written: File too large"), full_disk():
+        save()
+    assert [path.name for path in tmp_path.iterdir()] == [file]
+    assert (tmp_path / file).read_bytes() == before

@@ -143,6 +143,13 @@ def test_dev_fraction_holds_documents_out():
     assert prepare_labels(some_documents(40), None, config).fingerprint() == data.fingerprint()
 
 
+def test_a_threshold_for_something_is_not_left_untuned_without_a_word():
+    asked = {"threshold_for": "precision", "wanted_precision": 0.8}
+    with pytest.raises(ConfigError, match=r"there are none: give --dev data, or set training\.dev_fraction"):
+        prepare_labels(some_documents(40), None, tiny_config(**asked))
+    assert prepare_labels(some_documents(40), some_documents(9), tiny_config(**asked)).dev is not None
+
+
 def test_holding_out_splits_without_loss_and_by_seed():
     kept, held = hold_out(range(20), 0.2, seed=1)
     assert sorted(kept + held) == list(range(20))

@@ -70,9 +70,15 @@ def test_every_file_of_the_system_is_vouched_for(name, tmp_path):
 
 def test_saving_over_another_system_leaves_none_of_its_files(tmp_path):
     model = fit("one-vs-rest", tmp_path / "model")
-    (tmp_path / "model" / "lexical" / "left-over").write_text("of another system")
+    left_over = tmp_path / "model" / "lexical" / "tree" / "left-over"
+    left_over.parent.mkdir()
+    left_over.write_text("of another system")
+    manifest = json.loads((tmp_path / "model" / "manifest.json").read_text())
+    manifest["sha256"]["lexical/tree/left-over"] = "0"
+    (tmp_path / "model" / "manifest.json").write_text(json.dumps(manifest))
     save_model(model, tmp_path / "model")
-    assert not (tmp_path / "model" / "lexical" / "left-over").exists()
+    assert not left_over.parent.exists()
+    load_model(tmp_path / "model")
 
 
 def test_a_stopped_training_goes_on_where_it_was(tmp_path, monkeypatch):

@@ -48,7 +48,8 @@ def test_another_network_is_refused(stopped):
 
 @pytest.mark.parametrize("changed", [{"train": 63}, {"dev": 15}, {"dev": 0}])
 def test_other_data_are_refused(stopped, changed):
-    with pytest.raises(ModelFolderError, match="the data are not those the run began with"):
+    message = r"the data are not those the run began with; resume with the same, or .*another folder"
+    with pytest.raises(ModelFolderError, match=message):
         fit_documents(stopped, tiny_config(), resume=True, **changed)
 
 
@@ -56,6 +57,16 @@ def test_the_same_data_and_settings_are_accepted(stopped):
     fit_documents(stopped, tiny_config(), resume=True)
     assert RunFolder(stopped, resume=True).finished
     assert not (stopped / "checkpoint").exists()
+
+
+@pytest.mark.parametrize(
+    "contents", ['{"config": {"ta', "", "[]", '{"data": "x"}', '{"config": 1, "data": 2}']
+)
+def test_a_damaged_note_of_what_a_run_began_with_is_refused_with_a_way_out(stopped, contents):
+    (stopped / "checkpoint" / "run.json").write_text(contents, encoding="utf-8")
+    message = r"run\.json is damaged; begin anew without --resume: .* --out, or .*delet"
+    with pytest.raises(ModelFolderError, match=message):
+        fit_documents(stopped, tiny_config(), resume=True)
 
 
 def test_an_unfinished_training_is_not_overwritten(stopped):

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from nlpcapsule.cli.files import check_output_folder
+from nlpcapsule.cli.files import check_output_folder, tell_bad_rows
 from nlpcapsule.cli.options import Quiet, reads_data
 from nlpcapsule.compare.systems import DEFAULT_SYSTEMS, OURS, chosen_systems, system_settings
 from nlpcapsule.config import PRESETS
@@ -98,6 +98,8 @@ def compare(
     if names is not None:
         Thesaurus.read(names)  # says what is wrong with it before anything is trained
         source = replace(source, label_names=Path(names))
+    for path, report in source.counted.items():
+        tell_bad_rows(str(path), report)
 
     from rich.console import Console
 
@@ -109,7 +111,7 @@ def compare(
     def say(text: str) -> None:
         console.print(text, highlight=False, markup=False, soft_wrap=True)
 
-    wanted = Wanted(source, chosen, out, seed, jobs, pecos_python, assignments, quiet, say, preset)
+    wanted = Wanted(source, chosen, out, seed, jobs, pecos_python, assignments, quiet, say, preset, kind)
     try:
         page, failures = run(wanted)
     except KeyboardInterrupt:

@@ -48,7 +48,7 @@ def evaluate(
 
     A label model gets P@k, nDCG@k and more, an answer model MAP and MRR, all as fractions of 1.
     """
-    check_output_file(json_file)
+    check_output_file(json_file, "--json", data, model)
     from nlpcapsule.model_folder import load_model
     from nlpcapsule.ranking.models import LabelModel
 

@@ -83,8 +83,22 @@ def refuse_same_stdin(*sources: str | None) -> None:
         raise NlpCapsuleError("standard input (-) can stand for one file only; name the other one")
 
 
-def check_output_file(path: Path | None) -> None:
-    """Refuses a file that could not be written."""
+def refuse_missing(*sources: str | Path | None) -> None:
+    """Refuses names of files or folders that are not there."""
+    for source in sources:
+        if source is not None and str(source) != STDIN and not Path(source).exists():
+            raise DataError("there is no such file", source, hint="check the path")
+
+
+def check_output_file(path: Path | None, option: str, source: str, model: Path) -> None:
+    """Refuses a file that could not be written, or that would take the place of what is read.
+
+    Args:
+        path: The file to write, if any.
+        option: The option that names it.
+        source: The data that are read.
+        model: The model folder that is read.
+    """
     if path is None:
         return
     if path.is_dir():
@@ -92,6 +106,11 @@ def check_output_file(path: Path | None) -> None:
     if path.exists() and not path.is_file():  # writing would put a plain file in a device's place
         raise NlpCapsuleError(f"{path} is no plain file: expected the name of a file to write")
     _check_parents(path)
+    if source != STDIN and path.exists() and Path(source).exists() and path.samefile(source):
+        raise NlpCapsuleError(f"{option} {path} is what is read: name another file")
+    # The folder is followed through links, the file is not: a link would itself be replaced.
+    if path.parent.resolve().is_relative_to(model.resolve()):
+        raise NlpCapsuleError(f"{option} {path} lies in the model folder {model}: name another place")
 
 
 def check_output_folder(path: Path) -> None:

@@ -16,7 +16,7 @@ import typer
 from nlpcapsule.atomic_files import atomic_text
 from nlpcapsule.cli.files import check_output_file, tell_bad_rows
 from nlpcapsule.cli.options import ModelFolder, reads_data
-from nlpcapsule.errors import DataError, NlpCapsuleError
+from nlpcapsule.errors import DataError
 from nlpcapsule.text.document_files import read_documents
 from nlpcapsule.text.question_files import read_questions
 from nlpcapsule.text.reading import ReadOptions, ReadReport
@@ -75,9 +75,7 @@ def predict(
     Writes one line of JSON per input row, in the order of the rows, with the row's id. Rows need no labels,
     and a plain text file is one text per line.
     """
-    check_output_file(output)
-    if output is not None and output.exists() and Path(input).exists() and output.samefile(input):
-        raise NlpCapsuleError(f"--output {output} is what is read: name another file")
+    check_output_file(output, "--output", input, model)
     least = _threshold(threshold)
     from nlpcapsule.model_folder import load_model
     from nlpcapsule.ranking.models import LabelModel

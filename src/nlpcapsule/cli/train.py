@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +16,7 @@ from nlpcapsule.cli.files import (
     check_output_folder,
     errors_about,
     questions_in,
+    refuse_missing,
     refuse_same_stdin,
     shown,
 )
@@ -111,6 +113,7 @@ def train(
 
     folder = RunFolder(out, resume)
     if resume and folder.finished:
+        refuse_missing(train, dev, label_names)
         typer.echo(f"{out} is finished; nothing is left to do", err=True)
         return
     existed = out.exists()
@@ -185,10 +188,18 @@ def _take_back(out: Path, existed: bool) -> None:
     from nlpcapsule.model_folder import LEXICAL
 
     weights = (path.relative_to(out) for path in out.rglob("*.safetensors"))
-    if out.exists() and not any(LEXICAL not in path.parts for path in weights):
-        shutil.rmtree(out)
-        if existed:
-            out.mkdir()
+    if not out.exists() or any(LEXICAL not in path.parts for path in weights):
+        return
+    # Errors are ignored: what made the run fail is what the user has to hear of.
+    for path in list(out.iterdir()):  # the folder itself may be a link, or `.`
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                path.unlink()
+    if not existed:
+        with suppress(OSError):
+            out.rmdir()
 
 
 def _tell(source: str, report: ReadReport, quiet: bool) -> None:

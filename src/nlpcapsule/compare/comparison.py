@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from nlpcapsule.experiments.plan import Cell, Plan
 from nlpcapsule.experiments.provenance import checked_out_commit, provenance
 from nlpcapsule.experiments.summary import summarise
 from nlpcapsule.experiments.table import Record
+from nlpcapsule.text.reading import ReadOptions
 
 NAME = "compare"
 
@@ -43,6 +44,7 @@ class Wanted:
         quiet: Whether progress is left out.
         say: Told what happens.
         preset: What our own system's settings start from, for the record.
+        kind: The kind as the user gave it, for the record; None if the rows told it.
     """
 
     source: UserFolder
@@ -55,6 +57,7 @@ class Wanted:
     quiet: bool = False
     say: Callable[[str], None] = lambda text: None
     preset: str | None = None
+    kind: str | None = None
 
     @property
     def command(self) -> str:
@@ -69,6 +72,8 @@ class Wanted:
         ]
         words += ["--seed", str(self.seed), "--jobs", str(self.jobs)]
         words += [] if self.preset is None else ["--preset", self.preset]
+        words += [] if self.kind is None else ["--kind", self.kind]
+        words += _reading_words(self.source.reading)
         return shlex.join([*words, *(word for text in self.assignments for word in ("--set", text))])
 
 
@@ -96,6 +101,7 @@ def compare(wanted: Wanted) -> tuple[str, dict[str, str]]:
     commit = checked_out_commit()
     running = Running(places, folder, commit, wanted.jobs, python, wanted.quiet, wanted.say)
     failures = run_systems(cells, running)
+    bad_rows = sum(report.bad_rows for report in source.counted.values())
     systems = _results(source.kind, cells, folder)
     if not systems:
         told = "\n".join(f"{name}: {why}" for name, why in failures.items())
@@ -106,7 +112,7 @@ def compare(wanted: Wanted) -> tuple[str, dict[str, str]]:
         "kind": source.kind,
         "data": data,
         "split": source.split,
-        "sizes": sizes,
+        "sizes": sizes | ({"bad rows left out": bad_rows} if bad_rows else {}),
         "seed": wanted.seed,
         "systems at a time": wanted.jobs,
         "ours": OURS,
@@ -117,6 +123,16 @@ def compare(wanted: Wanted) -> tuple[str, dict[str, str]]:
     write_text(wanted.out / f"{NAME}.json", json.dumps(record, indent=1) + "\n")
     write_text(wanted.out / f"{NAME}.md", page)
     return page, failures
+
+
+def _reading_words(reading: ReadOptions) -> list[str]:
+    """The readers' options that were given, as they are written in a command."""
+    words: list[str] = []
+    for field in fields(reading):
+        value, option = getattr(reading, field.name), f"--{field.name.replace('_', '-')}"
+        if value != field.default:
+            words += [option] if value is True else [option, value]
+    return words
 
 
 def _why_absent(system: str, python: str | None) -> str | None:

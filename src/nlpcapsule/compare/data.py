@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,7 +19,7 @@ from nlpcapsule.text.document_files import read_documents
 from nlpcapsule.text.documents import Document, Question
 from nlpcapsule.text.lines import TextFile
 from nlpcapsule.text.question_files import read_questions
-from nlpcapsule.text.reading import ReadOptions
+from nlpcapsule.text.reading import ReadOptions, ReadReport
 from nlpcapsule.training.preparation import hold_out
 
 KINDS = ("labels", "answers")
@@ -71,6 +73,20 @@ class UserFolder:
             f"trained on {1 - HELD_OUT:.0%} of {self.train.name}, selected on the other {HELD_OUT:.0%} "
             f"({why}), reported on {self.report.name}"
         )
+
+    @cached_property
+    def counted(self) -> dict[Path, ReadReport]:
+        """Each file's good and bad rows, where bad ones are to be skipped.
+
+        They are read for it alone: data that lies ready from an earlier run no longer tells.
+        """
+        if not self.reading.skip_bad_rows:
+            return {}
+        read = read_documents if self.kind == "labels" else read_questions
+        found = {path: ReadReport() for path in (self.train, self.select, self.report) if path is not None}
+        for path, report in found.items():
+            deque(read(path, self.reading, report), maxlen=0)
+        return found
 
     def documents(self) -> tuple[list[Document], list[Document], list[Document]]:
         """Documents to train on, to select on and to report on."""

@@ -68,7 +68,7 @@ def system_settings(
         if not dot or "=" not in assignment:
             raise ConfigError(f"--set {text!r}: expected SYSTEM.key=value, for example {OURS}.epochs=5")
         if name == EVERY_SYSTEM:
-            takers = [system for system in systems if _takes(system, kind, assignment)]
+            takers = [system for system in systems if _has(system, kind, assignment)]
             if not takers:
                 _changed(systems[0], kind, [assignment])  # words what is wrong
         elif name in own:
@@ -91,12 +91,13 @@ def missing_package(system: str) -> str | None:
     return str(MissingExtraError(package, extra))
 
 
-def _takes(system: str, kind: str, assignment: str) -> bool:
-    try:
-        _changed(system, kind, [assignment])
-    except ConfigError:
-        return False
-    return True
+def _has(system: str, kind: str, assignment: str) -> bool:
+    """Whether a system has the setting, whatever it makes of the value."""
+    key = assignment.partition("=")[0].strip()
+    if system == PECOS:
+        return key.removeprefix("model.").removeprefix("text.") in PecosSettings.model_fields
+    sections = Config.build(kind, system).model_dump(include=set(Config.SECTIONS))
+    return any(key in (name, f"{section}.{name}") for section, values in sections.items() for name in values)
 
 
 def _changed(system: str, kind: str, assignments: Sequence[str], preset: str | None = None) -> dict[str, Any]:

@@ -170,6 +170,12 @@ def _checked(config: Config) -> Config:
         )
     if config.task == "labels" and getattr(config.model, "overlap", False):
         raise ConfigError("model.overlap compares questions with answers: it is not for task 'labels'")
+    usual = type(config.inference).model_fields["wanted_precision"].default
+    if config.inference.wanted_precision != usual and config.inference.threshold_for != "precision":
+        raise ConfigError(
+            f"inference.wanted_precision={config.inference.wanted_precision} is for a threshold that is "
+            "tuned for it: set inference.threshold_for=precision, too"
+        )
     _check_label_names(config)
     _check_windows(config)
     _check_encoder(config)

@@ -7,6 +7,7 @@ matplotlib. Text stays text, so that a figure can be searched and read aloud.
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -267,5 +268,8 @@ def svg(
             axes.grid(axis="y")
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         text = io.StringIO()
-        figure.savefig(text, format="svg", metadata=_NO_METADATA)
+        with warnings.catch_warnings():
+            # Text stays text: the reader's own font has the characters that this one lacks.
+            warnings.filterwarnings("ignore", r"Glyph .* missing from font", UserWarning)
+            figure.savefig(text, format="svg", metadata=_NO_METADATA)
     return text.getvalue()

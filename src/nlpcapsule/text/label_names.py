@@ -21,7 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from nlpcapsule.errors import BadRowError, DataError
-from nlpcapsule.text.document_rows import kind_of, label_list, parse_object, shown_names, split_labels
+from nlpcapsule.text.document_rows import (
+    kind_of,
+    label_list,
+    optional_name,
+    parse_object,
+    shown_names,
+    split_labels,
+)
 from nlpcapsule.text.lines import TextFile
 
 _NAME_KEYS = ("name", "title", "label")
@@ -147,32 +154,73 @@ def _from_lines(file: TextFile, path: Path) -> Iterator[tuple[str, LabelName, in
 
 
 def _from_table(file: TextFile, path: Path) -> Iterator[tuple[str, LabelName, int | None]]:
-    lines = (line.text for line in file.sound_lines(keep_ends=True))
-    rows = csv.DictReader(lines, delimiter="\t" if ".tsv" in path.suffixes else ",", strict=True)
-    try:
-        missing = [column for column in ("label", "name") if column not in (rows.fieldnames or ())]
-        if missing:
+    rows = _table_rows(file, path)
+    line, header = next(rows, (1, []))
+    columns = _columns(header, path, line)
+    for line, cells in rows:
+        if len(cells) > len(header):
             raise DataError(
-                f"the header has no column {missing[0]!r}; its columns are: "
-                f"{shown_names(rows.fieldnames or ())}",
+                f"expected {len(header)} columns as in the header, found {len(cells)}",
                 path,
-                1,
+                line,
+                "put quotes around cells that hold a delimiter",
+            )
+        # A row may end before its last columns.
+        found = {name: cells[place] if place < len(cells) else "" for name, place in columns.items()}
+        row: dict[str, Any] = {"label": found["label"].strip(), "name": found["name"]}
+        for key in ("alternatives", "parents"):
+            row[key] = split_labels(found.get(key, ""), _SEPARATOR)
+        label = _label(row, path, line)
+        yield label, _label_name(label, row, ("name",), path, line), line
+
+
+def _table_rows(file: TextFile, path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Rows that are not blank, each with the line it begins in."""
+    lines = (line.text for line in file.sound_lines(keep_ends=True))
+    reader = csv.reader(lines, delimiter="\t" if ".tsv" in path.suffixes else ",", strict=True)
+    while True:
+        first_line = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise DataError(
+                f"the row cannot be split into cells ({error})", path, first_line, "mend its quotes"
+            ) from None
+        if cells:
+            yield first_line, cells
+
+
+def _columns(header: list[str], path: Path, line: int) -> dict[str, int]:
+    """Where the columns are; those for alternatives and parents may be absent."""
+    names = [cell.strip() for cell in header]
+    for column in ("label", "name"):
+        if column not in names:
+            raise DataError(
+                f"the header has no column {column!r}; its columns are: {shown_names(names)}",
+                path,
+                line,
                 "name the columns label and name",
             )
-        for cells in rows:
-            row: dict[str, Any] = {key: cells.get(key) for key in ("label", "name")}
-            for key in ("alternatives", "parents"):
-                row[key] = split_labels(cells.get(key) or "", _SEPARATOR)
-            label = _label(row, path, rows.line_num)
-            yield label, _label_name(label, row, ("name",), path, rows.line_num), rows.line_num
-    except csv.Error as error:
-        raise DataError(
-            f"the row cannot be split into cells ({error})", path, rows.line_num, "mend its quotes"
-        ) from None
+    known = [column for column in ("label", "name", "alternatives", "parents") if column in names]
+    for column in known:
+        if names.count(column) > 1:
+            raise DataError(f"the header has the column {column!r} twice", path, line, "keep one of the two")
+    return {column: names.index(column) for column in known}
 
 
 def _label(row: Mapping[str, Any], path: Path, line: int) -> str:
-    (label,) = label_list([row.get("label") if row.get("label") is not None else ""], "label", path, line)
+    if "label" not in row:
+        raise DataError(
+            f"the key 'label' is missing; the row has: {shown_names(row)}",
+            path,
+            line,
+            'write each row as {"label": "…", "name": "…"}',
+        )
+    label = optional_name(row, "label", path, line) or ""
+    if not label.strip():
+        raise DataError("'label' holds a blank label", path, line, "mend it")
     return label
 
 

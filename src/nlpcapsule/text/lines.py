@@ -94,7 +94,8 @@ class TextFile:
         """
         for line in self.lines(keep_ends):
             if isinstance(line, BadRowError):
-                raise DataError(line.problem, line.path, line.line, "mend the line")
+                way = (line.hint or "").rpartition(", or ")[0]  # the last way would be to skip the row
+                raise DataError(line.problem, line.path, line.line, way or "mend the line")
             yield line
 
     def _open(self, source: str | Path) -> io.BufferedReader:

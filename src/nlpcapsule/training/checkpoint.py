@@ -6,6 +6,8 @@ Nothing random is stored: order, negatives and dropout are functions of the seed
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,8 @@ from torch import nn
 
 from nlpcapsule.atomic_files import atomic_path
 from nlpcapsule.errors import ModelFolderError
+
+BEGIN_ANEW = "begin anew without --resume: name another folder with --out, or delete the run's folder first"
 
 
 @dataclass
@@ -83,18 +87,15 @@ class Checkpoint:
         """Puts a run back to where it stood; a run that never saved begins at the beginning."""
         if not self.state.exists():
             return Position()
-        try:
+        with _damage_refused(self.state):
             tensors = load_file(self.state)
             with safe_open(self.state, framework="pt") as file:
                 position = Position(**json.loads(file.metadata()["position"]))
+            if position.best_epoch:  # needed at the end: damage is to be heard of before training goes on
+                self._load_best(network)
             network.load_state_dict(_stripped("network", tensors))
             if average is not None:
                 average.load_state_dict(_stripped("average", tensors))
-        except (SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
-            first = str(error).splitlines()[0]
-            raise ModelFolderError(
-                f"{self.state} is damaged or belongs to another run ({first}); train again without --resume"
-            ) from None
         saved = optimizer.state_dict()
         state: dict[int, dict[str, torch.Tensor]] = {}
         for name, tensor in _stripped("optimizer", tensors).items():
@@ -106,7 +107,23 @@ class Checkpoint:
     def restore_best(self, network: nn.Module) -> None:
         """Puts the best epoch's weights into the network, if any were saved."""
         if self.best.exists():
+            self._load_best(network)
+
+    def _load_best(self, network: nn.Module) -> None:
+        with _damage_refused(self.best):
             network.load_state_dict(_stripped("network", load_file(self.best)))
+
+
+@contextmanager
+def _damage_refused(path: Path) -> Iterator[None]:
+    """Whatever reading a file runs into, said in words that lead out of it."""
+    try:
+        yield
+    except (SafetensorError, FileNotFoundError, RuntimeError, KeyError, TypeError, ValueError) as error:
+        first = str(error).splitlines()[0]
+        raise ModelFolderError(
+            f"{path} is damaged or belongs to another run ({first}); {BEGIN_ANEW}"
+        ) from None
 
 
 def _prefixed(prefix: str, module: nn.Module) -> dict[str, torch.Tensor]:

@@ -13,7 +13,7 @@ from nlpcapsule.dataset.encoded import EncodedDocuments, encode_documents, encod
 from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.dataset.near_duplicates import find_near_duplicates
 from nlpcapsule.dataset.ragged import Ragged
-from nlpcapsule.errors import DataError
+from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.models.transformer_encoder import encoder_tokenizer
 from nlpcapsule.text.documents import Document
 from nlpcapsule.text.label_names import Thesaurus
@@ -87,6 +87,11 @@ def prepare_labels(
     thesaurus = read_thesaurus(config)
     if dev is None:
         train, dev = _held_out(train, config)
+    if dev is None and config.inference.threshold_for != "micro-F1":  # the default does without
+        raise ConfigError(
+            f"inference.threshold_for={config.inference.threshold_for!r}: a threshold is tuned on held-out "
+            "documents, and there are none: give --dev data, or set training.dev_fraction"
+        )
     label_rows: list[tuple[str, ...]] = []
 
     def texts() -> Iterator[str]:

@@ -13,6 +13,7 @@ from nlpcapsule.config import Config
 from nlpcapsule.errors import ConfigError, ModelFolderError
 from nlpcapsule.model_folder import MANIFEST, save_model
 from nlpcapsule.ranking.models import AnswerModel, LabelModel
+from nlpcapsule.training.checkpoint import BEGIN_ANEW
 
 
 class RunFolder:
@@ -49,10 +50,13 @@ class RunFolder:
         record = {"config": json.loads(config.model_dump_json()), "data": fingerprint}
         note = self.checkpoint / "run.json"
         if note.exists():
-            earlier = json.loads(note.read_text(encoding="utf-8"))
-            if earlier["data"] != record["data"]:
-                raise ModelFolderError(f"{self.path}: the data are not those the run began with")
-            changed = _differences(earlier["config"], record["config"])
+            data, settings = _read_note(note)
+            if data != record["data"]:
+                raise ModelFolderError(
+                    f"{self.path}: the data are not those the run began with; resume with the same, or begin "
+                    "anew in another folder"
+                )
+            changed = _differences(settings, record["config"])
             if changed:
                 raise ConfigError(
                     f"{self.path}: the run began with other settings ({', '.join(changed)}); resume with the "
@@ -67,6 +71,15 @@ class RunFolder:
             save_model(model, self.path)
             shutil.rmtree(self.checkpoint, ignore_errors=True)
         self._process.wait_for_everyone()
+
+
+def _read_note(note: Path) -> tuple[str, dict]:
+    """The data's fingerprint and the settings that a run began with."""
+    try:
+        earlier = json.loads(note.read_text(encoding="utf-8"))
+        return earlier["data"], dict(earlier["config"])
+    except (ValueError, KeyError, TypeError):
+        raise ModelFolderError(f"{note} is damaged; {BEGIN_ANEW}") from None
 
 
 def _differences(earlier: dict, now: dict, prefix: str = "") -> list[str]:

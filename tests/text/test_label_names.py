@@ -114,7 +114,7 @@ def test_what_is_written_is_read_again(tmp_path_factory, names):
         ),
         ("a.csv", "name,label\nx,1\ny\n", r"a\.csv, line 3: 'label' holds a blank label"),
         ("a.csv", "label,name\ndogs,x\n dogs,y\n", "line 3: the label 'dogs' is named twice"),
-        ("a.csv", 'label,name\n1,"x\n', r"a\.csv, line 2: the row cannot be split into cells"),
+        ("a.csv", 'label,name\n1,"x\n', r"a\.csv, line 2: a quote that is opened in this row"),
         ("a.csv", 'label,name\n1,"x\ny"\n2,"z" z\n', r"a\.csv, line 4: the row cannot be split into cells"),
         ("a.tsv", 'label\tname\n1\tx\n2\t"y" z\n', r"a\.tsv, line 3: the row cannot be split into cells"),
         ("a.tsv", "label\tname\n1\tx\n2\t\n", "line 3: the label '2' has no name"),

@@ -12,7 +12,6 @@ for the alternatives.
 
 from __future__ import annotations
 
-import csv
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,6 +29,7 @@ from nlpcapsule.text.document_rows import (
     split_labels,
 )
 from nlpcapsule.text.lines import TextFile
+from nlpcapsule.text.tables import TableRow, table_rows
 
 _NAME_KEYS = ("name", "title", "label")
 _ALTERNATIVE_KEYS = ("alternatives", "alt_labels")
@@ -154,13 +154,13 @@ def _from_lines(file: TextFile, path: Path) -> Iterator[tuple[str, LabelName, in
 
 
 def _from_table(file: TextFile, path: Path) -> Iterator[tuple[str, LabelName, int | None]]:
-    rows = _table_rows(file, path)
-    line, header = next(rows, (1, []))
-    columns = _columns(header, path, line)
-    for line, cells in rows:
-        if len(cells) > len(header):
+    rows = table_rows(file, "\t" if ".tsv" in path.suffixes else ",")
+    header = _sound(next(rows, TableRow(1, [])))
+    columns = _columns(header, path)
+    for line, cells in map(_sound, rows):
+        if len(cells) > len(header.cells):
             raise DataError(
-                f"expected {len(header)} columns as in the header, found {len(cells)}",
+                f"expected {len(header.cells)} columns as in the header, found {len(cells)}",
                 path,
                 line,
                 "put quotes around cells that hold a delimiter",
@@ -174,27 +174,16 @@ def _from_table(file: TextFile, path: Path) -> Iterator[tuple[str, LabelName, in
         yield label, _label_name(label, row, ("name",), path, line), line
 
 
-def _table_rows(file: TextFile, path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Rows that are not blank, each with the line it begins in."""
-    lines = (line.text for line in file.sound_lines(keep_ends=True))
-    reader = csv.reader(lines, delimiter="\t" if ".tsv" in path.suffixes else ",", strict=True)
-    while True:
-        first_line = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise DataError(
-                f"the row cannot be split into cells ({error})", path, first_line, "mend its quotes"
-            ) from None
-        if cells:
-            yield first_line, cells
+def _sound(row: TableRow | BadRowError) -> TableRow:
+    """The row; no name is left out because its row is bad."""
+    if isinstance(row, BadRowError):
+        raise DataError(row.problem, row.path, row.line, "mend its quotes")
+    return row
 
 
-def _columns(header: list[str], path: Path, line: int) -> dict[str, int]:
+def _columns(header: TableRow, path: Path) -> dict[str, int]:
     """Where the columns are; those for alternatives and parents may be absent."""
-    names = [cell.strip() for cell in header]
+    names, line = [cell.strip() for cell in header.cells], header.line
     for column in ("label", "name"):
         if column not in names:
             raise DataError(

@@ -34,7 +34,7 @@ def read_table(
     file: TextFile, options: ReadOptions, report: ReadReport, delimiter: str
 ) -> Iterator[Document]:
     """Reads a CSV (delimiter ",") or TSV (delimiter tab) file with a header."""
-    rows = _table_rows(file, delimiter)
+    rows = table_rows(file, delimiter)
     header = next(rows, None)
     if header is None:
         return
@@ -94,7 +94,8 @@ def find_columns(header: TableRow, options: ReadOptions, path: str) -> Columns:
     return Columns(text, labels, identifier, title, len(names))
 
 
-def _table_rows(file: TextFile, delimiter: str) -> Iterator[TableRow | BadRowError]:
+def table_rows(file: TextFile, delimiter: str) -> Iterator[TableRow | BadRowError]:
+    """The rows of a table that are not blank, its header among them, and those that are no rows."""
     # The csv module's own limit of 131,072 characters per cell is too low for whole documents.
     csv.field_size_limit(MAX_LINE_BYTES)
     lines = (line.text for line in file.sound_lines(keep_ends=True))

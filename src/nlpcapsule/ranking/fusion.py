@@ -175,7 +175,7 @@ class Fusion:
 def _joined_in_two(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """(N, C) z from ⟨u, φ⟩ and ⟨w, φ⟩."""
     strongest = top_columns(first, CONTENDERS)  # (N, K)
-    weakest = np.take_along_axis(first, strongest[:, -1:], axis=1)  # (N, 1) m
+    weakest = np.take_along_axis(first, strongest[:, -1:], axis=1)  # (N, 1) ⟨u, φ₂₀⟩
     competes = np.clip(1 + first - weakest, 0, 1)  # (N, C) g
     return first + competes * (second - first)
 

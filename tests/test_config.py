@@ -190,6 +190,20 @@ def test_a_file_that_is_no_toml_is_named(tmp_path, content):
         ({"model": "xml-cnn", "assignments": ["candidates=50"]}, "needs a network that routes"),
         ({"model": "cap-zhao", "assignments": ["negatives=batch"]}, "routes to chosen labels"),
         ({"model": "cap-zhao", "assignments": ["candidates=50"]}, "routes to chosen labels"),
+        ({"model": "convolution-linear", "assignments": ["negatives=batch"]}, "needs a network that routes"),
+        ({"model": "convolution-linear", "assignments": ["encoder=bilstm"]}, "unknown setting 'encoder'"),
+        (
+            {"model": "transformer-linear", "assignments": ["encoder=convolution"]},
+            "'transformer-linear' needs a pretrained transformer",
+        ),
+        (
+            {"model": "embedding-linear", "assignments": ["encoder=bilstm"]},
+            "'embedding-linear' needs a pretrained transformer",
+        ),
+        (
+            {"model": "transformer-linear", "assignments": ["window=12", "stride=11"]},
+            "model.stride=11 would leave tokens out",
+        ),
         ({"model": "paper", "assignments": ["windows=[2, 101]"]}, "none may be wider"),
         ({"model": "official", "assignments": ["embedding_size=9", "windows=[10]"]}, "none may be wider"),
         ({"model": "released-xml-cnn", "assignments": ["windows=[101]"]}, "none may be wider"),

@@ -63,9 +63,9 @@ def make_votes(kind, scale=1.0):
     u = torch.randn(B, M, D, dtype=torch.float64)
     # Documents of different strength, so that they differ in how long they take.
     u = (u * torch.tensor([0.5, 1.0, 3.0], dtype=u.dtype)[:, None, None]).requires_grad_()
-    shape = {"shared": (N, D, D), "per document": (B, N, D, D), "pairwise": (M, N, D, D)}[kind]
+    shape = {"shared": (N, D, D), "per document": (B, N, D, D), "pairwise": (N, M, D, D)}[kind]
     w = (scale * torch.randn(shape, dtype=torch.float64)).requires_grad_()
-    index = {"shared": "nhk", "per document": "bnhk", "pairwise": "mnhk"}[kind]
+    index = {"shared": "nhk", "per document": "bnhk", "pairwise": "nmhk"}[kind]
     formed = torch.einsum(f"{index},bmk->bmnh", w, u)
     votes = PairwiseVotes(u, w) if kind == "pairwise" else PerClassVotes(u, w)
     return votes, (u, w), formed

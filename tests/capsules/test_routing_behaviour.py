@@ -165,7 +165,7 @@ def test_per_class_votes_are_never_formed_forward_or_backward(routing, options, 
 
 
 def test_the_recorder_of_sizes_sees_votes_that_are_formed():
-    u, w = torch.randn(2, 3, 4), torch.randn(3, 5, 4, 4)
+    u, w = torch.randn(2, 3, 4), torch.randn(5, 3, 4, 4)
     with RecordSizes() as sizes:
         ROUTINGS["kde"](PairwiseVotes(u, w))
     assert max(sizes) >= 2 * 3 * 5 * 4

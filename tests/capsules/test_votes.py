@@ -6,7 +6,12 @@ import torch
 from nlpcapsule.capsules.votes import PairwiseVotes, PerClassVotes
 
 B, M, N, D = 3, 5, 4, 6
-KINDS = {"shared": "nhk", "per document": "bnhk", "pairwise": "mnhk"}
+KINDS = {
+    "shared": "nhk",
+    "per document": "bnhk",
+    "pairwise": "nmhk",
+    "pairwise per document": "bnmhk",
+}
 
 
 @pytest.fixture(params=KINDS)
@@ -15,7 +20,7 @@ def both(request):
     sizes = {"b": B, "m": M, "n": N, "h": D, "k": D}
     u = torch.randn(B, M, D, dtype=torch.float64)
     w = torch.randn([sizes[axis] for axis in KINDS[request.param]], dtype=torch.float64)
-    votes = PairwiseVotes(u, w) if request.param == "pairwise" else PerClassVotes(u, w)
+    votes = PairwiseVotes(u, w) if "pairwise" in request.param else PerClassVotes(u, w)
     return votes, torch.einsum(f"{KINDS[request.param]},bmk->bmnh", w, u)
 
 

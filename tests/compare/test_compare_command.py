@@ -197,6 +197,34 @@ def test_ours_may_read_with_a_transformer(
     assert "| label-query | " in done.out
 
 
+def test_linear_heads_are_peers_and_those_on_a_transformer_read_its_word_pieces(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    in_this_process: list[str],
+) -> None:
+    data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
+    encoder = write_transformer(tmp_path / "encoder")
+    names = ["convolution-linear", "transformer-linear", "embedding-linear"]
+    settings = [
+        "--set=all.epochs=1",
+        "--set=all.max_tokens=16",
+        *(f"--set={name}.encoder={encoder}" for name in names[1:]),
+        "--set=transformer-linear.lexical=one-vs-rest",
+    ]
+    arguments = ["--data", data, "--systems", ",".join(names), *settings, "--out", out]
+    done = run_compare(monkeypatch, capsys, *arguments)
+    assert done.code == 0, done.err
+    assert in_this_process == names
+    record = json.loads((out / "compare.json").read_text(encoding="utf-8"))
+    assert list(record["systems"]) == names
+    vocabularies = [
+        EncodedParts.load(path.parent).tokenizer.vocabulary for path in out.glob("data/*/*/about.json")
+    ]
+    assert len(vocabularies) == 2, "words, and the pieces that both transformers share"
+    assert sum("[CLS]" in vocabulary for vocabulary in vocabularies) == 1
+
+
 def test_systems_that_read_words_otherwise_get_their_own(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -107,6 +107,9 @@ def test_settings_that_cannot_be_are_refused(text: str, message: str) -> None:
 def test_a_missing_package_is_named_with_the_command_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(systems, "find_spec", lambda name: None)
     assert missing_package("label-query") is None
+    assert missing_package("convolution-linear") is None
+    for system in ("transformer-linear", "embedding-linear", "bi-encoder"):
+        assert "pip install 'nlpcapsule[transformers]'" in (missing_package(system) or "")
     assert "pip install 'nlpcapsule[omikuji]'" in (missing_package("omikuji") or "")
 
 

@@ -40,7 +40,15 @@ def test_a_file_counts_by_what_it_holds(tmp_path: Path, setting: str) -> None:
     assert fingerprint(**{setting: str(path)}) != first
 
 
-@pytest.mark.parametrize(("kind", "model"), [("labels", "label-query"), ("answers", "bi-encoder")])
+@pytest.mark.parametrize(
+    ("kind", "model"),
+    [
+        ("labels", "label-query"),
+        ("labels", "transformer-linear"),
+        ("labels", "embedding-linear"),
+        ("answers", "bi-encoder"),
+    ],
+)
 @pytest.mark.parametrize("changed", ["config.json", "model.safetensors", "tokenizer.json"])
 def test_an_encoders_folder_counts_by_what_its_files_hold(
     tmp_path: Path, kind: str, model: str, changed: str

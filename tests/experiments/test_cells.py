@@ -13,7 +13,13 @@ from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.experiments import cell as cell_module
 from nlpcapsule.experiments import run_cells as run_cells_module
 from nlpcapsule.experiments import training_time as time_module
-from nlpcapsule.experiments.cell import LABEL_FIGURES, cell_path, finished_cell, run_cell
+from nlpcapsule.experiments.cell import (
+    LABEL_FIGURES,
+    cell_path,
+    finished_cell,
+    load_per_document,
+    run_cell,
+)
 from nlpcapsule.experiments.plan import Cell
 from nlpcapsule.experiments.provenance import hardware
 from nlpcapsule.experiments.run_cells import cell_from_json, load_finished, run_cells
@@ -112,7 +118,7 @@ def test_a_label_cell_holds_all_that_is_needed_to_repeat_it(tmp_path):
     assert record["parameters"] > 0
     assert record["documents by routing iterations"] is None
     written = {path.relative_to(tmp_path).as_posix() for path in (tmp_path / "letters").iterdir()}
-    assert written == {f"{KIM.name}.json", f"{KIM.name}.npy"}
+    assert written == {f"{KIM.name}.json", f"{KIM.name}.npz"}
 
 
 def test_a_capsule_cell_counts_documents_by_routing_iterations(tmp_path):
@@ -152,7 +158,7 @@ def test_no_place_on_this_machine_is_written_down(tmp_path, monkeypatch):
 
 def test_figures_per_document_have_the_reported_means(tmp_path):
     figures = run_cell(CAPSULES, None, tmp_path, "")["figures"]
-    per_document = np.load(tmp_path / f"{CAPSULES.name}.npy", allow_pickle=False)
+    per_document = load_per_document(tmp_path / f"{CAPSULES.name}.json")
     assert per_document.shape == (4, 24)
     for row, name in zip(per_document, LABEL_FIGURES, strict=True):
         assert row.mean() == pytest.approx(figures[name])
@@ -160,8 +166,8 @@ def test_figures_per_document_have_the_reported_means(tmp_path):
 
 def test_average_precisions_per_question_have_the_reported_mean(tmp_path):
     figures = run_cell(ANSWERS, None, tmp_path, "")["figures"]
-    precisions = np.load(tmp_path / f"{ANSWERS.name}.npy", allow_pickle=False)
-    assert precisions.shape == (6,)
+    precisions = load_per_document(tmp_path / f"{ANSWERS.name}.json")
+    assert precisions.shape == (1, 6)
     assert precisions.mean() == pytest.approx(figures["clean"]["MAP"])
 
 
@@ -186,7 +192,7 @@ def test_a_cell_with_other_settings_is_run_anew_and_the_first_is_kept(tmp_path):
     assert second["parameters"] > first["parameters"]
     assert finished_cell(KIM, tmp_path) == first
     assert finished_cell(other, tmp_path) == second
-    assert cell_path(other, tmp_path).with_suffix(".npy").exists()
+    assert cell_path(other, tmp_path).with_suffix(".npz").exists()
 
 
 def test_a_label_cell_and_an_answer_cell_of_one_name_do_not_take_each_others_place(tmp_path):

@@ -58,11 +58,11 @@ def test_every_system_has_settings_that_can_be_built(budget):
         for spec in cost_specs(budget)
     }
     assert len(configs) == 11
-    both = configs["paper-without-both"]
+    both = configs["paper-class-without-both"]
     assert (both.model.condensed, both.training.negatives, both.inference.candidates) == (0, "all", 0)
     partial = configs["paper"]
     assert partial.model.condensed
-    assert partial.training.negatives == "uniform"
+    assert partial.training.negatives == "batch"
     assert partial.inference.candidates
     assert configs["label-query"].training.negatives == "all"
     assert configs["label-query-partial-routing"].training.negatives == "uniform"
@@ -74,7 +74,7 @@ def test_the_full_budget_has_the_sizes_of_the_papers_data():
     assert (spec.settings["embedding_size"], spec.settings["max_tokens"]) == (300, 500)
 
 
-@pytest.mark.parametrize("system", ["xml-cnn", "paper", "paper-without-both", "label-query", "hd-lstm"])
+@pytest.mark.parametrize("system", ["xml-cnn", "paper", "paper-class-without-both", "label-query", "hd-lstm"])
 @pytest.mark.usefixtures("unlimited")
 def test_a_measurement_counts_weights_and_times_batches(system):
     spec = SPECS[system]
@@ -85,7 +85,7 @@ def test_a_measurement_counts_weights_and_times_batches(system):
     assert record["inference"]["milliseconds"] > 0
     assert record["training"]["batches"] == spec.repeats
     assert (record["routing iterations"] is not None) == (
-        system in ("paper", "paper-without-both", "label-query")
+        system in ("paper", "paper-class-without-both", "label-query")
     )
     json.dumps(record)
 
@@ -98,7 +98,7 @@ def test_parameters_are_those_of_the_papers_chain():
     expected = filters * (settings["max_tokens"] * (2 + 4 + 8) + 3)  # filters over all tokens, biases
     expected += 3 * filters * 2 * size  # each filter's w and bias
     expected += filters * sum(maps) * settings["condensed"]  # compression
-    expected += spec.labels * size**2  # each label's W
+    expected += spec.labels * settings["condensed"] * size**2  # a matrix per label and condensed capsule
     assert measure(spec)["parameters without word vectors"] == expected
 
 
@@ -194,7 +194,7 @@ def test_a_killed_process_is_a_result(options, monkeypatch):
         returncode = -9
 
     monkeypatch.setattr(cost.subprocess, "run", lambda *_, **__: Killed())
-    record = COST.make(replace(options, run=True, systems=("paper-without-both",)))
+    record = COST.make(replace(options, run=True, systems=("paper-class-without-both",)))
     assert "out of memory (killed by the operating system)" in COST.markdown(record)
 
 

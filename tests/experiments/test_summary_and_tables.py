@@ -9,6 +9,7 @@ import pytest
 
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.experiments.answer_tables import ANSWER_SELECTION, answers_markdown, answers_plots
+from nlpcapsule.experiments.cell import save_per_document
 from nlpcapsule.experiments.label_tables import (
     FIGURES,
     LOW_RESOURCE,
@@ -55,7 +56,7 @@ def write_cell(cell, folder, level):
     path = folder / f"{cell.name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record), encoding="utf-8")
-    np.save(path.with_suffix(".npy"), scores if cell.kind == "labels" else scores[0])
+    save_per_document(path, scores if cell.kind == "labels" else scores[0])
     return scores
 
 

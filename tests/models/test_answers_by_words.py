@@ -14,7 +14,7 @@ from nlpcapsule.model_folder import load_model
 from nlpcapsule.models.windowed_transformer import WindowedTransformer
 from nlpcapsule.text.documents import Candidate, Question
 from nlpcapsule.training.fit_answers import prepare_answers
-from nlpcapsule.training.loop import _optimizer
+from nlpcapsule.training.optimizers import build_optimizers
 
 SIZES = {
     "embedding_size": 8,
@@ -163,7 +163,7 @@ def test_transformer_words_and_the_rest_have_learning_rates_of_their_own(transfo
     training = model.config.training
     rates = {
         parameter: group["factor"] * training.learning_rate
-        for group in _optimizer(model.network, training).param_groups
+        for group in build_optimizers(model.network, training)[0].param_groups
         for parameter in group["params"]
     }
     assert isinstance(model.network.text.capsules.encoder, WindowedTransformer)

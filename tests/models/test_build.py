@@ -5,6 +5,7 @@ import pytest
 import torch
 from tiny_networks import (
     LABELS,
+    ON_A_TRANSFORMER,
     SIZES,
     VOCABULARY,
     tiny_answer_network,
@@ -15,8 +16,11 @@ from tiny_networks import (
 
 from nlpcapsule.baselines.bow_cnn import BowCNN
 from nlpcapsule.baselines.cap_zhao import CapZhao
+from nlpcapsule.baselines.convolution_linear import ConvolutionLinear
+from nlpcapsule.baselines.embedding_linear import EmbeddingLinear
 from nlpcapsule.baselines.kim_cnn import KimCNN
 from nlpcapsule.baselines.released_xml_cnn import ReleasedXMLCNN
+from nlpcapsule.baselines.transformer_linear import TransformerLinear
 from nlpcapsule.baselines.xml_cnn import XMLCNN
 from nlpcapsule.models.build import build_answer_network, build_label_network
 from nlpcapsule.models.label_query import LabelQueryNetwork
@@ -32,6 +36,9 @@ CLASSES = {
     "bow-cnn": BowCNN,
     "released-xml-cnn": ReleasedXMLCNN,
     "cap-zhao": CapZhao,
+    "convolution-linear": ConvolutionLinear,
+    "transformer-linear": TransformerLinear,
+    "embedding-linear": EmbeddingLinear,
 }
 
 
@@ -50,7 +57,7 @@ def test_weights_depend_on_the_seed_alone(model):
     assert any(not torch.equal(first[name], other[name]) for name in first)
 
 
-@pytest.mark.parametrize("model", [model for model in SIZES if model != "bow-cnn"])
+@pytest.mark.parametrize("model", [model for model in SIZES if model not in ("bow-cnn", *ON_A_TRANSFORMER)])
 def test_word_vectors_of_another_size_are_taken_as_they_are(model):
     vectors = np.random.default_rng(0).normal(size=(VOCABULARY, 12)).astype(np.float32)
     network = tiny_network(model, vectors=vectors)

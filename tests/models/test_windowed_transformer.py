@@ -11,6 +11,7 @@ from nlpcapsule.config import TrainingSettings
 from nlpcapsule.models.build import build_label_network
 from nlpcapsule.models.windowed_transformer import cut_windows, leave_out
 from nlpcapsule.training import loop
+from nlpcapsule.training.optimizers import build_optimizers
 
 LABELS = 5
 
@@ -150,7 +151,7 @@ def test_a_label_that_hangs_on_a_word_behind_the_first_window_is_learnt(max_toke
 def test_the_transformer_has_a_learning_rate_of_its_own(folder, tmp_path, monkeypatch):
     network = network_of(folder, encoder_rate=2e-5)
     settings = TrainingSettings(learning_rate=1e-3, weight_decay=0.1)
-    groups = loop._optimizer(network, settings).param_groups
+    groups = build_optimizers(network, settings)[0].param_groups
     names = {parameter: name for name, parameter in network.named_parameters()}
     for group in groups:
         inside = {names[parameter].startswith("document.encoder.") for parameter in group["params"]}

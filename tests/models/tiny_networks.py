@@ -1,5 +1,7 @@
 """Networks small enough to be run in milliseconds, and rows of tokens for them."""
 
+from importlib.util import find_spec
+
 import torch
 
 from nlpcapsule.config import Config
@@ -24,6 +26,7 @@ SIZES = {
     "bow-cnn": {"windows": (4, 1), "filters": 8, "pools": 3},
     "released-xml-cnn": {"embedding_size": 16, "filters": 4, "bottleneck": 10},
     "cap-zhao": {"embedding_size": 8, "filters": 8, "channels": 3, "capsule_size": 6},
+    "convolution-linear": {"embedding_size": 8, "filters": 8},
 }
 
 # Every network with every routing, with and without compression.
@@ -39,9 +42,32 @@ VARIANTS = [
     *(("bow-cnn", {"pooling": pooling}) for pooling in ("average", "max")),
     *(("released-xml-cnn", {"relu": relu}) for relu in (False, True)),
     *(("cap-zhao", {"variant": variant}) for variant in ("A", "B")),
+    ("convolution-linear", {}),
 ]
 # These take outputs of their own for each document; the others score all labels.
 ROUTED_TO_CHOSEN_LABELS = ("label-query", "paper", "official")
+SCORE_CHOSEN_LABELS = (
+    *ROUTED_TO_CHOSEN_LABELS,
+    "convolution-linear",
+    "transformer-linear",
+    "embedding-linear",
+)
+
+# The transformer of those that are made of a pretrained one; documents fill one window or several.
+TINY_TRANSFORMER = {
+    "model_type": "bert",
+    "vocab_size": VOCABULARY,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": LENGTH,
+    "initializer_range": 0.2,  # or all states would be much alike
+}
+ON_A_TRANSFORMER = ("transformer-linear", "embedding-linear")
+if find_spec("transformers") is not None:
+    SIZES |= {model: {} for model in ON_A_TRANSFORMER}
+    VARIANTS += [(model, {"window": window}) for model in ON_A_TRANSFORMER for window in (512, 6)]
 
 
 def name_of(value):
@@ -57,8 +83,9 @@ def tiny_config(model, task="labels", **settings):
 
 
 def tiny_network(model, labels=LABELS, vectors=None, **settings):
-    network = build_label_network(tiny_config(model, **settings), VOCABULARY, labels, PADDING, vectors)
-    return network.eval()
+    transformer = TINY_TRANSFORMER if model in ON_A_TRANSFORMER else None
+    config = tiny_config(model, **settings)
+    return build_label_network(config, VOCABULARY, labels, PADDING, vectors, transformer).eval()
 
 
 def tiny_answer_network(model, **settings):

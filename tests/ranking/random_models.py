@@ -40,6 +40,7 @@ _SCALE = {
     "bow-cnn": 3.0,
     "released-xml-cnn": 3.0,
     "cap-zhao": 2.0,
+    "convolution-linear": 3.0,
 }
 
 

@@ -28,6 +28,7 @@ NETWORKS = [
     ("bow-cnn", None),
     ("released-xml-cnn", None),
     ("cap-zhao", None),
+    ("convolution-linear", None),
 ]
 ANSWER_NETWORKS = [("label-query", "dot"), ("label-query", "adaptive-kde"), ("paper", "adaptive-kde")]
 TOLERANCE = 1e-5

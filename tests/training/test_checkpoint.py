@@ -57,7 +57,7 @@ def test_best_weights_damaged_while_training_goes_on_are_refused(tmp_path):
 def test_a_checkpoint_of_another_network_is_refused(stopped):
     network = torch.nn.Linear(3, 3)
     with pytest.raises(ModelFolderError, match="belongs to another run"):
-        Checkpoint(stopped / "checkpoint").restore(network, torch.optim.AdamW(network.parameters()))
+        Checkpoint(stopped / "checkpoint").restore(network, [torch.optim.AdamW(network.parameters())])
 
 
 def test_a_checkpoint_without_the_moving_average_it_should_have_is_refused(stopped):
@@ -67,7 +67,7 @@ def test_a_checkpoint_without_the_moving_average_it_should_have_is_refused(stopp
 
 def test_a_run_that_never_saved_begins_at_the_beginning(tmp_path):
     network = toy_network()
-    position = Checkpoint(tmp_path).restore(network, torch.optim.AdamW(network.parameters()))
+    position = Checkpoint(tmp_path).restore(network, [torch.optim.AdamW(network.parameters())])
     assert position == Position()
 
 
@@ -86,7 +86,7 @@ def test_a_full_disk_is_reported_and_leaves_the_older_checkpoint(tmp_path, full_
         if file == "best.safetensors":
             checkpoint.save_best(network)
         else:
-            checkpoint.save(Position(), network, torch.optim.AdamW(network.parameters()))
+            checkpoint.save(Position(), network, [torch.optim.AdamW(network.parameters())])
 
     save()
     before = (tmp_path / file).read_bytes()

@@ -5,6 +5,7 @@ from toy_task import PowerCutError, ToyTask, copied, same_weights, toy_network
 
 from nlpcapsule.config import TrainingSettings
 from nlpcapsule.training import loop
+from nlpcapsule.training.optimizers import build_optimizers
 from nlpcapsule.training.progress import TrainingProgress
 
 
@@ -22,7 +23,7 @@ def train(folder, task, network):
 
 def test_a_part_with_its_own_rate_moves_by_it():
     network = network_with_a_slow_part()
-    groups = loop._optimizer(network, TrainingSettings(learning_rate=0.05, weight_decay=0.3)).param_groups
+    groups = build_optimizers(network, TrainingSettings(learning_rate=0.05, weight_decay=0.3))[0].param_groups
     assert [group["factor"] for group in groups] == pytest.approx([1, 1, 0.008, 0.008])
     assert [group["weight_decay"] for group in groups] == [0.3, 0.0, 0.3, 0.0]
     slow = {parameter for group in groups[2:] for parameter in group["params"]}
@@ -55,7 +56,7 @@ def test_a_run_that_was_cut_short_goes_on_with_both_rates(batches, tmp_path):
 def test_frozen_weights_are_left_out():
     network = network_with_a_slow_part()
     network[0].requires_grad_(False)
-    groups = loop._optimizer(network, TrainingSettings()).param_groups
+    groups = build_optimizers(network, TrainingSettings())[0].param_groups
     chosen = [parameter for group in groups for parameter in group["params"]]
     assert all(parameter.requires_grad for parameter in chosen)
     assert len(chosen) == sum(1 for parameter in network.parameters() if parameter.requires_grad)

@@ -11,6 +11,7 @@ from nlpcapsule.config import TrainingSettings
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.training import loop
 from nlpcapsule.training.loop import averaging_decay, learning_rate
+from nlpcapsule.training.optimizers import build_optimizers
 
 
 def test_the_learning_rate_rises_straight_and_falls_as_half_a_cosine():
@@ -197,7 +198,7 @@ def test_fast_float32_is_for_the_training_alone(tmp_path):
 
 
 def test_biases_and_gains_do_not_decay():
-    groups = loop._optimizer(toy_network(), TrainingSettings(weight_decay=0.3)).param_groups
+    groups = build_optimizers(toy_network(), TrainingSettings(weight_decay=0.3))[0].param_groups
     assert [group["weight_decay"] for group in groups] == [0.3, 0.0]
     assert {parameter.ndim for parameter in groups[0]["params"]} == {2}
     assert {parameter.ndim for parameter in groups[1]["params"]} == {1}

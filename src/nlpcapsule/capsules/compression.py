@@ -29,3 +29,9 @@ class CapsuleCompression(nn.Module):
     def forward(self, primary_capsules: Tensor) -> Tensor:
         """Condenses primary capsules (B, P, d) to (B, m, d)."""
         return torch.einsum("mp,bpd->bmd", self.weight, primary_capsules)
+
+    @torch.no_grad()
+    def scale_start(self, condensed: Tensor, length: float) -> None:
+        """Scales b so that capsules which it condensed to (B, m, d) come out at this mean length."""
+        found = torch.linalg.vector_norm(condensed, dim=-1).mean()
+        self.weight.mul_(length / found.clamp_min(1e-12))

@@ -167,20 +167,31 @@ class FormedVotes:
 
 
 class PairwiseVotes(FormedVotes):
-    """û_{j|i} = W_ij u_i with one matrix per pair, as in the released code.
+    """û_{j|i} = W_ij u_i with one matrix per pair of capsule and output.
 
     Args:
         capsules: Condensed capsules u (B, m, d).
-        transforms: W (m, n, d, d).
+        transforms: W (n, m, d, d), the same for all documents, or (B, n, m, d, d), a label set per document.
     """
 
     def __init__(self, capsules: Tensor, transforms: Tensor) -> None:
-        outputs, size = transforms.shape[1:3]
+        if transforms.dim() == 5:
+            super().__init__(_votes_per_document(capsules, transforms))
+            return
+        outputs, _, size, _ = transforms.shape
         # One bmm over i; its layout (m, B, n, d) is one the sums above read in place.
         by_input = torch.bmm(
-            capsules.transpose(0, 1), transforms.flatten(1, 2).transpose(1, 2)
+            capsules.transpose(0, 1), transforms.permute(1, 3, 0, 2).flatten(2)
         )  # (m, B, n·d)
         super().__init__(by_input.unflatten(-1, (outputs, size)).transpose(0, 1))
+
+
+def _votes_per_document(capsules: Tensor, transforms: Tensor) -> Tensor:
+    """W_bji u_bi (B, m, n, d) for (B, m, d) and (B, n, m, d, d): a bmm that reads every matrix in place."""
+    documents, outputs, inputs, size, _ = transforms.shape
+    repeated = capsules.unsqueeze(1).expand(-1, outputs, -1, -1).reshape(-1, size, 1)  # (B·n·m, d, 1)
+    votes = torch.bmm(transforms.reshape(-1, size, size), repeated)  # (B·n·m, d, 1)
+    return votes.view(documents, outputs, inputs, size).transpose(1, 2)
 
 
 def at_least_float32(tensor: Tensor) -> Tensor:

@@ -6,8 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from nlpcapsule.config import Config, LabelQuerySettings
-from nlpcapsule.config.answer_baselines import PretrainedSettings
+from nlpcapsule.config import Config
 from nlpcapsule.errors import DataError
 
 _ENCODER_FILES = ("config.json", "tokenizer.json", "*.safetensors")  # that are read of a transformer's folder
@@ -35,9 +34,6 @@ def _named_files(config: Config) -> Iterator[Path]:
     for name in (config.text.vectors, config.text.tokenizer):
         if name and Path(name).is_file():
             yield Path(name)
-    model = config.model
-    if isinstance(model, PretrainedSettings) or (
-        isinstance(model, LabelQuerySettings) and model.is_pretrained
-    ):
+    if config.transformer is not None:
         for pattern in _ENCODER_FILES:
-            yield from (path for path in sorted(Path(model.encoder).glob(pattern)) if path.is_file())
+            yield from (path for path in sorted(Path(config.transformer).glob(pattern)) if path.is_file())

@@ -15,7 +15,7 @@ import numpy as np
 
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.compare.data import UserFolder, question_row, write_rows
-from nlpcapsule.config import Config, LabelQuerySettings
+from nlpcapsule.config import Config
 from nlpcapsule.dataset.encoded import EncodedDocuments, encode_documents
 from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.errors import DataError
@@ -87,10 +87,8 @@ def _words(config: Config, files: str) -> str:
 
     How many words are read does not matter here.
     """
-    model = config.model
-    pretrained = model.encoder if isinstance(model, LabelQuerySettings) and model.is_pretrained else None
     read = config.text.model_dump(mode="json", exclude={"max_tokens"})
-    told = [read, pretrained, *([files] if files else [])]
+    told = [read, config.transformer, *([files] if files else [])]
     return "words-" + hashlib.sha256(json.dumps(told).encode()).hexdigest()[:8]
 
 

@@ -27,6 +27,8 @@ _EXTRAS = {
     "pd-sparse": ("numba", "trees"),
     "bi-encoder": ("transformers", "transformers"),
     "cross-encoder": ("transformers", "transformers"),
+    "transformer-linear": ("transformers", "transformers"),
+    "embedding-linear": ("transformers", "transformers"),
 }
 
 

@@ -6,13 +6,13 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from nlpcapsule.config.settings import Settings
+from nlpcapsule.config.settings import EMBEDDING_SIZE, Settings
 
 
 class PairSettings(Settings):
     """What every answer ranker of the comparison lets one choose."""
 
-    embedding_size: int = Field(100, ge=1, description="word vector size (a vector file's size wins)")
+    embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
     overlap: bool = Field(False, description="also look at the question words that the answer repeats")
     dropout: float = Field(0.3, ge=0, lt=1, description="dropout on word vectors and on the last layer")
 
@@ -99,7 +99,7 @@ class BM25Settings(Settings):
 
 
 class PretrainedSettings(Settings):
-    """What the rankers made of a pretrained transformer share (extra `transformers`)."""
+    """What systems made of a pretrained transformer share (extra `transformers`)."""
 
     embedding_size: ClassVar[int] = 0  # the transformer brings its own word vectors
 

@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 
 from pydantic import Field, ValidationError
 
+from nlpcapsule.config.answer_baselines import PretrainedSettings
+from nlpcapsule.config.linear_settings import LINEAR_MODELS, TransformerLinearSettings
 from nlpcapsule.config.networks import (
     ANSWER_MODELS,
     DEFAULTS,
@@ -46,6 +48,14 @@ class Config(Settings):
     inference: InferenceSettings = InferenceSettings()
 
     SECTIONS: ClassVar[tuple[str, ...]] = ("text", "model", "training", "inference")
+
+    @property
+    def transformer(self) -> str | None:
+        """Return the pretrained transformer that reads the texts, a folder or a hub id; None without one."""
+        model = self.model
+        if isinstance(model, PretrainedSettings):
+            return model.encoder
+        return model.encoder if isinstance(model, LabelQuerySettings) and model.is_pretrained else None
 
     @classmethod
     def build(
@@ -149,12 +159,13 @@ def _checked(config: Config) -> Config:
             f"training.negatives={config.training.negatives!r} needs a network that routes to chosen labels; "
             f"{config.model.name!r} scores all labels at once: leave it at 'all'"
         )
-    if not routed and config.inference.lexical != "none":
+    scores_candidates = routed or config.model.name in LINEAR_MODELS
+    if not scores_candidates and config.inference.lexical != "none":
         raise ConfigError(
             f"inference.lexical={config.inference.lexical!r} needs a network that routes to chosen labels, "
             f"not {config.model.name!r}"
         )
-    if not routed and config.inference.candidates:
+    if not scores_candidates and config.inference.candidates:
         raise ConfigError(
             f"inference.candidates needs a network that routes to chosen labels, not {config.model.name!r}"
         )
@@ -202,8 +213,15 @@ def _check_label_names(config: Config) -> None:
 
 
 def _check_encoder(config: Config) -> None:
-    """What goes with `label-query`'s encoder and what does not."""
+    """What goes with a network's encoder and what does not."""
     model = config.model
+    if isinstance(model, PretrainedSettings) and model.encoder in WORD_ENCODERS:
+        raise ConfigError(
+            f"model.encoder={model.encoder!r}: {model.name!r} needs a pretrained transformer, its folder or "
+            "its id on the Hugging Face hub"
+        )
+    if isinstance(model, TransformerLinearSettings):
+        _check_stride(model)
     if not isinstance(model, LabelQuerySettings):
         return
     if not model.is_pretrained:
@@ -219,15 +237,20 @@ def _check_encoder(config: Config) -> None:
             f"text.max_tokens={config.text.max_tokens} does not fit model.window={model.window}: questions "
             "and answers are read in one piece; lower text.max_tokens or raise model.window"
         )
-    if model.stride is not None and model.stride > model.window - 2:
-        raise ConfigError(
-            f"model.stride={model.stride} would leave tokens out: windows of model.window={model.window} "
-            f"tokens, two of them special, may lie at most {model.window - 2} apart"
-        )
+    _check_stride(model)
     if config.task == "answers" and model.word_dropout:
         raise ConfigError(
             f"model.word_dropout={model.word_dropout} does not go with a pretrained transformer on answers, "
             "whose words are compared one by one: set it to 0"
+        )
+
+
+def _check_stride(model: LabelQuerySettings | TransformerLinearSettings) -> None:
+    """Windows may lie side by side or overlap."""
+    if model.stride is not None and model.stride > model.window - 2:
+        raise ConfigError(
+            f"model.stride={model.stride} would leave tokens out: windows of model.window={model.window} "
+            f"tokens, two of them special, may lie at most {model.window - 2} apart"
         )
 
 

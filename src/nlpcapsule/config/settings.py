@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 Task = Literal["labels", "answers"]
 CapsuleRouting = Literal["dynamic", "em", "kde", "kde-em", "adaptive-kde"]
 LabelRouting = Literal["dot", "kde", "adaptive-kde"]
+LabelVoting = Literal["capsule", "slot", "factored", "gated"]
+Auxiliary = Literal["none", "first-coupling", "second-mask", "explained", "parts"]
 Widths = tuple[Annotated[int, Field(ge=1)], ...]
+
+EMBEDDING_SIZE = "numbers per word; a vector file's shorter vectors are filled up with learned numbers"
 
 WORD_ENCODERS = ("convolution", "bilstm")  # any other encoder of `label-query` is a pretrained transformer
 
@@ -43,7 +47,7 @@ class LabelQuerySettings(Settings):
         description="convolution, bilstm, or a pretrained transformer: its folder, or its id on the Hugging "
         "Face hub (extra `transformers`)",
     )
-    embedding_size: int = Field(100, ge=1, description="word vector size (a vector file's size wins)")
+    embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
     windows: Widths = Field((1, 3, 5, 9), min_length=1, description="convolution widths, in tokens")
     filters: int = Field(256, ge=1, description="filters per width")
     state_size: int = Field(256, ge=1, description="bilstm: numbers in a state, per direction")
@@ -76,9 +80,51 @@ class LabelQuerySettings(Settings):
     )
     token_dropout: float = Field(0.15, ge=0, lt=1, description="dropout on word vectors and encoder states")
     capsule_dropout: float = Field(0.3, ge=0, lt=1, description="dropout on label capsules")
+    capsule_drop: float = Field(
+        0.0, ge=0, lt=1, description="labels: part of a document's whole capsules left out in training"
+    )
+    votes: LabelVoting = Field(
+        "capsule",
+        description="labels: a capsule's vote for a label: the capsule; transformed by slot; by a mixture of "
+        "`vote_rank` matrices that depends on slot and label; or with features that each label weighs",
+    )
+    vote_rank: int = Field(4, ge=1, description="labels: matrices that factored votes are mixed from")
+    auxiliary: Auxiliary = Field(
+        "none",
+        description="labels: what training also takes the loss of: labels before routing, labels under "
+        "other dropout, labels whose explained capsules are silenced, or capsules and document apart",
+    )
+    auxiliary_weight: float = Field(0.5, gt=0, description="labels: the auxiliary loss's weight")
+    consistency: float = Field(
+        0.0, ge=0, description="labels: weight of the divergence of auxiliary and final probabilities"
+    )
+    ranking_weight: float = Field(
+        0.0, ge=0, description="labels: weight of a softmax of each label against all negatives"
+    )
     overlap: bool = Field(
         False, description="answers: words that question and answer share join the capsules' cosine"
     )
+
+    @field_validator("votes")
+    @classmethod
+    def _votes_need_slots(cls, votes: str, info: ValidationInfo) -> str:
+        if votes != "capsule" and info.data.get("condensed") == 0:
+            raise ValueError("needs slots: set model.condensed above 0, or votes=capsule")
+        return votes
+
+    @field_validator("auxiliary")
+    @classmethod
+    def _parts_need_both(cls, auxiliary: str, info: ValidationInfo) -> str:
+        if auxiliary == "parts" and info.data.get("document_size") == 0:
+            raise ValueError("needs the document as a whole: set model.document_size above 0")
+        return auxiliary
+
+    @field_validator("consistency")
+    @classmethod
+    def _consistency_needs_two(cls, consistency: float, info: ValidationInfo) -> float:
+        if consistency and info.data.get("auxiliary") == "none":
+            raise ValueError("needs a second reading: set model.auxiliary, for example to second-mask")
+        return consistency
 
     @property
     def is_pretrained(self) -> bool:
@@ -87,14 +133,31 @@ class LabelQuerySettings(Settings):
 
 
 class PaperSettings(Settings):
-    """`paper`: the chain of Zhao et al. 2019 as printed."""
+    """`paper`: the chain of Zhao et al. 2019 as printed, and how it starts."""
 
     name: Literal["paper"] = "paper"
-    embedding_size: int = Field(100, ge=8, description="word vector size (a vector file's size wins)")
+    embedding_size: int = Field(300, ge=8, description=EMBEDDING_SIZE)
+    frequency_weighting: float = Field(
+        1e-3,
+        ge=0,
+        description="word vectors start centred and weighted by a/(a + p(w)), w's frequency; this is a; "
+        "0 leaves them as they are",
+    )
     windows: Widths = Field((2, 4, 8), min_length=1, description="filter widths along the embedding")
     filters: int = Field(32, ge=1, description="filters per width")
+    filter_start: Literal["shared", "independent"] = Field(
+        "shared", description="whether a filter starts alike at all token positions"
+    )
     capsule_size: int = Field(16, ge=2, description="numbers in a capsule")
     condensed: int = Field(128, ge=0, description="condensed capsules; 0 routes all primary capsules")
+    condensed_length: float = Field(
+        3.0, ge=0, description="length at which condensed capsules start on training documents; 0: any"
+    )
+    votes: Literal["pair", "class"] = Field(
+        "pair", description="a matrix per pair of capsule and label, or one per label"
+    )
+    word_dropout: float = Field(0.1, ge=0, lt=1, description="part of the words left out in training")
+    token_dropout: float = Field(0.2, ge=0, lt=1, description="dropout on word vectors")
     routing: CapsuleRouting = Field("adaptive-kde", description="routing algorithm")
     iterations: int = Field(3, ge=1, description="routing iterations, where they are fixed")
     max_iterations: int = Field(10, ge=1, description="adaptive: never more than this")
@@ -112,7 +175,7 @@ class OfficialSettings(Settings):
     """`official`: what the released code does, for comparison."""
 
     name: Literal["official"] = "official"
-    embedding_size: int = Field(100, ge=8, description="word vector size (a vector file's size wins)")
+    embedding_size: int = Field(100, ge=8, description=EMBEDDING_SIZE)
     windows: Widths = Field((2, 4, 8), min_length=1, description="filter widths along the embedding")
     filters: int = Field(32, ge=1, description="filters per width")
     capsule_size: int = Field(16, ge=2, description="numbers in a capsule")
@@ -130,7 +193,7 @@ class KimCNNSettings(Settings):
     """`kim-cnn`: convolution over time, one maximum per filter (Kim 2014)."""
 
     name: Literal["kim-cnn"] = "kim-cnn"
-    embedding_size: int = Field(100, ge=1, description="word vector size (a vector file's size wins)")
+    embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
     windows: Widths = Field((3, 4, 5), min_length=1, description="convolution widths, in tokens")
     filters: int = Field(128, ge=1, description="filters per width")
     dropout: float = Field(0.5, ge=0, lt=1, description="dropout before the output layer")
@@ -140,7 +203,7 @@ class XMLCNNSettings(Settings):
     """`xml-cnn`: dynamic max pooling and a bottleneck (Liu et al. 2017)."""
 
     name: Literal["xml-cnn"] = "xml-cnn"
-    embedding_size: int = Field(100, ge=1, description="word vector size (a vector file's size wins)")
+    embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
     windows: Widths = Field((2, 4, 8), min_length=1, description="convolution widths, in tokens")
     filters: int = Field(128, ge=1, description="filters per width")
     pools: int = Field(8, ge=1, description="equal parts of the document, each giving one maximum per filter")
@@ -167,7 +230,7 @@ class ReleasedXMLCNNSettings(Settings):
     """`released-xml-cnn`: what the released NLP-Capsule code calls XML-CNN; linear unless `relu` is set."""
 
     name: Literal["released-xml-cnn"] = "released-xml-cnn"
-    embedding_size: int = Field(100, ge=8, description="word vector size (a vector file's size wins)")
+    embedding_size: int = Field(100, ge=8, description=EMBEDDING_SIZE)
     windows: Widths = Field((2, 4, 8), min_length=1, description="filter widths along the embedding")
     filters: int = Field(32, ge=1, description="filters per width")
     bottleneck: int = Field(512, ge=1, description="hidden layer before the output layer")
@@ -180,7 +243,7 @@ class CapZhaoSettings(Settings):
 
     name: Literal["cap-zhao"] = "cap-zhao"
     variant: Literal["A", "B"] = Field("B", description="A: 3-grams; B: the mean of 3-, 4- and 5-grams")
-    embedding_size: int = Field(100, ge=1, description="word vector size (a vector file's size wins)")
+    embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
     filters: int = Field(32, ge=1, description="filters of the n-gram convolution")
     stride: int = Field(2, ge=1, description="tokens between n-grams; 1 in the article, 2 in its code")
     channels: int = Field(16, ge=1, description="capsules per position, in both layers below the labels")
@@ -228,6 +291,7 @@ class TrainingSettings(Settings):
         None, description="dev metric of the best epoch (nDCG@5, or MAP for answers)"
     )
     dev_fraction: float = Field(0.0, ge=0, lt=1, description="held out of train when no dev part is given")
+    checkpoint_epochs: int = Field(1, ge=0, description="epochs between checkpoints; 0: none")
     checkpoint_steps: int = Field(0, ge=0, description="steps between checkpoints inside an epoch; 0: none")
     tensorboard: bool = Field(False, description="also write TensorBoard curves (extra `tensorboard`)")
     seed: int = Field(1, ge=0, description="seed of weights, order, dropout and negatives")

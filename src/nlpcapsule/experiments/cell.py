@@ -30,6 +30,7 @@ from nlpcapsule.experiments.pecos import needed_python, run_pecos
 from nlpcapsule.experiments.pecos_settings import PECOS, PecosSettings
 from nlpcapsule.experiments.plan import Cell
 from nlpcapsule.experiments.provenance import hardware
+from nlpcapsule.experiments.shared_nominator import shared_nominator
 from nlpcapsule.experiments.stored_evidence import StoredEvidence, evidence_path
 from nlpcapsule.experiments.table import Record
 from nlpcapsule.experiments.training_time import LOWER_BOUND, timed_stretch, training_time
@@ -81,14 +82,27 @@ def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str, pecos: str
             return run_peer(cell, label_parts(cell.data, data, cache), pecos)
         name = f"{cell.data}{IN_PIECES}" if _is_pretrained(cell.config) else cell.data
         parts = label_parts(name, data, cache)
+        nominators = cells / "nominators"
         if data is None:
-            return run_labels(cell, parts, folder, progress)
+            return run_labels(cell, parts, folder, progress, nominators=nominators)
         named = cell
         if cell.config.text.label_names is not None:
             named = with_names_of(cell, named_folder(cell.data, data, cache / name))
-        return run_labels(named, parts, folder, progress, data / cell.data)
+        return run_labels(named, parts, folder, progress, data / cell.data, nominators)
 
     return run_and_record(cell, cells, commit, measure)
+
+
+def save_per_document(path: Path, figures: np.ndarray) -> None:
+    """Writes figures per document beside a cell's record; few values occur, so they pack well."""
+    with atomic_path(path.with_suffix(".npz")) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, figures=figures)
+
+
+def load_per_document(path: Path) -> np.ndarray:
+    """Reads what `save_per_document` wrote: (figures, documents)."""
+    with np.load(path.with_suffix(".npz"), allow_pickle=False) as file:
+        return np.atleast_2d(file["figures"])
 
 
 def run_and_record(
@@ -120,8 +134,7 @@ def run_and_record(
         "nlpcapsule": __version__,
         "commit": commit,
     }
-    with atomic_path(path.with_suffix(".npy")) as temporary, temporary.open("wb") as file:
-        np.save(file, each)
+    save_per_document(path, each)
     write_text(path, json.dumps(record, indent=1) + "\n")
     rmtree(work, ignore_errors=True)
     return record
@@ -133,8 +146,21 @@ def run_labels(
     folder: RunFolder,
     progress: TrainingProgress,
     stored: Path | None = None,
+    nominators: Path | None = None,
 ) -> Measured:
-    """The record, and figures (4, documents); `stored` is a folder that may hold evidence found before."""
+    """Measures a label system.
+
+    Args:
+        cell: The system.
+        parts: Its data.
+        folder: Where it is trained.
+        progress: Told what happens.
+        stored: A folder that may hold evidence found before.
+        nominators: Where cells share the Kim-CNN that nominates candidates; None: each trains its own.
+
+    Returns:
+        The record, and figures (4, documents).
+    """
     config = cell.config if stored is None else _with_encoder(cell.config, stored.parent / MINILM)
     thesaurus = None
     if config.text.label_names is not None:
@@ -150,7 +176,10 @@ def run_labels(
         model = load_model(folder.path)
     else:
         with timed_stretch(folder.path, goes_on=_is_begun(folder)):
-            model = fit_labels(data, config, folder, progress, words)
+            nominator = (
+                None if nominators is None else shared_nominator(data, config, nominators, progress)
+            )
+            model = fit_labels(data, config, folder, progress, words, nominator)
     assert isinstance(model, LabelModel)
     started = time.perf_counter()
     rankings = model.rank_tokens(report.tokens, RANKED)

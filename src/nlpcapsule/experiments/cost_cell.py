@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from nlpcapsule import __version__
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.config import Config
-from nlpcapsule.dataset.outputs import all_outputs, uniform_outputs
+from nlpcapsule.dataset.outputs import all_outputs, batch_outputs, uniform_outputs
 from nlpcapsule.experiments.memory import peak_process_memory
 from nlpcapsule.experiments.provenance import hardware
 from nlpcapsule.experiments.table import Record
@@ -32,6 +32,7 @@ from nlpcapsule.model_folder import nominator_config
 from nlpcapsule.models.answer_ranker import answer_loss
 from nlpcapsule.models.build import build_answer_network, build_label_network
 from nlpcapsule.models.losses import label_loss
+from nlpcapsule.training.optimizers import build_optimizers
 
 SEED = 1
 _FEWEST = 3  # timed batches, however slow they are
@@ -78,17 +79,17 @@ def measure(spec: Spec) -> Record:
     if device.type == "cpu":
         refuse_more_memory_than_there_is()
     work = (_LabelWork if spec.kind == "labels" else _AnswerWork)(spec, config, device)
-    # fused, as in the training loop
-    optimizer = torch.optim.AdamW(work.network.parameters(), lr=config.training.learning_rate, fused=True)
+    optimizers = build_optimizers(work.network, config.training)
 
     def train() -> None:
         work.loss().backward()
-        optimizer.step()
-        optimizer.zero_grad()
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
 
     training = _timed(train, spec, device)
     peak = _peak_memory(device) - before
-    optimizer.zero_grad()
+    work.network.zero_grad()
     gc.collect()
     work.network.eval()
     with torch.inference_mode():
@@ -116,11 +117,13 @@ class _LabelWork:
         self.spec, self.config, self.device = spec, config, device
         self.tokens = _random_tokens(generator, spec.batch, spec, config, device)  # (B, l)
         own = [generator.choice(spec.labels, spec.own_labels, replace=False) for _ in range(spec.batch)]
-        outputs = (
-            uniform_outputs(own, spec.labels, config.training.negative_count, generator)
-            if config.training.negatives == "uniform"
-            else all_outputs(own, spec.labels)
-        )
+        match config.training.negatives:
+            case "uniform":
+                outputs = uniform_outputs(own, spec.labels, config.training.negative_count, generator)
+            case "batch":
+                outputs = batch_outputs(own, spec.labels)
+            case _:
+                outputs = all_outputs(own, spec.labels)
         self.ids, self.targets, self.valid = (
             None if array is None else torch.from_numpy(array).to(device)
             for array in (outputs.ids, outputs.targets, outputs.valid)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from nlpcapsule.errors import NlpCapsuleError
@@ -24,7 +25,9 @@ def make_from_plan(name: str, options: Options) -> Record:
     cells = plan.cells(options.seeds, options.systems)
     if options.run:
         run_cells(cells, options)
-    record = summarise(plan, plan.cells(options.seeds), options.cells)
+    earlier = options.out / f"{name}.json"
+    known = json.loads(earlier.read_text(encoding="utf-8")) if earlier.exists() else None
+    record = summarise(plan, plan.cells(options.seeds), options.cells, known)
     if not record["results"]:
         raise NlpCapsuleError(f"no cell of {name} is finished under {options.cells}: leave --no-run out")
     return {"table": name, **provenance(_command(plan, options), commit=options.commit), **record}
@@ -200,4 +203,5 @@ def table_of_plan(name: str, **parts: Any) -> Table:
 
 MAIN_TABLE = table_of_plan("main-table", markdown=systems_markdown, plots=systems_plots)
 ROUTING_COMPARISON = table_of_plan("routing-comparison", markdown=systems_markdown, plots=systems_plots)
+PAPER_PARTS = table_of_plan("paper-parts", markdown=systems_markdown, plots=systems_plots)
 LOW_RESOURCE = table_of_plan("low-resource", markdown=fractions_markdown, plots=fractions_plots)

@@ -10,7 +10,12 @@ from nlpcapsule.experiments.answer_tables import ANSWER_SELECTION
 from nlpcapsule.experiments.cost import COST
 from nlpcapsule.experiments.figure_routing import FIGURE_ROUTING
 from nlpcapsule.experiments.fusion_table import FUSION
-from nlpcapsule.experiments.label_tables import LOW_RESOURCE, MAIN_TABLE, ROUTING_COMPARISON
+from nlpcapsule.experiments.label_tables import (
+    LOW_RESOURCE,
+    MAIN_TABLE,
+    PAPER_PARTS,
+    ROUTING_COMPARISON,
+)
 from nlpcapsule.experiments.table import Options, Table
 
 TABLES: dict[str, Table] = {
@@ -19,6 +24,7 @@ TABLES: dict[str, Table] = {
         MAIN_TABLE,
         LOW_RESOURCE,
         ROUTING_COMPARISON,
+        PAPER_PARTS,
         FUSION,
         ANSWER_SELECTION,
         COST,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -9,32 +10,46 @@ from typing import Any
 
 import numpy as np
 
+from nlpcapsule.config import Config
 from nlpcapsule.evaluation.bootstrap import paired_bootstrap
-from nlpcapsule.experiments.cell import LABEL_FIGURES, cell_path, finished_cell
+from nlpcapsule.experiments.cell import LABEL_FIGURES, cell_path, finished_cell, load_per_document
+from nlpcapsule.experiments.pecos_settings import PECOS
 from nlpcapsule.experiments.plan import Cell, Plan
 from nlpcapsule.experiments.table import Record
 from nlpcapsule.experiments.training_time import LOWER_BOUND
 
 ANSWER_FIGURES = ("AP",)
+# What says nothing about a training's outcome: the seed is in the cell, the vectors are the data set's.
+_NOT_TOLD = {("training", "seed"), ("text", "vectors"), ("text", "tokenizer")}
 _DECIDED = ("micro-F1", "macro-F1")  # figures that depend on a decision threshold
 
 
-def summarise(plan: Plan, cells: Sequence[Cell], folder: Path) -> Record:
+def summarise(
+    plan: Plan, cells: Sequence[Cell], folder: Path, earlier: Record | None = None
+) -> Record:
     """The finished cells of a table, by data set, fraction and system, in the plan's order.
 
     Args:
         plan: The plan.
         cells: Its cells.
         folder: Where finished cells are.
+        earlier: The table as it was. A row of it stays where there are no cells for it, unless the plan now
+            asks for other settings. Without figures per document, nothing is compared with such a row.
     """
     rows: dict[str, dict[str, dict[str, list[tuple[Record, np.ndarray]]]]] = {}
     for cell in cells:
         record = finished_cell(cell, folder)
         if record is None:
             continue
-        scores = np.load(cell_path(cell, folder).with_suffix(".npy"), allow_pickle=False)
+        scores = load_per_document(cell_path(cell, folder))
         place = rows.setdefault(cell.data, {}).setdefault(f"{cell.fraction:g}", {})
-        place.setdefault(cell.system, []).append((record, np.atleast_2d(scores)))
+        place.setdefault(cell.system, []).append((record, scores))
+    results = {
+        data: {fraction: _summarise_systems(systems, plan) for fraction, systems in by_part.items()}
+        for data, by_part in rows.items()
+    }
+    if earlier is not None:
+        results = _with_earlier(results, cells, earlier["results"])
     return {
         "title": plan.title,
         "smoke": plan.is_smoke,
@@ -45,11 +60,39 @@ def summarise(plan: Plan, cells: Sequence[Cell], folder: Path) -> Record:
         "planned": [row["name"] for row in plan.systems],
         "planned data": list(plan.data),
         "planned fractions": list(plan.fractions),
-        "results": {
-            data: {fraction: _summarise_systems(systems, plan) for fraction, systems in by_part.items()}
-            for data, by_part in rows.items()
-        },
+        "results": results,
     }
+
+
+def _with_earlier(results: Record, cells: Sequence[Cell], earlier: Record) -> Record:
+    """The rows of both, in the cells' order; what was run again replaces what was there."""
+    joined: Record = {}
+    for cell in cells:
+        place = (cell.data, f"{cell.fraction:g}")
+        found = _row(results, *place, cell.system)
+        if found is None:
+            found = _row(earlier, *place, cell.system)
+            if found is None or not _is_still(found["config"], cell):
+                continue
+        joined.setdefault(place[0], {}).setdefault(place[1], {}).setdefault(cell.system, found)
+    return joined
+
+
+def _row(results: Record, data: str, fraction: str, system: str) -> Record | None:
+    return results.get(data, {}).get(fraction, {}).get(system)
+
+
+def _is_still(config: Record, cell: Cell) -> bool:
+    """Whether a row was trained as the plan says now, in all that it tells of; paths are told by name."""
+    if cell.model == PECOS:
+        return True
+    now = json.loads(cell.config.model_dump_json())
+    return all(
+        Path(str(now[section].get(key))).name == Path(str(value)).name
+        for section in Config.SECTIONS
+        for key, value in config.get(section, {}).items()
+        if (section, key) not in _NOT_TOLD and key in now[section]
+    )
 
 
 def _summarise_systems(

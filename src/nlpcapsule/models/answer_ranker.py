@@ -19,9 +19,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nlpcapsule.baselines.cap_zhao import CapZhao, mean_capsules
+from nlpcapsule.capsules.pair_transforms import PairTransforms
 from nlpcapsule.capsules.routing.label_query import route_labels
-from nlpcapsule.capsules.votes import PerClassVotes
+from nlpcapsule.capsules.votes import PerClassVotes, Votes
 from nlpcapsule.config import CapZhaoSettings, LabelQuerySettings, ModelSettings, PaperSettings
+from nlpcapsule.dataset.ragged import Ragged
 from nlpcapsule.models.label_query import (
     CondensedCapsules,
     adaptive_vote_scale,
@@ -49,7 +51,12 @@ class PaperTextCapsule(nn.Module):
         self.settings = settings
         self.capsules = PaperCapsules(settings, vocabulary_size, length, padding_id, vectors)
         size = settings.capsule_size
-        self.transform = nn.Parameter(torch.randn(1, size, size) / math.sqrt(size))  # W
+        deviation = 1 / math.sqrt(size)
+        self.transform = (
+            PairTransforms(1, self.capsules.count, size, deviation)  # W_i
+            if settings.votes == "pair"
+            else nn.Parameter(torch.randn(1, size, size) * deviation)  # W
+        )
         self.em_costs = nn.Parameter(torch.zeros(2)) if settings.routing == "em" else None
 
     @property
@@ -61,9 +68,18 @@ class PaperTextCapsule(nn.Module):
         """(B, l) → word vectors and the capsule."""
         return TextReading(tokens, self.capsules.embedding(tokens)[0], self(tokens))
 
+    def start_from(self, texts: Ragged) -> None:
+        """Fits the start to the training texts; see `PaperCapsules.start_from`."""
+        self.capsules.start_from(texts)
+
     def forward(self, tokens: Tensor) -> Tensor:
         """(B, l) → (B, d)."""
-        votes = PerClassVotes(self.capsules(tokens), self.transform)
+        capsules = self.capsules(tokens)  # (B, m, d)
+        votes: Votes = (
+            self.transform(capsules)
+            if isinstance(self.transform, PairTransforms)
+            else PerClassVotes(capsules, self.transform)
+        )
         return route(votes, self.settings, self.em_costs).capsules.squeeze(1)
 
 

@@ -14,8 +14,11 @@ from nlpcapsule.baselines.answers.build import build_answer_baseline
 from nlpcapsule.baselines.answers.cross_encoder import CrossEncoder
 from nlpcapsule.baselines.bow_cnn import BowCNN
 from nlpcapsule.baselines.cap_zhao import CapZhao
+from nlpcapsule.baselines.convolution_linear import ConvolutionLinear
+from nlpcapsule.baselines.embedding_linear import EmbeddingLinear
 from nlpcapsule.baselines.kim_cnn import KimCNN
 from nlpcapsule.baselines.released_xml_cnn import ReleasedXMLCNN
+from nlpcapsule.baselines.transformer_linear import TransformerLinear
 from nlpcapsule.baselines.xml_cnn import XMLCNN
 from nlpcapsule.config import (
     BowCNNSettings,
@@ -33,6 +36,11 @@ from nlpcapsule.config.answer_baselines import (
     BM25Settings,
     CrossEncoderSettings,
     PairSettings,
+)
+from nlpcapsule.config.linear_settings import (
+    ConvolutionLinearSettings,
+    EmbeddingLinearSettings,
+    TransformerLinearSettings,
 )
 from nlpcapsule.models.answer_ranker import AnswerNetwork
 from nlpcapsule.models.label_query import LabelQueryNetwork
@@ -87,6 +95,12 @@ def build_label_network(
             return ReleasedXMLCNN(settings, vocabulary_size, label_count, length, padding_id, vectors)
         case CapZhaoSettings() as settings:
             return CapZhao(settings, vocabulary_size, label_count, length, padding_id, vectors)
+        case ConvolutionLinearSettings() as settings:
+            return ConvolutionLinear(settings, vocabulary_size, label_count, padding_id, vectors)
+        case TransformerLinearSettings() as settings:
+            return TransformerLinear(settings, vocabulary_size, label_count, padding_id, length, transformer)
+        case EmbeddingLinearSettings() as settings:
+            return EmbeddingLinear(settings, vocabulary_size, label_count, padding_id, length, transformer)
         case other:
             raise TypeError(f"{other.name} does not rank labels")
 

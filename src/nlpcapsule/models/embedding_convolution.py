@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
 
 from nlpcapsule.errors import ConfigError
@@ -18,9 +20,19 @@ class EmbeddingConvolution(nn.Module):
         windows: Widths k.
         filters: Filters per width.
         padding_id: Fills rows up to l.
+        shared_start: Whether a filter starts alike at all l positions, so that what one position teaches it
+            holds for all; it learns each position apart from there. Else every number starts at random.
     """
 
-    def __init__(self, length: int, size: int, windows: Sequence[int], filters: int, padding_id: int) -> None:
+    def __init__(
+        self,
+        length: int,
+        size: int,
+        windows: Sequence[int],
+        filters: int,
+        padding_id: int,
+        shared_start: bool = False,
+    ) -> None:
         super().__init__()
         if max(windows) > size:
             raise ConfigError(
@@ -30,6 +42,12 @@ class EmbeddingConvolution(nn.Module):
         self.length, self.padding_id = length, padding_id
         self.convolutions = nn.ModuleList(nn.Conv1d(length, filters, width, stride=2) for width in windows)
         self.map_sizes = [(size - width) // 2 + 1 for width in windows]
+        if shared_start:
+            for convolution, width in zip(self.convolutions, windows, strict=True):
+                alike = torch.randn(filters, 1, width) / math.sqrt(width * length)  # (F, 1, k)
+                nn.init.zeros_(convolution.bias)
+                with torch.no_grad():
+                    convolution.weight.copy_(alike.expand_as(convolution.weight))
 
     def fit(self, tokens: Tensor) -> Tensor:
         """Fills rows of tokens up, or cuts them, to l positions."""
@@ -39,3 +57,9 @@ class EmbeddingConvolution(nn.Module):
     def forward(self, words: Tensor) -> list[Tensor]:
         """(B, l, v) → one (B, filters, (v-k)/2+1) feature map per width."""
         return [convolution(words) for convolution in self.convolutions]
+
+    @torch.no_grad()
+    def scale_start(self, words: Tensor, feature_scale: float = 1.0) -> None:
+        """Scales each width's filters so that its features begin at this root mean square on (B, l, v)."""
+        for convolution, features in zip(self.convolutions, self(words), strict=True):
+            convolution.weight.mul_(feature_scale / features.square().mean().sqrt().clamp_min(1e-12))

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from nlpcapsule.capsules.compression import CapsuleCompression
+from nlpcapsule.capsules.pair_transforms import PairTransforms
 from nlpcapsule.capsules.squash import squash
-from nlpcapsule.capsules.votes import FormedVotes, PairwiseVotes
 from nlpcapsule.config import OfficialSettings
 from nlpcapsule.models.embedding_convolution import EmbeddingConvolution
 from nlpcapsule.models.routing_choice import em_costs, route
@@ -55,9 +55,7 @@ class OfficialNetwork(nn.Module):
         )
         self.primary = nn.ModuleList(nn.Conv1d(filters, filters * size, 1) for _ in settings.windows)
         self.compression = CapsuleCompression(filters * sum(self.convolution.map_sizes), settings.condensed)
-        self.transform = nn.Parameter(
-            torch.randn(settings.condensed, label_count, size, size) * _PAIR_STD
-        )  # W_ij
+        self.transform = PairTransforms(label_count, settings.condensed, size, _PAIR_STD)  # W_ij
         self.em_costs = em_costs(settings)
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
@@ -70,18 +68,6 @@ class OfficialNetwork(nn.Module):
         primary = squash(torch.cat(capsules, dim=1), self.settings.kappa)  # (B, P, d)
         condensed = self.compression(primary)  # (B, m, d)
         routed = route(
-            self.votes(condensed, outputs), self.settings, self.em_costs, valid, batch_stop=self.training
+            self.transform(condensed, outputs), self.settings, self.em_costs, valid, batch_stop=self.training
         )
         return Scored(log_odds(routed.activations), routed.iterations, routed.agreement)
-
-    def votes(self, condensed: Tensor, outputs: Tensor | None) -> FormedVotes:
-        """û_{j|i} = W_ij u_i; W of outputs per document is gathered one document at a time, for its size."""
-        if outputs is None:
-            return PairwiseVotes(condensed, self.transform)
-        if outputs.dim() == 1:
-            return PairwiseVotes(condensed, self.transform[:, outputs])
-        single = [
-            PairwiseVotes(capsules.unsqueeze(0), self.transform[:, ids]).votes
-            for capsules, ids in zip(condensed, outputs, strict=True)
-        ]
-        return FormedVotes(torch.cat(single))

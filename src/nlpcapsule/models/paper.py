@@ -1,12 +1,17 @@
 """`paper`: NLP-Capsule as Zhao et al. (ACL 2019) print it.
 
-X            word vectors, exactly l tokens                                     (B, l, v)
+X            word vectors, exactly l tokens; v = 300                            (B, l, v)
 m            ReLU(W^a ∘ X): filters span all tokens, slide along the embedding  (B, 32, (v-k)/2+1) per width
 p            squash(m_i w): one capsule per scalar, each filter its own w       (B, P, d)
 u            Σ_j b_ij p_j: capsule compression                                  (B, m, d)
-û_{j|i}      W_j u_i: never formed, see `PerClassVotes`
+û_{j|i}      W_ij u_i, a matrix per pair (`votes = "class"`: W_j, per label)    (B, m, n, d)
 v_j          routing(û)                                                         (B, n, d)
 a_j          ‖v_j‖, the label's probability                                     (B, n)
+
+What the paper leaves open decides whether the chain learns. A feature sums over all l positions. So filters start
+alike at all of them, and word vectors start centred and weighted by inverse frequency: else a feature is mostly
+what all documents share. Features start at a root mean square of 1 and condensed capsules at a length of
+`condensed_length`: of shorter votes every routing stands still.
 """
 
 from __future__ import annotations
@@ -18,13 +23,18 @@ import torch
 from torch import Tensor, nn
 
 from nlpcapsule.capsules.compression import CapsuleCompression
+from nlpcapsule.capsules.pair_transforms import PairTransforms
 from nlpcapsule.capsules.primary import PrimaryCapsules
-from nlpcapsule.capsules.votes import PerClassVotes
+from nlpcapsule.capsules.votes import PerClassVotes, Votes
 from nlpcapsule.config import PaperSettings
+from nlpcapsule.dataset.ragged import Ragged
 from nlpcapsule.models.embedding_convolution import EmbeddingConvolution
 from nlpcapsule.models.routing_choice import em_costs, route
 from nlpcapsule.models.scored import Scored, log_odds
 from nlpcapsule.models.word_embedding import WordEmbedding
+
+_PAIR_DEVIATION = 1e-4  # of W_ij: every label starts as absent
+_STARTED_ON = 128  # training documents that the start is scaled on
 
 
 class PaperCapsules(nn.Module):
@@ -48,8 +58,16 @@ class PaperCapsules(nn.Module):
     ) -> None:
         super().__init__()
         self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
+        self.word_dropout = nn.Dropout1d(settings.word_dropout)  # over (B, l, v): whole words
+        self.token_dropout = nn.Dropout(settings.token_dropout)
+        self.settings, self.padding_id = settings, padding_id
         self.convolution = EmbeddingConvolution(
-            length, self.embedding.size, settings.windows, settings.filters, padding_id
+            length,
+            self.embedding.size,
+            settings.windows,
+            settings.filters,
+            padding_id,
+            shared_start=settings.filter_start == "shared",
         )
         self.primary = nn.ModuleList(
             PrimaryCapsules(settings.filters, settings.capsule_size, settings.kappa) for _ in settings.windows
@@ -62,10 +80,28 @@ class PaperCapsules(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """(B, l) → (B, m, d)."""
-        maps = self.convolution(self.embedding(self.convolution.fit(tokens))[0])
+        words = self.embedding(self.convolution.fit(tokens))[0]  # (B, l, v)
+        maps = self.convolution(self.token_dropout(self.word_dropout(words)))
         lifted = [layer(torch.relu(feature)) for layer, feature in zip(self.primary, maps, strict=True)]
         primary = torch.cat(lifted, dim=1)  # (B, P, d)
         return primary if self.compression is None else self.compression(primary)
+
+    @torch.no_grad()
+    def start_from(self, documents: Ragged) -> None:
+        """Fits the start to the training documents: word weights, features, condensed capsules."""
+        settings = self.settings
+        if settings.frequency_weighting:
+            counts = np.bincount(documents.values, minlength=self.embedding.table.num_embeddings)
+            self.embedding.weight_by_frequency(counts, settings.frequency_weighting)
+        rows = np.unique(np.linspace(0, len(documents) - 1, _STARTED_ON).astype(int))
+        tokens = torch.from_numpy(documents.padded(rows, self.padding_id)).to(self.embedding.table.weight.device)
+        was_training = self.training
+        self.eval()
+        if settings.filter_start == "shared":
+            self.convolution.scale_start(self.embedding(self.convolution.fit(tokens))[0])
+        if settings.condensed_length and self.compression is not None:
+            self.compression.scale_start(self(tokens), settings.condensed_length)
+        self.train(was_training)
 
 
 class PaperNetwork(nn.Module):
@@ -93,12 +129,25 @@ class PaperNetwork(nn.Module):
         self.settings = settings
         self.document = PaperCapsules(settings, vocabulary_size, length, padding_id, vectors)
         size = settings.capsule_size
-        self.transform = nn.Parameter(torch.randn(label_count, size, size) / math.sqrt(size))  # W_j
+        self.transform = (
+            PairTransforms(label_count, self.document.count, size, _PAIR_DEVIATION, sparse=True)  # W_ij
+            if settings.votes == "pair"
+            else nn.Parameter(torch.randn(label_count, size, size) / math.sqrt(size))  # W_j
+        )
         self.em_costs = em_costs(settings)
+
+    def start_from(self, documents: Ragged) -> None:
+        """Fits the start to the training documents; see `PaperCapsules.start_from`."""
+        self.document.start_from(documents)
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
         """Scores labels; see `LabelQueryNetwork.forward` for the arguments."""
-        capsules = self.document(tokens)  # (B, m, d)
-        transform = self.transform if outputs is None else self.transform[outputs]
-        routed = route(PerClassVotes(capsules, transform), self.settings, self.em_costs, valid)
+        votes = self.votes(self.document(tokens), outputs)
+        routed = route(votes, self.settings, self.em_costs, valid)
         return Scored(log_odds(routed.activations), routed.iterations, routed.agreement)
+
+    def votes(self, capsules: Tensor, outputs: Tensor | None) -> Votes:
+        """û_{j|i} of condensed capsules (B, m, d) for the outputs asked for."""
+        if isinstance(self.transform, PairTransforms):
+            return self.transform(capsules, outputs)
+        return PerClassVotes(capsules, self.transform if outputs is None else self.transform[outputs])

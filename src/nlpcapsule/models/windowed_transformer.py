@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from nlpcapsule.config import LabelQuerySettings
+from nlpcapsule.config.linear_settings import TransformerLinearSettings
 from nlpcapsule.models.transformer_encoder import TransformerEncoder
 
 _MARKS = 2  # special tokens of a row: its first and its last
@@ -51,7 +52,7 @@ class WindowedTransformer(nn.Module):
 
     def __init__(
         self,
-        settings: LabelQuerySettings,
+        settings: LabelQuerySettings | TransformerLinearSettings,
         vocabulary_size: int,
         padding_id: int,
         length: int,

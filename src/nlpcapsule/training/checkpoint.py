@@ -6,7 +6,7 @@ Nothing random is stored: order, negatives and dropout are functions of the seed
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,6 +19,7 @@ from torch import nn
 
 from nlpcapsule.atomic_files import atomic_path
 from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.training.optimizers import optimizer_states, restore_optimizers
 
 BEGIN_ANEW = "begin anew without --resume: name another folder with --out, or delete the run's folder first"
 
@@ -63,16 +64,14 @@ class Checkpoint:
         self,
         position: Position,
         network: nn.Module,
-        optimizer: torch.optim.Optimizer,
+        optimizers: Sequence[torch.optim.Optimizer],
         average: nn.Module | None = None,
     ) -> None:
         """Writes where the run stands."""
         tensors = _prefixed("network", network)
         if average is not None:
             tensors |= _prefixed("average", average)
-        for index, values in optimizer.state_dict()["state"].items():
-            for name, value in values.items():
-                tensors[f"optimizer.{index}.{name}"] = value.detach().cpu().contiguous()
+        tensors |= {f"optimizer.{name}": value for name, value in optimizer_states(optimizers).items()}
         with atomic_path(self.state) as temporary:
             save_file(tensors, temporary, metadata={"position": json.dumps(asdict(position))})
 
@@ -82,7 +81,10 @@ class Checkpoint:
             save_file(_prefixed("network", network), temporary)
 
     def restore(
-        self, network: nn.Module, optimizer: torch.optim.Optimizer, average: nn.Module | None = None
+        self,
+        network: nn.Module,
+        optimizers: Sequence[torch.optim.Optimizer],
+        average: nn.Module | None = None,
     ) -> Position:
         """Puts a run back to where it stood; a run that never saved begins at the beginning."""
         if not self.state.exists():
@@ -96,12 +98,7 @@ class Checkpoint:
             network.load_state_dict(_stripped("network", tensors))
             if average is not None:
                 average.load_state_dict(_stripped("average", tensors))
-        saved = optimizer.state_dict()
-        state: dict[int, dict[str, torch.Tensor]] = {}
-        for name, tensor in _stripped("optimizer", tensors).items():
-            index, key = name.split(".", 1)
-            state.setdefault(int(index), {})[key] = tensor
-        optimizer.load_state_dict({"state": state, "param_groups": saved["param_groups"]})
+            restore_optimizers(optimizers, _stripped("optimizer", tensors))
         return position
 
     def restore_best(self, network: nn.Module) -> None:

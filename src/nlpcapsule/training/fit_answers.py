@@ -18,8 +18,10 @@ from nlpcapsule.config.answer_baselines import PretrainedSettings
 from nlpcapsule.dataset.encoded import EncodedQuestions, encode_questions
 from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
+from nlpcapsule.models.answer_ranker import AnswerNetwork, PaperTextCapsule
 from nlpcapsule.models.build import build_answer_network
 from nlpcapsule.models.transformer_encoder import encoder_tokenizer, tokenizer_file
+from nlpcapsule.models.word_embedding import embedding_size
 from nlpcapsule.ranking.answers import score_answers
 from nlpcapsule.ranking.models import AnswerModel
 from nlpcapsule.text.documents import Question
@@ -156,6 +158,8 @@ def fit_answers(
         idf[data.tokenizer.unknown_id] = 0  # two words that are both unknown are not the same word
     network = build_answer_network(config, data.tokenizer.size, padding_id, data.vectors, idf)
     task = AnswerTask(config, data.train, data.dev, padding_id, title=f"{config.model.name} (answers)")
+    if isinstance(network, AnswerNetwork) and isinstance(network.text, PaperTextCapsule):
+        network.text.start_from(data.train.answers)
     if isinstance(network, BM25):
         network.count(data.train.answers)
     history: list[dict[str, Any]] = []
@@ -166,11 +170,10 @@ def fit_answers(
     else:
         progress.say(f"{config.model.name} has no weights to train")
         network.to(PartialState().device).eval()
-    size = config.model.embedding_size if data.vectors is None else data.vectors.shape[1]
     facts = {
         "training_questions": len(data.train),
         "data": data.fingerprint(),
-        "embedding_size": size,
+        "embedding_size": embedding_size(config.model.embedding_size, data.vectors),
         "epochs_run": len(history),
     }
     if data.dev is not None:

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 from accelerate import PartialState
+from torch import nn
 
+from nlpcapsule.baselines.embedding_linear import EmbeddingLinear
 from nlpcapsule.config import Config
 from nlpcapsule.config.lexical_settings import LexicalSettings
 from nlpcapsule.dataset.ragged import Ragged
@@ -17,8 +19,11 @@ from nlpcapsule.lexical.name_match import document_idf
 from nlpcapsule.model_folder import nominator_config
 from nlpcapsule.models.build import build_label_network
 from nlpcapsule.models.label_query import LabelQueryNetwork
+from nlpcapsule.models.paper import PaperNetwork
+from nlpcapsule.models.word_embedding import embedding_size
 from nlpcapsule.ranking.documents import RANKED, rank_documents
 from nlpcapsule.ranking.models import CANDIDATES, LabelModel
+from nlpcapsule.training.embedded_documents import embed_documents
 from nlpcapsule.training.fit_lexical import fit_evidence, fit_lexical, learn_fusion
 from nlpcapsule.training.label_task import LabelTask, selector_of
 from nlpcapsule.training.loop import train_network
@@ -35,6 +40,7 @@ def fit_labels(
     folder: RunFolder,
     progress: TrainingProgress,
     words: WordEvidence | None = None,
+    nominator: nn.Module | None = None,
 ) -> LabelModel:
     """Trains a label model and writes its folder.
 
@@ -45,6 +51,7 @@ def fit_labels(
         progress: Told what happens.
         words: What is known from the words, where that has been found out before; None finds it out where
             `inference.lexical` asks for it.
+        nominator: A trained Kim-CNN, as `train_nominator` returns it; None trains one where it is needed.
     """
     folder.begin(config, data.fingerprint())
     for note in data.notes:
@@ -52,7 +59,7 @@ def fit_labels(
     if isinstance(config.model, LexicalSettings):
         model = fit_lexical(data, config, folder, progress)
     else:
-        model = _fit_network(data, config, folder, progress, words)
+        model = _fit_network(data, config, folder, progress, words, nominator)
     folder.finish(model)
     return model
 
@@ -63,6 +70,7 @@ def _fit_network(
     folder: RunFolder,
     progress: TrainingProgress,
     words: WordEvidence | None,
+    nominator: nn.Module | None,
 ) -> LabelModel:
     """A network, and before it what nominates candidates, where that is wanted."""
     padding_id, label_count = data.tokenizer.padding_id, len(data.labels)
@@ -76,9 +84,9 @@ def _fit_network(
         config = _without_nominations(config, progress)
     wanted = config.inference.candidates or (0 if words is None else CANDIDATES)
     ranks_candidates = words is not None or 0 < wanted < label_count
-    nominator, train_candidates, dev_candidates = None, None, None
-    if words is None and (ranks_candidates or config.training.negatives == "hard"):
-        nominator = _train_nominator(data, config, folder, progress)
+    train_candidates, dev_candidates = None, None
+    if words is None and nominator is None and needs_nominator(config, label_count):
+        nominator = train_nominator(data, config, folder, progress)
 
     def nominate(tokens: Ragged, count: int) -> np.ndarray:
         if words is not None:
@@ -93,26 +101,32 @@ def _fit_network(
         train_candidates = nominate(data.train.tokens, width)
     if ranks_candidates and data.dev is not None:
         dev_candidates = nominate(data.dev.tokens, wanted)
+    if isinstance(network, PaperNetwork):
+        network.start_from(data.train.tokens)
     if isinstance(network, LabelQueryNetwork) and network.names is not None:
         idf = document_idf(data.train.tokens, data.tokenizer.size)
         idf[[padding_id, data.tokenizer.unknown_id]] = 0
         network.to(PartialState().device)  # where there is a GPU, a transformer reads the names there
         network.read_names(data.name_texts(), idf, data.labels.counts, data.train.tokens)
+    learner, train, dev = network, data.train, data.dev
+    if isinstance(network, EmbeddingLinear):  # its transformer is not trained, so it reads each document once
+        network.to(PartialState().device)
+        learner, train, dev = embed_documents(network, data, config.inference.batch, progress)
     task = LabelTask(
         config,
-        data.train,
-        data.dev,
+        train,
+        dev,
         data.labels,
         padding_id,
         train_candidates,
         dev_candidates,
         title=config.model.name,
     )
-    history = train_network(network, task, config.training, folder.checkpoint / "network", progress, recorder)
+    history = train_network(learner, task, config.training, folder.checkpoint / "network", progress, recorder)
     facts: dict[str, Any] = {
         "training_documents": len(data.train),
         "data": data.fingerprint(),
-        "embedding_size": _embedding_size(data, config),
+        "embedding_size": embedding_size(config.model.embedding_size, data.vectors),
         "epochs_run": len(history),
         "threshold": 0.5,
     }
@@ -156,10 +170,15 @@ def _weigh_words(model: LabelModel, data: PreparedLabels, progress: TrainingProg
         del model.facts["lexical"]
 
 
-def _train_nominator(
+def needs_nominator(config: Config, label_count: int) -> bool:
+    """Whether a network without words beside it routes to labels that a Kim-CNN nominates."""
+    return 0 < config.inference.candidates < label_count or config.training.negatives == "hard"
+
+
+def train_nominator(
     data: PreparedLabels, config: Config, folder: RunFolder, progress: TrainingProgress
-) -> Any:
-    """The Kim-CNN that nominates candidates: trained first, on the same documents."""
+) -> nn.Module:
+    """Trains the Kim-CNN that nominates candidates, on the same documents, before the network."""
     beside = nominator_config(config)
     nominator = build_label_network(
         beside, data.tokenizer.size, len(data.labels), data.tokenizer.padding_id, data.vectors
@@ -170,7 +189,3 @@ def _train_nominator(
     recorder = Recorder(folder.path, "nominator", config.training.tensorboard)
     train_network(nominator, task, beside.training, folder.checkpoint / "nominator", progress, recorder)
     return nominator
-
-
-def _embedding_size(data: PreparedLabels, config: Config) -> int:
-    return config.model.embedding_size if data.vectors is None else data.vectors.shape[1]

@@ -18,6 +18,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from nlpcapsule.config import TrainingSettings
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.training.checkpoint import Checkpoint, Position
+from nlpcapsule.training.optimizers import build_optimizers, clip_gradients
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
 
@@ -66,7 +67,7 @@ def train_network(
     accelerator = Accelerator()
     checkpoint = Checkpoint(folder)
     network.to(accelerator.device)
-    optimizer = _optimizer(network, settings)
+    optimizers = build_optimizers(network, settings)
     allowed = torch.backends.cuda.matmul.allow_tf32
     if settings.precision == "bf16":  # what stays in float32 may then use the GPU's fast float32, too
         torch.backends.cuda.matmul.allow_tf32 = True
@@ -76,8 +77,8 @@ def train_network(
     if settings.average:
         decay = averaging_decay(settings.average, total_steps)
         average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(decay))
-    position = checkpoint.restore(network, optimizer, average)
-    trained, optimizer = accelerator.prepare(network, optimizer)
+    position = checkpoint.restore(network, optimizers, average)
+    trained = accelerator.prepare(network)
     done = position.epoch * batches_per_epoch + position.batch
     progress.start(task.title, settings.epochs * batches_per_epoch, done)
 
@@ -103,11 +104,12 @@ def train_network(
             )
             accelerator.backward(loss / gathered)
             if is_step:
-                for group in optimizer.param_groups:
-                    group["lr"] = group["factor"] * learning_rate(position.step, total_steps, settings)
-                accelerator.clip_grad_norm_(trained.parameters(), settings.clip)
-                optimizer.step()
-                optimizer.zero_grad()
+                clip_gradients(trained.parameters(), settings.clip)
+                for optimizer in optimizers:
+                    for group in optimizer.param_groups:
+                        group["lr"] = group["factor"] * learning_rate(position.step, total_steps, settings)
+                    optimizer.step()
+                    optimizer.zero_grad()
                 if average is not None:
                     average.update_parameters(network)
                 position.step += 1
@@ -123,7 +125,7 @@ def train_network(
                     position.epoch * len(batches) + position.batch, position.loss_sum / position.batch
                 )
             if at_checkpoint and position.batch < len(batches) and accelerator.is_main_process:
-                checkpoint.save(position, network, _inner(optimizer), average)
+                checkpoint.save(position, network, optimizers, average)
         candidate = network if average is None else average.module
         record = {
             "epoch": position.epoch + 1,
@@ -139,7 +141,8 @@ def train_network(
                 checkpoint.save_best(candidate)
             if recorder is not None:  # before the checkpoint, or a run killed in between would miss a line
                 recorder.record(position.history)
-            checkpoint.save(position, network, _inner(optimizer), average)
+            if settings.checkpoint_epochs and position.epoch % settings.checkpoint_epochs == 0:
+                checkpoint.save(position, network, optimizers, average)
         accelerator.wait_for_everyone()
 
     if average is not None:
@@ -198,33 +201,10 @@ def _next_epoch(
     )
 
 
-def _optimizer(network: nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
-    """AdamW; matrices decay, biases and gains do not; a module with an `own_rate` keeps to that peak."""
-    factors: dict[nn.Parameter, float] = {}
-    for module in network.modules():
-        own_rate = getattr(module, "own_rate", None)
-        if own_rate is not None:
-            factors |= dict.fromkeys(module.parameters(), own_rate / settings.learning_rate)
-    parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
-    groups: list[dict[str, Any]] = []
-    for factor in dict.fromkeys([1.0, *factors.values()]):
-        alike = [p for p in parameters if factors.get(p, 1.0) == factor]
-        for decay, chosen in (
-            (settings.weight_decay, [p for p in alike if p.ndim >= 2]),
-            (0.0, [p for p in alike if p.ndim < 2]),
-        ):
-            groups.append({"params": chosen, "weight_decay": decay, "factor": factor})
-    return torch.optim.AdamW(groups, lr=settings.learning_rate, fused=True)
-
-
 def _share(rows: np.ndarray, accelerator: Accelerator) -> np.ndarray:
     """This process's part of a batch; never empty, since every process must take part in the step."""
     part = rows[accelerator.process_index :: accelerator.num_processes]
     return part if len(part) else rows[:1]
-
-
-def _inner(optimizer: Any) -> torch.optim.Optimizer:
-    return getattr(optimizer, "optimizer", optimizer)
 
 
 def _finite(loss_sum: Tensor, position: Position, settings: TrainingSettings) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nlpcapsule.config import Config, LabelQuerySettings
+from nlpcapsule.config import Config
 from nlpcapsule.dataset.encoded import EncodedDocuments, encode_documents, encode_texts
 from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.dataset.near_duplicates import find_near_duplicates
@@ -122,7 +122,7 @@ def prepare_labels(
             + ("" if named else ": is it the right file?")
         )
     vectors = None
-    if _transformer(config) is None:
+    if config.transformer is None:
         vectors = starting_vectors(config, tokenizer, notes)
     elif config.text.vectors:
         notes.append("text.vectors is not read: a pretrained transformer has word vectors of its own")
@@ -159,17 +159,10 @@ def read_thesaurus(config: Config) -> Thesaurus | None:
     return None if config.text.label_names is None else Thesaurus.read(config.text.label_names)
 
 
-def _transformer(config: Config) -> str | None:
-    """The pretrained transformer that encodes documents, if one does."""
-    model = config.model
-    return model.encoder if isinstance(model, LabelQuerySettings) and model.is_pretrained else None
-
-
 def _given_tokenizer(config: Config) -> WordTokenizer | None:
     """The tokenizer a configuration names, or the one its pretrained transformer was trained with."""
-    encoder = _transformer(config)
-    if encoder is not None:
-        return encoder_tokenizer(encoder, config.text.tokenizer)
+    if config.transformer is not None:
+        return encoder_tokenizer(config.transformer, config.text.tokenizer)
     return WordTokenizer.from_file(config.text.tokenizer) if config.text.tokenizer else None
 
 

@@ -1,0 +1,60 @@
+"""`convolution-linear`: label-query's convolutional encoder with a linear head in place of capsules.
+
+    h      = encoder(tokens)                token states                (B, l, H)
+    x      = max over tokens of h           the document                (B, H)
+    logit  = W dropout(x) + b                                           (B, n)
+
+Kim's network (`kim-cnn`) is of the same kind, with other windows and other dropout.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from torch import Tensor, nn
+
+from nlpcapsule.baselines.linear_head import LinearHead
+from nlpcapsule.config.linear_settings import ConvolutionLinearSettings
+from nlpcapsule.models.convolution_encoder import ConvolutionEncoder
+from nlpcapsule.models.scored import Scored
+from nlpcapsule.models.word_embedding import WordEmbedding
+
+
+class ConvolutionLinear(nn.Module):
+    """Word vectors, convolution over time, maximum over time, linear head.
+
+    Args:
+        settings: The network's settings.
+        vocabulary_size: Number of tokens.
+        label_count: n.
+        padding_id: The token that fills rows up.
+        vectors: Word vectors to start from.
+    """
+
+    def __init__(
+        self,
+        settings: ConvolutionLinearSettings,
+        vocabulary_size: int,
+        label_count: int,
+        padding_id: int = 0,
+        vectors: np.ndarray | None = None,
+    ) -> None:
+        super().__init__()
+        self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
+        self.word_dropout = nn.Dropout1d(settings.word_dropout)  # over (B, l, v): whole words
+        self.encoder = ConvolutionEncoder(
+            self.embedding.size, settings.windows, settings.filters, settings.token_dropout
+        )
+        self.head = LinearHead(self.encoder.state_size, label_count, settings.dropout)
+
+    def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
+        """Scores labels.
+
+        Args:
+            tokens: (B, l) token ids, filled up at the end.
+            outputs: None for all labels, (n',) ids for the batch, or (B, n') ids per document.
+            valid: Not used: a label's score does not depend on the other labels.
+        """
+        words, mask = self.embedding(tokens)  # (B, l, v)
+        states = self.encoder(self.word_dropout(words), mask)  # (B, l, H), zero at padding
+        documents = states.amax(dim=1)  # (B, H); states are ≥ 0, so padding never wins
+        return Scored(self.head(documents, outputs))

@@ -1,0 +1,87 @@
+"""`embedding-linear`: frozen sentence embeddings and a logistic regression per label.
+
+    s      = transformer(tokens)                 token states, read in windows       (B, l, h)
+    x      = √h · mean(s) / ‖mean(s)‖            the embedding, scaled               (B, h)
+    logit  = W x + b                                                                 (B, n)
+
+Up to √h, x is what sentence-transformers makes of a text: the mean of all states, the special tokens' among
+them, scaled to length 1. Scaled by √h, its numbers have a mean square of 1, which suits learning rates.
+
+The transformer is not trained. So training embeds each document once and then reads the embeddings alone:
+`training.embedded_documents`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from nlpcapsule.baselines.linear_head import LinearHead
+from nlpcapsule.config.linear_settings import EmbeddingLinearSettings
+from nlpcapsule.models.scored import Scored
+from nlpcapsule.models.transformer_encoder import TransformerEncoder
+from nlpcapsule.models.windowed_transformer import cut_windows
+
+
+class EmbeddingLinear(nn.Module):
+    """A frozen transformer and a linear head.
+
+    Args:
+        settings: The network's settings.
+        vocabulary_size: Number of tokens.
+        label_count: n.
+        padding_id: The token that fills rows up.
+        length: Most tokens of a document.
+        transformer: The transformer's configuration where its weights will be loaded; None reads
+            `settings.encoder`.
+    """
+
+    def __init__(
+        self,
+        settings: EmbeddingLinearSettings,
+        vocabulary_size: int,
+        label_count: int,
+        padding_id: int,
+        length: int,
+        transformer: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self.window = settings.window
+        self.encoder = TransformerEncoder(
+            settings.encoder,
+            vocabulary_size,
+            padding_id,
+            min(settings.window, length),
+            transformer,
+            limited_by="model.window",
+        ).requires_grad_(False)
+        self.head = LinearHead(self.encoder.size, label_count, settings.dropout)
+
+    def train(self, mode: bool = True) -> Self:
+        """Switches the head's mode; the transformer has no dropout in either."""
+        super().train(mode)
+        self.encoder.eval()
+        return self
+
+    @torch.no_grad()
+    def embed(self, tokens: Tensor) -> Tensor:
+        """(B, l) token ids, filled up at the end → (B, h) embeddings of length √h."""
+        windows = cut_windows(tokens, self.encoder.padding_id, self.window)
+        states = self.encoder(windows.tokens, windows.mask).float()  # (W, w, h)
+        sums = (states * windows.mask.unsqueeze(-1)).sum(dim=1)  # (W, h)
+        totals = sums.new_zeros(len(tokens), self.encoder.size).index_add(0, windows.document, sums)
+        # A sum has the direction of the mean, and the length is fixed.
+        return nn.functional.normalize(totals, dim=-1) * math.sqrt(self.encoder.size)
+
+    def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
+        """Scores labels.
+
+        Args:
+            tokens: (B, l) token ids, filled up at the end.
+            outputs: None for all labels, (n',) ids for the batch, or (B, n') ids per document.
+            valid: Not used: a label's score does not depend on the other labels.
+        """
+        return Scored(self.head(self.embed(tokens), outputs))

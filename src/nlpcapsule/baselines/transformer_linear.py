@@ -1,0 +1,58 @@
+"""`transformer-linear`: a pretrained transformer, fine-tuned, with a linear head in place of capsules.
+
+    h      = transformer(tokens)            token states, read in windows as by label-query   (B, L, h)
+    x      = mean over tokens of h          the document                                      (B, h)
+    logit  = W dropout(x) + b                                                                 (B, n)
+
+This is what Hugging Face's example of multi-label classification does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from nlpcapsule.baselines.linear_head import LinearHead
+from nlpcapsule.config.linear_settings import TransformerLinearSettings
+from nlpcapsule.models.scored import Scored
+from nlpcapsule.models.transformer_encoder import mean_state
+from nlpcapsule.models.windowed_transformer import WindowedTransformer
+
+
+class TransformerLinear(nn.Module):
+    """Transformer, mean over time, linear head.
+
+    Args:
+        settings: The network's settings.
+        vocabulary_size: Number of tokens.
+        label_count: n.
+        padding_id: The token that fills rows up.
+        length: Most tokens of a document.
+        transformer: The transformer's configuration where its weights will be loaded; None reads
+            `settings.encoder`.
+    """
+
+    def __init__(
+        self,
+        settings: TransformerLinearSettings,
+        vocabulary_size: int,
+        label_count: int,
+        padding_id: int,
+        length: int,
+        transformer: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self.encoder = WindowedTransformer(settings, vocabulary_size, padding_id, length, transformer)
+        self.head = LinearHead(self.encoder.state_size, label_count, settings.dropout)
+
+    def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
+        """Scores labels.
+
+        Args:
+            tokens: (B, l) token ids, filled up at the end.
+            outputs: None for all labels, (n',) ids for the batch, or (B, n') ids per document.
+            valid: Not used: a label's score does not depend on the other labels.
+        """
+        documents = mean_state(*self.encoder(tokens))  # (B, h)
+        return Scored(self.head(documents, outputs))

@@ -1,0 +1,60 @@
+"""The matrices W_ij of all pairs of condensed capsule and output, stored output by output."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nlpcapsule.capsules.votes import FormedVotes, PairwiseVotes
+
+# Numbers of W that are gathered at once where documents have outputs of their own: 256 MiB of float32.
+_GATHERED = 2**26
+
+
+class PairTransforms(nn.Module):
+    """W (n, m, d, d), one row of m·d·d numbers per output: 32,768 with 128 capsules of size 16.
+
+    Only the rows of the outputs that are routed to are read. With `sparse` their gradient has these rows
+    alone, and an optimizer for sparse gradients updates no other.
+
+    Args:
+        outputs: n.
+        inputs: m.
+        size: d.
+        deviation: Standard deviation of the normal distribution that W starts from.
+        sparse: Whether the gradient holds only the rows that were read.
+    """
+
+    def __init__(
+        self, outputs: int, inputs: int, size: int, deviation: float, sparse: bool = False
+    ) -> None:
+        super().__init__()
+        self.inputs, self.size, self.sparse = inputs, size, sparse
+        self.rows = nn.Parameter(torch.randn(outputs, inputs * size * size) * deviation)
+
+    def forward(self, capsules: Tensor, outputs: Tensor | None = None) -> FormedVotes:
+        """Forms the votes û_{j|i} = W_ij u_i for the outputs asked for, and for no others.
+
+        Args:
+            capsules: Condensed capsules u (B, m, d).
+            outputs: None for all, (n',) ids for the batch, or (B, n') ids per document.
+        """
+        if outputs is None or outputs.dim() == 1:
+            return PairwiseVotes(capsules, self._gather(outputs))
+        # A document's rows may be gigabytes in a batch: few documents at a time, of which the votes are kept.
+        documents = max(1, _GATHERED // max(1, outputs.shape[1] * self.rows.shape[1]))
+        parts = [
+            PairwiseVotes(some, self._gather(ids)).votes
+            for some, ids in zip(capsules.split(documents), outputs.split(documents), strict=True)
+        ]
+        return FormedVotes(parts[0] if len(parts) == 1 else torch.cat(parts))
+
+    def _gather(self, outputs: Tensor | None) -> Tensor:
+        """W of these outputs, (…, m, d, d)."""
+        if outputs is None:
+            if not (self.sparse and torch.is_grad_enabled()):
+                return self.rows.unflatten(-1, (self.inputs, self.size, self.size))
+            outputs = torch.arange(len(self.rows), device=self.rows.device)  # a sparse gradient of all rows
+        rows = F.embedding(outputs, self.rows, sparse=self.sparse)  # (…, m·d·d)
+        return rows.unflatten(-1, (self.inputs, self.size, self.size))

@@ -1,0 +1,98 @@
+"""Documents as embeddings that are computed once, for `embedding-linear`, whose transformer is not trained.
+
+A document becomes a row in a table of embeddings, and its only "token" is that row's number. So the task and
+the training loop are those of all networks, and no epoch runs the transformer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nlpcapsule.baselines.embedding_linear import EmbeddingLinear
+from nlpcapsule.baselines.linear_head import LinearHead
+from nlpcapsule.dataset.encoded import EncodedDocuments
+from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.models.scored import Scored
+from nlpcapsule.ranking.documents import device_of
+from nlpcapsule.training.prepared_labels import PreparedLabels
+from nlpcapsule.training.progress import TrainingProgress
+
+
+class EmbeddedHead(nn.Module):
+    """A linear head over a table of embeddings.
+
+    Args:
+        head: The head, which is trained in place.
+        embeddings: (N, h).
+    """
+
+    embeddings: Tensor
+
+    def __init__(self, head: LinearHead, embeddings: Tensor) -> None:
+        super().__init__()
+        self.head = head
+        self.register_buffer("embeddings", embeddings, persistent=False)  # checkpoints do without it
+
+    def forward(self, rows: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
+        """Scores labels of the documents in rows (B, 1) of the table; the rest as in `EmbeddingLinear`."""
+        return Scored(self.head(self.embeddings[rows[:, 0]], outputs))
+
+
+class EmbeddedDocuments(NamedTuple):
+    """What is trained, and on what.
+
+    Attributes:
+        head: The network's head over the embeddings of all documents.
+        train: Training documents; their tokens are row numbers.
+        dev: Held-out documents, likewise, or None.
+    """
+
+    head: EmbeddedHead
+    train: EncodedDocuments
+    dev: EncodedDocuments | None
+
+
+def embed_documents(
+    network: EmbeddingLinear, data: PreparedLabels, batch: int, progress: TrainingProgress
+) -> EmbeddedDocuments:
+    """Embeds all documents, each once.
+
+    Args:
+        network: The network, on the device to compute on.
+        data: The documents.
+        batch: Documents per forward pass.
+        progress: Told what happens.
+    """
+    parts = [data.train] if data.dev is None else [data.train, data.dev]
+    tokens = Ragged.from_rows(row for part in parts for row in part.tokens)
+    table = _embeddings(network, tokens, data.tokenizer.padding_id, batch, progress)
+    count = len(data.train)
+    train = EncodedDocuments(_numbers(0, count), data.train.labels)
+    dev = None if data.dev is None else EncodedDocuments(_numbers(count, len(tokens)), data.dev.labels)
+    return EmbeddedDocuments(EmbeddedHead(network.head, table), train, dev)
+
+
+def _numbers(start: int, end: int) -> Ragged:
+    """Rows that hold one number each, from `start` to before `end`."""
+    return Ragged(np.arange(start, end, dtype=np.int32), np.arange(end - start + 1))
+
+
+def _embeddings(
+    network: EmbeddingLinear, tokens: Ragged, padding_id: int, batch: int, progress: TrainingProgress
+) -> Tensor:
+    """(N, h), on the network's device."""
+    device = device_of(network)
+    table = torch.zeros(len(tokens), network.encoder.size, device=device)
+    order = np.argsort(tokens.lengths, kind="stable")  # documents of similar length go together
+    progress.start("embedding", total=len(tokens))
+    network.eval()
+    for start in range(0, len(order), batch):
+        rows = order[start : start + batch]
+        inputs = torch.from_numpy(tokens.padded(rows, padding_id)).to(device)
+        table[torch.from_numpy(rows).to(device)] = network.embed(inputs)
+        progress.parts(start + len(rows), len(order))
+    return table

@@ -1,0 +1,97 @@
+"""What a training step does to the weights: AdamW, or SparseAdam where gradients hold a few rows only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nlpcapsule.config import TrainingSettings
+
+# Without momentum: a row that is seldom read would lose most of an update that is spread over steps to come.
+_ROW_BETAS = (0.0, 0.999)
+
+
+def build_optimizers(network: nn.Module, settings: TrainingSettings) -> list[torch.optim.Optimizer]:
+    """The optimizers of a network, whose groups have a `factor` on the learning rate.
+
+    AdamW: matrices decay, biases and gains do not; a module with an `own_rate` keeps to that peak. Weights of a
+    module whose gradients are `sparse` have an optimizer that touches only the rows a step has read.
+    """
+    factors: dict[nn.Parameter, float] = {}
+    by_row: list[nn.Parameter] = []
+    for module in network.modules():
+        own_rate = getattr(module, "own_rate", None)
+        if own_rate is not None:
+            factors |= dict.fromkeys(module.parameters(), own_rate / settings.learning_rate)
+        if getattr(module, "sparse", False) is True:
+            by_row += module.parameters()
+    rows = set(by_row)
+    parameters = [
+        parameter for parameter in network.parameters() if parameter.requires_grad and parameter not in rows
+    ]
+    groups: list[dict[str, Any]] = []
+    for factor in dict.fromkeys([1.0, *factors.values()]):
+        alike = [p for p in parameters if factors.get(p, 1.0) == factor]
+        for decay, chosen in (
+            (settings.weight_decay, [p for p in alike if p.ndim >= 2]),
+            (0.0, [p for p in alike if p.ndim < 2]),
+        ):
+            groups.append({"params": chosen, "weight_decay": decay, "factor": factor})
+    optimizers: list[torch.optim.Optimizer] = [
+        torch.optim.AdamW(groups, lr=settings.learning_rate, fused=True)
+    ]
+    if by_row:
+        group = {"params": by_row, "factor": 1.0}
+        optimizers.append(torch.optim.SparseAdam([group], lr=settings.learning_rate, betas=_ROW_BETAS))
+    return optimizers
+
+
+@torch.no_grad()
+def clip_gradients(parameters: Iterable[nn.Parameter], largest: float) -> None:
+    """Scales gradients, dense and sparse, so that their norm is `largest` at most."""
+    found = [parameter for parameter in parameters if parameter.grad is not None]
+    if not any(parameter.grad.is_sparse for parameter in found):
+        nn.utils.clip_grad_norm_(found, largest)
+        return
+    values = [_values(parameter) for parameter in found]
+    norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(each) for each in values]))
+    scale = (largest / (norm + 1e-6)).clamp(max=1.0)
+    for each in values:
+        each.mul_(scale)
+
+
+def _values(parameter: nn.Parameter) -> Tensor:
+    """The numbers of a gradient, each row once."""
+    assert parameter.grad is not None
+    if not parameter.grad.is_sparse:
+        return parameter.grad
+    parameter.grad = parameter.grad.coalesce()
+    return parameter.grad.values()
+
+
+def optimizer_states(optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, Tensor]:
+    """All that optimizers remember, by "optimizer.weight.name"."""
+    return {
+        f"{number}.{index}.{name}": torch.as_tensor(value).detach().cpu().contiguous()
+        for number, optimizer in enumerate(optimizers)
+        for index, values in optimizer.state_dict()["state"].items()
+        for name, value in values.items()
+    }
+
+
+def restore_optimizers(
+    optimizers: Sequence[torch.optim.Optimizer], tensors: dict[str, Tensor]
+) -> None:
+    """Puts what `optimizer_states` gave back."""
+    states: list[dict[int, dict[str, Any]]] = [{} for _ in optimizers]
+    for key, tensor in tensors.items():
+        number, index, name = key.split(".", 2)
+        # SparseAdam counts its steps in a plain integer.
+        value = tensor if tensor.dim() or tensor.is_floating_point() else int(tensor)
+        states[int(number)].setdefault(int(index), {})[name] = value
+    for optimizer, state in zip(optimizers, states, strict=True):
+        groups = optimizer.state_dict()["param_groups"]
+        optimizer.load_state_dict({"state": state, "param_groups": groups})

@@ -127,6 +127,32 @@ def test_compression_is_the_weighted_sum_of_primary_capsules():
             torch.testing.assert_close(condensed[b, i], plain)
 
 
+@pytest.mark.parametrize("kappa", [1.0, 0.5])
+def test_capsules_condensed_without_being_formed_equal_the_formed_ones(kappa):
+    torch.manual_seed(0)
+    maps = [torch.relu(torch.randn(2, 3, length, dtype=torch.float64)).requires_grad_() for length in (4, 2)]
+    layers = [PrimaryCapsules(3, 5, kappa).double() for _ in maps]
+    for layer in layers:
+        torch.nn.init.normal_(layer.bias)
+    compression = CapsuleCompression(3 * (4 + 2), 7).double()
+    leaves = [*maps, compression.weight, *(each for layer in layers for each in layer.parameters())]
+    formed = compression(torch.cat([layer(each) for layer, each in zip(layers, maps, strict=True)], dim=1))
+    condensed = compression.condense(layers, maps)
+    torch.testing.assert_close(condensed, formed)
+    pull = torch.randn_like(formed)
+    ours, theirs = (torch.autograd.grad((each * pull).sum(), leaves) for each in (condensed, formed))
+    for mine, plain in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, plain)
+
+
+def test_absent_features_condense_to_nothing_with_finite_gradients():
+    layer, maps = PrimaryCapsules(3, 5), torch.zeros(2, 3, 4, requires_grad=True)
+    condensed = CapsuleCompression(12, 7).condense([layer], [maps])
+    condensed.sum().backward()
+    assert not condensed.any()
+    assert all(each.grad.isfinite().all() for each in (maps, layer.weight, layer.bias))
+
+
 @pytest.mark.parametrize("maps", [8, 200])
 def test_condensed_capsules_start_about_one_long(maps):
     torch.manual_seed(0)

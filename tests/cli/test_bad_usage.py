@@ -86,7 +86,11 @@ def test_options_of_training(options: list[str], message: str, sample: Path, tmp
         ("[training]\nepoch = 3", r"c\.toml: unknown setting training\.epoch: did you mean 'epochs'"),
         ("[trainig]\nepochs = 3", r"c\.toml: unknown section \[trainig\]: did you mean 'training'"),
         ("[training]\nepochs = [3]", r"training\.epochs=\[3\]: input should be a valid integer"),
-        ('[model]\nname = "transformer"', r"unknown model 'transformer': expected one of: .*label-query"),
+        ('[model]\nname = "oracle"', r"unknown model 'oracle': expected one of: .*label-query"),
+        (
+            '[model]\nname = "transformer"',
+            r"unknown model 'transformer': did you mean 'transformer-linear'\?",
+        ),
     ],
 )
 def test_configuration_files(toml: str, message: str, sample: Path, tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ SMALL = [
     "inference.batch=4",
 ]
 CNN = ["filters=8", "embedding_size=16", "text.max_tokens=20"]
+PER_CLASS = "paper, a matrix per label"
 WORDS = [f"word{number}" for number in range(30)]
 PLOTS = {"iterations.svg", "agreement.svg", "loss.svg", "changes.svg", "probabilities.svg"}
 FILES = PLOTS | {"inspection.json", "agreement.jsonl"}
@@ -56,6 +57,9 @@ DOCUMENTS = some_documents()
 
 def model_of(name: str, *assignments: str, candidates: int = 0) -> LabelModel:
     """An untrained model with weights large enough that its documents disagree about when to stop."""
+    per_class = name == PER_CLASS
+    if per_class:
+        name, assignments = "paper", ("votes=class", *assignments)
     settings = SMALL if name in ("label-query", "paper", "official") else CNN
     if name in ("paper", "official"):
         assignments = (*assignments, f"inference.candidates={candidates}")
@@ -74,9 +78,12 @@ def model_of(name: str, *assignments: str, candidates: int = 0) -> LabelModel:
                 network.document.compress_query.mul_(10)
         elif name == "paper":
             network.document.embedding.table.weight.mul_(20)
-            network.transform.mul_(10)
+            if per_class:
+                network.transform.mul_(10)
+            else:
+                network.transform.rows.mul_(3e4)
         elif name == "official":
-            network.transform.mul_(1e5)
+            network.transform.rows.mul_(1e5)
     nominator = None
     if candidates:
         nominator = build_label_network(nominator_config(config), tokenizer.size, len(labels)).eval()
@@ -106,7 +113,7 @@ def loss_one_by_one(model: LabelModel, routing: str, iterations: int) -> float:
     return float(np.mean(losses))
 
 
-@pytest.mark.parametrize("name", ["label-query", "paper", "official"])
+@pytest.mark.parametrize("name", ["label-query", "paper", PER_CLASS, "official"])
 def test_iterations_and_stop_are_those_of_the_model(name: str) -> None:
     model = model_of(name)
     expected = routed_by_model(model).iterations
@@ -120,7 +127,7 @@ def test_iterations_and_stop_are_those_of_the_model(name: str) -> None:
         assert found.instance_stop == expected[document]
 
 
-@pytest.mark.parametrize("name", ["label-query", "paper", "official"])
+@pytest.mark.parametrize("name", ["label-query", "paper", PER_CLASS, "official"])
 def test_agreement_covers_every_iteration_a_document_used_and_none_after(name: str) -> None:
     found = inspect_routing(model_of(name), DOCUMENTS)
     assert found.agreement is not None
@@ -129,7 +136,7 @@ def test_agreement_covers_every_iteration_a_document_used_and_none_after(name: s
     assert np.isfinite(found.agreement).sum(axis=1).tolist() == found.iterations.tolist()
 
 
-@pytest.mark.parametrize("name", ["label-query", "paper", "official"])
+@pytest.mark.parametrize("name", ["label-query", "paper", PER_CLASS, "official"])
 def test_instance_curve_goes_on_past_the_stop(name: str) -> None:
     document = 4
     found = inspect_routing(model_of(name), DOCUMENTS, document)
@@ -151,7 +158,7 @@ def test_document_stops_where_its_curve_first_moves_less_than_epsilon() -> None:
     assert found.instance_stop == np.flatnonzero(small)[0] + 2
 
 
-@pytest.mark.parametrize("name", ["label-query", "paper"])
+@pytest.mark.parametrize("name", ["label-query", "paper", PER_CLASS])
 def test_adaptive_loss_by_iterations_is_that_of_fixed_kde_routing(name: str) -> None:
     same_kernel = ["bandwidth=0"] if name == "label-query" else []
     model = model_of(name, "training.negative_weight=0.5", *same_kernel)
@@ -294,9 +301,9 @@ def test_plots_of_an_earlier_inspection_do_not_stay_behind(tmp_path: Path) -> No
     assert {path.name for path in tmp_path.iterdir()} == FILES - {"loss.svg"}
 
 
-@pytest.mark.parametrize("name", ["label-query", "paper", "official"])
+@pytest.mark.parametrize("name", ["label-query", "paper", PER_CLASS, "official"])
 def test_after_its_last_iteration_a_document_has_the_labels_that_the_model_gives_it(name: str) -> None:
-    model = model_of(name, candidates=4 if name == "paper" else 0)
+    model = model_of(name, candidates=4 if name in ("paper", PER_CLASS) else 0)
     encoded = encode_documents(DOCUMENTS, model.tokenizer, model.labels, 20)
     expected = routed_by_model(model)
     assert expected.iterations is not None

@@ -5,7 +5,6 @@ import re
 from dataclasses import replace
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from tiny_data import tiny_answers, tiny_parts, write_vectors
 

@@ -57,9 +57,12 @@ def test_every_system_has_settings_that_can_be_built(budget):
         spec.system: Config.build(spec.kind, spec.model, overrides=spec.settings)
         for spec in cost_specs(budget)
     }
-    assert len(configs) == 11
+    assert len(configs) == 12
     both = configs["paper-class-without-both"]
     assert (both.model.condensed, both.training.negatives, both.inference.candidates) == (0, "all", 0)
+    for name, config in configs.items():
+        if config.model.name == "paper":
+            assert config.model.votes == ("class" if "class" in name else "pair"), name
     partial = configs["paper"]
     assert partial.model.condensed
     assert partial.training.negatives == "batch"

@@ -1,6 +1,7 @@
 """Every table's plan can be read and run, and has the paper's figures as the paper printed them."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,7 @@ from nlpcapsule.errors import ConfigError
 from nlpcapsule.experiments.pecos_settings import PECOS, PecosSettings
 from nlpcapsule.experiments.plan import Cell, read_plan
 
-TABLES = ("main-table", "low-resource", "routing-comparison", "fusion", "answer-selection")
+TABLES = ("main-table", "low-resource", "routing-comparison", "paper-parts", "fusion", "answer-selection")
 BUDGETS = ("full", "smoke")
 
 XML_CNN = {"EUR-Lex": [75.65, 61.81, 50.90], "RCV1": [96.86, 81.11, 56.07]}
@@ -29,7 +30,7 @@ PRINTED = {
         "NLP-Capsule, adaptive KDE (paper)": {"EUR-Lex": [80.62, 65.61, 53.66]},
     },
     "low-resource": {
-        "NLP-Capsule, adaptive KDE (as released)": {"EUR-Lex": [73.69, 74.83, 77.26, 77.68, 79.45, 80.20]},
+        "NLP-Capsule, KDE (paper)": {"EUR-Lex": [73.69, 74.83, 77.26, 77.68, 79.45, 80.20]},
     },
     "routing-comparison": {
         "paper, dynamic (Sabour)": {"EUR-Lex": [79.14, 64.33, 51.85]},
@@ -88,6 +89,8 @@ def test_a_smoke_run_leaves_out_only_what_the_package_does_not_bring():
         needs_more = {
             "MiniLM bi-encoder, not trained further",
             "MiniLM cross-encoder",
+            "MiniLM embeddings with logistic regression",
+            "MiniLM with a linear head and words",
             "label-query on MiniLM",
             "label-query on MiniLM and words",
             "PECOS",  # another Python
@@ -105,9 +108,18 @@ def test_the_main_table_has_three_data_sets_and_three_seeds_where_seeds_matter()
     def seeds(system):
         return {cell.seed for cell in cells if cell.system == system}
 
-    assert seeds("label-query") == seeds("XML-CNN") == {1, 2, 3}
+    varying = (
+        "XML-CNN",
+        "XML-CNN, twice as wide",
+        "NLP-Capsule, KDE (paper)",
+        "NLP-Capsule, adaptive KDE (paper)",
+        "NLP-Capsule, adaptive KDE (as released)",
+        "label-query",
+    )
+    for system in varying:
+        assert seeds(system) == {1, 2, 3}, system
     assert seeds("FastXML") == seeds("Cap-Zhao A") == seeds("one-vs-rest") == {1}
-    assert len(cells) == 3 * 16 + 2 * 9  # one seed of all, two more of those that vary on eurlex15k
+    assert len(cells) == 3 * (17 + 2 * len(varying))  # one seed of all on each data set, two more of these
     assert [cell.seed for cell in cells] == sorted(cell.seed for cell in cells)  # every system early
 
 
@@ -145,17 +157,34 @@ def test_rows_of_the_routing_comparison_differ_in_the_routing_or_the_compression
     systems = read_plan("routing-comparison").systems
     for model in ("paper", "label-query"):
         rows = [row["settings"] for row in systems if row["model"] == model]
-        varied = ("routing", "iterations", "condensed", "bandwidth", "max_iterations")
+        varied = ("routing", "iterations", "literal", "condensed", "bandwidth", "max_iterations")
         rest = [{key: row[key] for key in row if key not in varied} for row in rows]
         assert all(row == rest[0] for row in rest)
         assert len({tuple(row.get(key) for key in varied) for row in rows}) == len(rows) > 4
 
 
+def test_each_part_of_paper_is_changed_by_itself():
+    whole, *changed = read_plan("paper-parts").cells()
+    assert whole.config.model.votes == "pair"
+    differences = {}
+    for cell in changed:
+        differences[cell.system] = {
+            f"{section}.{key}"
+            for section in Config.SECTIONS
+            for key, value in getattr(cell.config, section)
+            if value != getattr(getattr(whole.config, section), key)
+        }
+    assert all(differences.values())
+    two = differences.pop("batches of 32")
+    assert two == {"training.batch_size", "training.learning_rate"}  # a smaller batch learns in smaller steps
+    assert all(len(changes) == 1 for changes in differences.values()), differences
+
+
 def test_a_small_system_keeps_what_its_row_says_it_must():
     small = read_plan("routing-comparison", "smoke").systems
     condensed = {row["name"]: row["settings"]["condensed"] for row in small}
-    assert condensed["paper, adaptive KDE, without compression"] == 0
-    assert condensed["paper, adaptive KDE"] == 16
+    assert condensed["label-query, KDE, without compression"] == 0
+    assert condensed["label-query, KDE"] == 16
 
 
 def test_seeds_and_systems_can_be_asked_for():
@@ -197,7 +226,7 @@ def test_the_fingerprint_tells_settings_apart_and_not_the_order_they_are_written
 
 
 def test_fewer_seeds_may_be_run_on_a_data_set_unless_more_are_asked_for():
-    plan = read_plan("main-table")
+    plan = replace(read_plan("main-table"), seeds_on={"reuters": 1})
 
     def seeds_of(cells, data):
         return {cell.seed for cell in cells if cell.data == data and cell.system == "label-query"}
@@ -205,3 +234,10 @@ def test_fewer_seeds_may_be_run_on_a_data_set_unless_more_are_asked_for():
     assert seeds_of(plan.cells(), "eurlex15k") == {1, 2, 3}
     assert seeds_of(plan.cells(), "reuters") == {1}
     assert seeds_of(plan.cells(seeds=2), "reuters") == {1, 2}
+
+
+def test_a_plan_says_on_which_data_sets_fewer_seeds_are_run():
+    plan = read_plan("fusion")
+    assert plan.seeds_on
+    for data, seeds in plan.seeds_on.items():
+        assert {cell.seed for cell in plan.cells() if cell.data == data} == set(range(1, seeds + 1))

@@ -57,22 +57,28 @@ def test_weights_depend_on_the_seed_alone(model):
     assert any(not torch.equal(first[name], other[name]) for name in first)
 
 
+@pytest.mark.parametrize("size", [12, 24])
 @pytest.mark.parametrize("model", [model for model in SIZES if model not in ("bow-cnn", *ON_A_TRANSFORMER)])
-def test_word_vectors_of_another_size_are_taken_as_they_are(model):
-    vectors = np.random.default_rng(0).normal(size=(VOCABULARY, 12)).astype(np.float32)
+def test_word_vectors_of_another_size_are_kept_and_shorter_ones_filled_up(model, size):
+    vectors = np.random.default_rng(0).normal(size=(VOCABULARY, size)).astype(np.float32)
     network = tiny_network(model, vectors=vectors)
     table = next(p for name, p in network.named_parameters() if name.endswith("embedding.table.weight"))
-    assert torch.equal(table[1:], torch.from_numpy(vectors[1:]))
+    assert table.shape == (VOCABULARY, max(size, SIZES[model]["embedding_size"]))
+    assert torch.equal(table[1:, :size], torch.from_numpy(vectors[1:]))
+    assert table[1:, size:].all()
     assert network(token_rows(9)).logits.shape == (1, LABELS)
 
 
+@pytest.mark.parametrize("size", [12, 24])
 @pytest.mark.parametrize("model", ["label-query", "paper"])
-def test_answer_networks_start_from_seed_and_vectors_too(model):
+def test_answer_networks_start_from_seed_and_vectors_too(model, size):
     first, again = tiny_answer_network(model).state_dict(), tiny_answer_network(model).state_dict()
     assert all(torch.equal(first[name], again[name]) for name in first)
-    vectors = np.ones((VOCABULARY, 12), dtype=np.float32)
+    vectors = np.ones((VOCABULARY, size), dtype=np.float32)
     network = build_answer_network(tiny_config(model, "answers"), VOCABULARY, vectors=vectors)
-    assert network.text.capsules.embedding.size == 12
+    embedding = network.text.capsules.embedding
+    assert embedding.size == max(size, SIZES[model]["embedding_size"])
+    assert (embedding.table.weight[1:, :size] == 1).all()
 
 
 def test_another_padding_token_is_respected():

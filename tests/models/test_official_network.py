@@ -24,7 +24,7 @@ def primary_capsules(network, tokens):
 def test_eurlex_has_one_transform_per_pair():
     with torch.device("meta"):
         network = OfficialNetwork(OfficialSettings(embedding_size=300), 100, label_count=3956, length=500)
-    assert network.transform.numel() == 128 * 3956 * 16 * 16 == 129_630_208
+    assert network.transform.rows.numel() == 128 * 3956 * 16 * 16 == 129_630_208
     assert network.compression.weight.shape == (128, 14_272)
     assert [layer.weight.shape for layer in network.primary] == [(512, 32, 1)] * 3
 
@@ -64,25 +64,32 @@ def test_features_below_zero_are_kept():
 
 
 def test_transforms_start_very_small():
-    assert tiny_network("official").transform.std().item() == pytest.approx(1e-4, rel=0.1)
+    assert tiny_network("official").transform.rows.std().item() == pytest.approx(1e-4, rel=0.1)
 
 
 def test_votes_are_gathered_alike_for_all_kinds_of_outputs():
     network = tiny_network("official")
     condensed = torch.randn(2, 4, 8)
-    every = PairwiseVotes(condensed, network.transform).votes  # (B, m, n, d)
+    matrices = network.transform.rows.view(9, 4, 8, 8)  # (n, m, d, d)
+    every = PairwiseVotes(condensed, matrices).votes  # (B, m, n, d)
     shared, own = torch.tensor([3, 1]), torch.tensor([[3, 1], [0, 8]])
-    torch.testing.assert_close(network.votes(condensed, None).votes, every)
-    torch.testing.assert_close(network.votes(condensed, shared).votes, every[:, :, shared])
+    torch.testing.assert_close(network.transform(condensed, None).votes, every)
+    torch.testing.assert_close(network.transform(condensed, shared).votes, every[:, :, shared])
     expected = torch.stack([every[0][:, own[0]], every[1][:, own[1]]])
-    torch.testing.assert_close(network.votes(condensed, own).votes, expected)
+    torch.testing.assert_close(network.transform(condensed, own).votes, expected)
+
+
+def test_all_transforms_have_a_gradient_as_in_the_released_code():
+    network = tiny_network("official").train()
+    network(token_rows(14, 9), torch.tensor([3, 1])).logits.sum().backward()
+    assert not network.transform.rows.grad.is_sparse
 
 
 def test_training_stops_on_the_batch_and_inference_on_each_document():
     network = tiny_network("official", epsilon=0.01)
     torch.manual_seed(0)
     with torch.no_grad():
-        network.transform.normal_()
+        network.transform.rows.normal_()
     rows = token_rows(14, 14, 9, 9, 4, 2, 1, 1)
     network.train()
     assert len(set(network(rows).iterations.tolist())) == 1

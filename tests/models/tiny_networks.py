@@ -29,13 +29,14 @@ SIZES = {
     "convolution-linear": {"embedding_size": 8, "filters": 8},
 }
 
-# Every network with every routing, with and without compression.
+# Every network with every routing, with and without compression, with votes per pair and per class.
 VARIANTS = [
     *(("label-query", {"routing": r, "condensed": m}) for r in LABEL_ROUTINGS for m in (4, 0)),
     ("label-query", {"document_size": 0}),
     *(("paper", {"routing": r, "condensed": m}) for r in CAPSULE_ROUTINGS for m in (4, 0)),
-    ("paper", {"softmax": "standard", "kappa": 0.5}),
-    ("paper", {"literal": True}),
+    *(("paper", {"routing": r, "condensed": m, "votes": "class"}) for r in CAPSULE_ROUTINGS for m in (4, 0)),
+    *(("paper", {"softmax": "standard", "kappa": 0.5, "votes": votes}) for votes in ("pair", "class")),
+    *(("paper", {"literal": True, "votes": votes}) for votes in ("pair", "class")),
     *(("official", {"routing": r}) for r in CAPSULE_ROUTINGS),
     ("kim-cnn", {}),
     ("xml-cnn", {}),

@@ -78,7 +78,7 @@ def adaptive(model: str, routing: str | None) -> dict[str, Any]:
     """Room for documents to take different numbers of iterations."""
     if routing != "adaptive-kde":
         return {}
-    epsilon = {"label-query": 0.005, "paper": 0.02, "official": 0.15}[model]
+    epsilon = {"label-query": 0.005, "paper": 0.1, "official": 0.15}[model]
     return {"epsilon": epsilon, "max_iterations": 6}
 
 
@@ -87,8 +87,8 @@ def scaled(network: nn.Module, factor: float) -> nn.Module:
         for name, parameter in network.named_parameters():
             if name.endswith("bias"):  # or all labels would be next to impossible
                 continue
-            # The released code starts W_ij so near zero that nothing would be routed at all.
-            parameter.mul_(factor * 1e4 if name == "transform" and parameter.ndim == 4 else factor)
+            # Matrices per pair start so near zero that nothing would be routed at all.
+            parameter.mul_(factor * 1e4 if name == "transform.rows" else factor)
         for module in network.modules():
             if isinstance(module, VoteScale):  # as training would find it
                 module.log_spread.fill_(-1.5)

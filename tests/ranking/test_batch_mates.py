@@ -19,9 +19,13 @@ from random_models import (
 )
 from scipy.special import expit
 
+from nlpcapsule.capsules import pair_transforms
+
+PER_CLASS = "paper, a matrix per label"
 NETWORKS = [
     *(("label-query", routing) for routing in ("dot", "kde", "adaptive-kde")),
     *(("paper", routing) for routing in ("dynamic", "em", "kde", "kde-em", "adaptive-kde")),
+    *((PER_CLASS, routing) for routing in ("dynamic", "em", "kde", "kde-em", "adaptive-kde")),
     *(("official", routing) for routing in ("kde", "adaptive-kde")),
     ("kim-cnn", None),
     ("xml-cnn", None),
@@ -33,8 +37,14 @@ NETWORKS = [
 ANSWER_NETWORKS = [("label-query", "dot"), ("label-query", "adaptive-kde"), ("paper", "adaptive-kde")]
 TOLERANCE = 1e-5
 
-label_model = cache(random_label_model)
 answer_model = cache(random_answer_model)
+
+
+@cache
+def label_model(model, routing):
+    if model == PER_CLASS:
+        return random_label_model("paper", routing, votes="class", epsilon=0.02)
+    return random_label_model(model, routing)
 
 
 def batched(model, size):
@@ -111,7 +121,7 @@ def test_without_compression_padding_is_no_capsule(condensed):
         assert_same_document(together, place, ranker.rank_tokens(ranker.encode([document]), len(LABELS)), 0)
 
 
-@pytest.mark.parametrize("model", ["label-query", "paper", "official"])
+@pytest.mark.parametrize("model", ["label-query", "paper", PER_CLASS, "official"])
 def test_these_networks_really_give_documents_different_numbers_of_iterations(model):
     """Or the tests above would say nothing about adaptive routing."""
     ranker = label_model(model, "adaptive-kde")
@@ -132,7 +142,24 @@ def test_these_networks_really_tell_documents_apart(model, routing):
     assert np.ptp(rankings.scores[0]) > 1e-3
 
 
-@pytest.mark.parametrize("model", ["paper", "official"])
+@pytest.mark.parametrize("routing", ["kde", "adaptive-kde"])
+def test_matrices_gathered_for_few_documents_at_a_time_rank_alike(routing, monkeypatch):
+    """Each document has candidates of its own, whose matrices may be too many to be gathered at once."""
+    ranker = label_model("paper", routing)
+    generator = random.Random(1)
+    documents = [" ".join(generator.choices(WORDS, k=generator.randint(1, 20))) for _ in range(9)]
+    tokens = ranker.encode(documents)
+    together = batched(ranker, 9).rank_tokens(tokens, len(LABELS))
+    assert len({tuple(sorted(labels)) for labels in together.labels.tolist()}) > 1
+    per_document = CANDIDATES * ranker.network.transform.rows.shape[1]
+    for few in (1, 2):
+        monkeypatch.setattr(pair_transforms, "_GATHERED", few * per_document)
+        in_parts = batched(ranker, 9).rank_tokens(tokens, len(LABELS))
+        for row in range(len(documents)):
+            assert_same_document(in_parts, row, together, row)
+
+
+@pytest.mark.parametrize("model", ["paper", PER_CLASS, "official"])
 def test_only_nominated_labels_are_ranked(model):
     ranker = label_model(model, "kde")
     tokens = ranker.encode([" ".join(WORDS[:10])])

@@ -11,7 +11,7 @@ from nlpcapsule.experiments.plan import read_plan
 
 pytestmark = pytest.mark.slow
 
-WITH_PLAN = ("main-table", "low-resource", "routing-comparison", "fusion", "answer-selection")
+WITH_PLAN = ("main-table", "low-resource", "routing-comparison", "paper-parts", "fusion", "answer-selection")
 
 
 def reproduce(table, out):

@@ -13,7 +13,8 @@ from nlpcapsule.sample import load_documents
 pytestmark = pytest.mark.slow
 
 
-def test_two_processes_train_one_model(tmp_path):
+@pytest.mark.parametrize("model", ["label-query", "paper"])  # dense gradients, and sparse ones
+def test_two_processes_train_one_model(tmp_path, model):
     rows = [{"text": row.text, "labels": row.labels} for row in load_documents("train")[:200]]
     (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     settings = {
@@ -28,6 +29,7 @@ def test_two_processes_train_one_model(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", *launch, "--mixed_precision", "no", "--dynamo_backend", "no", "-m"]
         + ["nlpcapsule.cli.app", "train", "train.jsonl", "--dev", "train.jsonl", "--out", "model"]
+        + ["--model", model]
         + [word for name, value in settings.items() for word in ("--set", f"{name}={value}")],
         cwd=tmp_path,
         capture_output=True,

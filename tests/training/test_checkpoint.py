@@ -77,6 +77,28 @@ def test_saving_again_leaves_two_files_and_no_rubbish(tmp_path):
     assert files == ["best.safetensors", "state.safetensors"]
 
 
+@pytest.mark.parametrize(("every", "saved"), [(0, []), (1, [1, 2, 3, 4, 5]), (2, [2, 4]), (7, [])])
+def test_a_checkpoint_is_written_after_every_so_many_epochs(tmp_path, monkeypatch, every, saved):
+    save, epochs = Checkpoint.save, []
+
+    def noted(self, position, *rest):
+        epochs.append(position.epoch)
+        save(self, position, *rest)
+
+    monkeypatch.setattr(Checkpoint, "save", noted)
+    scores = (0.1, 0.2, 0.3, 0.2, 0.1)
+    _, history = train_toy(tmp_path, ToyTask(scores=scores), epochs=5, checkpoint_epochs=every, record=True)
+    assert epochs == saved
+    written = {path.name for path in (tmp_path / "checkpoint").iterdir()}
+    assert written == {"best.safetensors"} | ({"state.safetensors"} if saved else set())
+    assert len(history) == len((tmp_path / "metrics.jsonl").read_text("utf-8").splitlines()) == 5
+
+
+def test_steps_are_kept_without_a_checkpoint_per_epoch(tmp_path):
+    train_toy(tmp_path, ToyTask(), checkpoint_epochs=0, checkpoint_steps=2)
+    assert (tmp_path / "checkpoint" / "state.safetensors").exists()
+
+
 @pytest.mark.parametrize("file", ["state.safetensors", "best.safetensors"])
 def test_a_full_disk_is_reported_and_leaves_the_older_checkpoint(tmp_path, full_disk, file):
     network = torch.nn.Linear(100, 100)

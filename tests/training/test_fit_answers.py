@@ -8,6 +8,7 @@ from tiny_runs import fit_questions, some_questions, tiny_config
 
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.model_folder import load_model
+from nlpcapsule.models.answer_ranker import PaperTextCapsule
 from nlpcapsule.text.documents import Candidate, Question
 from nlpcapsule.training.answer_task import AnswerTask
 from nlpcapsule.training.fit_answers import prepare_answers
@@ -70,6 +71,18 @@ def test_of_many_candidates_every_right_one_is_trained_on():
     assert all(len(rows) == 16 for rows in draws)
     assert all(data.train.labels[rows].sum() == 3 for rows in draws)
     assert len({tuple(sorted(rows)) for rows in draws}) > 1  # the wrong ones change from step to step
+
+
+def test_paper_starts_from_its_training_answers(tmp_path, monkeypatch):
+    seen, start = [], PaperTextCapsule.start_from
+    monkeypatch.setattr(
+        PaperTextCapsule,
+        "start_from",
+        lambda text, answers: (seen.append(len(answers)), start(text, answers)),
+    )
+    fit_questions(tmp_path, tiny_config("answers", "paper"))
+    fit_questions(tmp_path / "other", tiny_config("answers", "label-query"))
+    assert seen == [sum(len(question.candidates) for question in some_questions(24))]
 
 
 def test_word_vectors_start_the_embedding(tmp_path):

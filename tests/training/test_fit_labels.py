@@ -10,6 +10,7 @@ from tiny_runs import fit_documents, some_documents, tiny_config
 
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.model_folder import load_model, weights_of
+from nlpcapsule.models.paper import PaperNetwork
 from nlpcapsule.text.documents import Document
 from nlpcapsule.training import fit_labels as module
 from nlpcapsule.training.label_task import LabelTask
@@ -106,24 +107,46 @@ def test_an_unknown_figure_is_refused_before_anything_is_trained(tmp_path, monke
         fit_documents(tmp_path, tiny_config(select_by="nDGC@5", lexical="one-vs-rest"))
 
 
-def test_word_vectors_start_the_embedding_and_their_size_wins(tmp_path):
+@pytest.mark.parametrize(("given", "used"), [(12, 12), (5, 8)])
+def test_word_vectors_start_the_embedding_and_the_larger_size_wins(tmp_path, given, used):
     documents = some_documents(64)
     words = sorted(
         {word for document in documents for word in document.text.lower().split() if word.isalpha()}
     )
     generator = np.random.default_rng(0)
     vectors = tmp_path / "vectors.txt"
-    rows = (" ".join([word, *(f"{x:.3f}" for x in generator.normal(size=12))]) for word in words)
+    rows = (" ".join([word, *(f"{x:.3f}" for x in generator.normal(size=given))]) for word in words)
     vectors.write_text("\n".join(rows) + "\n", encoding="utf-8")
     config = tiny_config(vectors=str(vectors), candidates=5, model="paper")
     data = prepare_labels(documents, None, config)
-    assert data.vectors.shape == (data.tokenizer.size, 12)
+    assert data.vectors.shape == (data.tokenizer.size, given)
     assert any("words found" in note for note in data.notes)
     trained = fit_documents(tmp_path / "model", config)
-    assert trained.facts["embedding_size"] == 12
+    assert trained.facts["embedding_size"] == used
+    assert trained.network.document.embedding.size == trained.nominator.embedding.size == used
     vectors.unlink()  # a model folder needs nothing beside itself
     texts = [document.text for document in documents[:3]]
     assert load_model(tmp_path / "model").rank(texts) == trained.rank(texts)
+
+
+def test_paper_starts_from_its_training_documents(tmp_path, monkeypatch):
+    seen = []
+    start, train = PaperNetwork.start_from, module.train_network
+
+    def noted_start(network, documents):
+        seen.append(("start", documents))
+        start(network, documents)
+
+    def noted_training(network, *rest):
+        if isinstance(network, PaperNetwork):
+            seen.append(("training", rest[0].train.tokens))
+        return train(network, *rest)
+
+    monkeypatch.setattr(PaperNetwork, "start_from", noted_start)
+    monkeypatch.setattr(module, "train_network", noted_training)
+    fit_documents(tmp_path, tiny_config(model="paper", candidates=5))
+    assert [what for what, _ in seen] == ["start", "training"]
+    assert seen[0][1] is seen[1][1]
 
 
 def test_a_given_tokenizer_is_used_as_it_is(tmp_path):

@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy_task import BATCHES, PowerCutError, ToyTask, same_weights, train_toy, without_seconds
+from toy_task import (
+    BATCHES,
+    PowerCutError,
+    ToyTask,
+    network_with_sparse_gradients,
+    same_weights,
+    train_toy,
+    without_seconds,
+)
 
 from nlpcapsule.training.checkpoint import Checkpoint
 
@@ -26,6 +34,25 @@ VARIANTS = {
         "scores": (0.1, 0.3, 0.2, 0.9),
     },
     "no checkpoint inside an epoch": {"checkpoint_steps": 0},
+    "a checkpoint every second epoch": {
+        "checkpoint_steps": 0,
+        "checkpoint_epochs": 2,
+        "epochs": 5,
+        "scores": (0.1, 0.3, 0.6, 0.2, 0.5),  # the best epoch has weights and no checkpoint
+    },
+    "no checkpoint at all": {
+        "checkpoint_steps": 0,
+        "checkpoint_epochs": 0,
+        "scores": (0.3, 0.6, 0.5),
+        "average": 0.8,
+    },
+    "sparse gradients": {"build": network_with_sparse_gradients, "weight_decay": 0.0},
+    "sparse gradients, averaged and accumulated": {
+        "build": network_with_sparse_gradients,
+        "average": 0.8,
+        "accumulate": 2,
+        "scores": (0.3, 0.6, 0.5),
+    },
 }
 
 
@@ -67,6 +94,21 @@ def test_a_resumed_run_does_not_begin_at_the_beginning(tmp_path):
     train_toy(tmp_path, task, checkpoint_steps=2)
     # Steps are counted through, so epoch 1 has seven and a checkpoint comes after steps 8, 10 and 12.
     assert task.done == 3 * BATCHES - 12
+
+
+def test_a_run_resumed_from_an_older_checkpoint_does_the_epochs_after_it_again(tmp_path):
+    variant = "a checkpoint every second epoch"
+    with pytest.raises(PowerCutError):
+        run(tmp_path, variant, cut_before=3 * BATCHES + 2)  # in epoch 4; the checkpoint is that of epoch 2
+    best = (tmp_path / "checkpoint" / "best.safetensors").read_bytes()  # of epoch 3
+    options = dict(VARIANTS[variant])
+    task = ToyTask(options.pop("scores"))
+    weights, history = train_toy(tmp_path, task, **options)
+    assert task.done == 3 * BATCHES
+    expected_weights, expected_history = uninterrupted(variant)
+    assert same_weights(weights, expected_weights)
+    assert without_seconds(history) == without_seconds(expected_history)
+    assert (tmp_path / "checkpoint" / "best.safetensors").read_bytes() == best
 
 
 def test_a_finished_run_is_not_trained_again(tmp_path):

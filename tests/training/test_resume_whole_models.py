@@ -61,6 +61,23 @@ def test_labels_with_a_nominator_and_hard_negatives(whole_labels, tmp_path, monk
         assert (tmp_path / name).read_bytes() == (whole_labels / name).read_bytes(), name
 
 
+@pytest.mark.parametrize("votes", ["pair", "class"])
+@pytest.mark.parametrize("batches", [3, 9, 14])
+def test_paper_resumed_from_an_older_checkpoint(tmp_path, monkeypatch, votes, batches):
+    """Four batches an epoch; only the second epoch is kept, so up to seven batches are done again."""
+    config = tiny_config(model="paper", votes=votes, epochs=4, checkpoint_epochs=2)
+    fit_documents(tmp_path / "whole", config)
+    with monkeypatch.context() as patched:
+        cut_after(patched, LabelTask, batches)
+        with pytest.raises(PowerCutError):
+            fit_documents(tmp_path / "cut", config)
+    state = tmp_path / "cut" / "checkpoint" / "network" / "state.safetensors"
+    assert state.exists() == (batches > 8)
+    fit_documents(tmp_path / "cut", config, resume=True)
+    for name in FILES:
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
 @pytest.mark.parametrize("batches", [1, 6, 11])
 def test_answers(whole_answers, tmp_path, monkeypatch, batches):
     with monkeypatch.context() as patched:

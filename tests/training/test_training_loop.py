@@ -63,6 +63,13 @@ def test_the_best_epochs_weights_are_kept(tmp_path):
     assert [row["score"] for row in history] == [0.2, 0.8, 0.5]
 
 
+@pytest.mark.parametrize("checkpoint_epochs", [0, 2, 5])
+def test_the_best_epochs_weights_are_kept_whether_or_not_it_has_a_checkpoint(tmp_path, checkpoint_epochs):
+    task = ToyTask(scores=(0.2, 0.3, 0.8, 0.5))
+    weights, _ = train_toy(tmp_path, task, epochs=4, checkpoint_epochs=checkpoint_epochs)
+    assert same_weights(weights, task.weights_by_epoch[2])
+
+
 def test_of_equally_good_epochs_the_first_is_kept(tmp_path):
     task = ToyTask(scores=(0.2, 0.8, 0.8))
     weights, _ = train_toy(tmp_path, task)

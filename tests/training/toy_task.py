@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from nlpcapsule.capsules.pair_transforms import PairTransforms
 from nlpcapsule.config import TrainingSettings
 from nlpcapsule.training.loop import train_network
 from nlpcapsule.training.progress import TrainingProgress
@@ -69,15 +70,47 @@ def toy_network(seed: int = 0) -> nn.Module:
     return nn.Sequential(nn.Linear(6, 8), nn.LayerNorm(8), nn.Dropout(0.3), nn.Linear(8, 1))
 
 
+class RowsOfTheirOwn(nn.Module):
+    """A network each of whose inputs reads one of nine rows of weights, so that gradients are sparse.
+
+    The last row is never read.
+    """
+
+    outputs = 9
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lift = nn.Linear(6, 8)
+        self.dropout = nn.Dropout(0.3)
+        self.transform = PairTransforms(self.outputs, inputs=2, size=4, deviation=0.5, sparse=True)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(B, 6) → (B, 1)."""
+        capsules = self.dropout(self.lift(inputs)).unflatten(1, (2, 4))  # (B, 2, 4)
+        rows = (100 * inputs[:, :1]).long() % (self.outputs - 1)  # (B, 1)
+        return self.transform(capsules, rows).total()[..., 0]
+
+
+def network_with_sparse_gradients(seed: int = 0) -> nn.Module:
+    torch.manual_seed(seed)
+    return RowsOfTheirOwn()
+
+
 def copied(network: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.clone() for name, tensor in network.state_dict().items()}
 
 
 def train_toy(
-    folder: Path, task: ToyTask, *, seed: int = 1, record: bool = False, **settings: Any
+    folder: Path,
+    task: ToyTask,
+    *,
+    seed: int = 1,
+    record: bool = False,
+    build: Callable[[], nn.Module] = toy_network,
+    **settings: Any,
 ) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
     """Trains a new toy network in `folder`, or goes on there: its weights and its history."""
-    network = toy_network()
+    network = build()
     history = train_network(
         network,
         task,

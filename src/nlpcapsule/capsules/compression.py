@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
+
+from nlpcapsule.capsules.primary import PrimaryCapsules
 
 # The root mean square length of a primary capsule at the start: about half of the ReLU's features are
 # absent (length 0), the others are squashed to somewhat under 1.
@@ -29,6 +33,28 @@ class CapsuleCompression(nn.Module):
     def forward(self, primary_capsules: Tensor) -> Tensor:
         """Condenses primary capsules (B, P, d) to (B, m, d)."""
         return torch.einsum("mp,bpd->bmd", self.weight, primary_capsules)
+
+    def condense(self, layers: Sequence[PrimaryCapsules], feature_maps: Sequence[Tensor]) -> Tensor:
+        """Condenses the primary capsules of feature maps (B, F, L) to (B, m, d) without forming them.
+
+        Of one filter all capsules are p = (s m) w + s bias, so that
+        Σ_l b_il p_l = (Σ_l b_il s_l m_l) w + (Σ_l b_il s_l) bias: d times less to compute and to keep than
+        the (B, P, d) numbers of the capsules.
+
+        Args:
+            layers: The primary capsules of each filter width.
+            feature_maps: Their feature maps, after the ReLU.
+        """
+        widths = [feature.shape[1] * feature.shape[2] for feature in feature_maps]
+        condensed: Tensor | None = None
+        for layer, feature, rows in zip(layers, feature_maps, self.weight.split(widths, dim=1), strict=True):
+            filters = rows.unflatten(1, feature.shape[1:])  # (m, F, L)
+            pooled = torch.einsum("mfl,cbfl->cbfm", filters, layer.factors(feature))  # (2, B, F, m)
+            vectors = torch.stack([layer.weight, layer.bias])  # (2, F, d)
+            part = torch.einsum("cbfm,cfd->bmd", pooled, vectors.to(pooled.dtype))  # (B, m, d)
+            condensed = part if condensed is None else condensed + part
+        assert condensed is not None
+        return condensed
 
     @torch.no_grad()
     def scale_start(self, condensed: Tensor, length: float) -> None:

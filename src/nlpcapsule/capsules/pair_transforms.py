@@ -26,9 +26,7 @@ class PairTransforms(nn.Module):
         sparse: Whether the gradient holds only the rows that were read.
     """
 
-    def __init__(
-        self, outputs: int, inputs: int, size: int, deviation: float, sparse: bool = False
-    ) -> None:
+    def __init__(self, outputs: int, inputs: int, size: int, deviation: float, sparse: bool = False) -> None:
         super().__init__()
         self.inputs, self.size, self.sparse = inputs, size, sparse
         self.rows = nn.Parameter(torch.randn(outputs, inputs * size * size) * deviation)

@@ -7,6 +7,9 @@ from torch import Tensor, nn
 
 from nlpcapsule.capsules.squash import squash
 
+# Below this, a squared length counts as this much: the root's slope at 0 is infinite.
+_SHORTEST = 1e-12
+
 
 class PrimaryCapsules(nn.Module):
     """The paper's p_i = g(m_i w_1 ⊕ … ⊕ m_i w_d): a 1×1 group convolution, then squash.
@@ -36,3 +39,17 @@ class PrimaryCapsules(nn.Module):
             self.weight[:, None, :],  #            (F, 1, d)
         )  # (B, F, L, d)
         return squash(lifted, self.kappa).flatten(1, 2)  # (B, F·L, d)
+
+    def factors(self, feature_maps: Tensor) -> Tensor:
+        """Returns s m and s (2, B, F, L), of which capsule i is p_i = (s m)_i w + s_i bias.
+
+        The squash only stretches a vector, g(x) = s x with s = ‖x‖ / (κ + ‖x‖²), and
+        ‖m w + bias‖² = m² ‖w‖² + 2 m ⟨w, bias⟩ + ‖bias‖² needs no vector either.
+        """
+        with torch.autocast(feature_maps.device.type, enabled=False):
+            maps = feature_maps.float() if feature_maps.dtype != torch.float64 else feature_maps  # (B, F, L)
+            products = ((self.weight * self.weight), (self.weight * self.bias), (self.bias * self.bias))
+            square, cross, constant = (each.sum(dim=-1)[:, None] for each in products)  # (F, 1) each
+            squared = torch.addcmul(constant, maps, maps * square + 2.0 * cross).clamp_min(_SHORTEST)
+            stretch = squared.sqrt() / (self.kappa + squared)  # (B, F, L)
+            return torch.stack([stretch * maps, stretch])

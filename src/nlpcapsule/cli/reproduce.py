@@ -17,6 +17,7 @@ class TableName(StrEnum):
     MAIN_TABLE = "main-table"
     LOW_RESOURCE = "low-resource"
     ROUTING_COMPARISON = "routing-comparison"
+    PAPER_PARTS = "paper-parts"
     FUSION = "fusion"
     ANSWER_SELECTION = "answer-selection"
     COST = "cost"

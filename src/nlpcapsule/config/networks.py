@@ -123,7 +123,11 @@ DEFAULTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     ("answers", "bm25"): {"text": {"max_tokens": 500, "min_count": 1}, "training": {"loss": "pointwise"}},
     ("answers", "bi-encoder"): _PRETRAINED,
     ("answers", "cross-encoder"): _PRETRAINED,
-    ("answers", "paper"): {**_ANSWERS, "model": {"windows": (3, 4, 5), "condensed": 256}},
+    ("answers", "paper"): {
+        "text": {**_ANSWERS["text"], "min_count": 1, "vocabulary_size": 100_000},
+        "training": _ANSWERS["training"],
+        "model": {"windows": (3, 4, 5), "condensed": 256},
+    },
 }
 
 # Where it wants yet others once its encoder is a pretrained transformer: docs/encoders.md, docs/answers.md.

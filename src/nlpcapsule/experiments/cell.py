@@ -176,9 +176,7 @@ def run_labels(
         model = load_model(folder.path)
     else:
         with timed_stretch(folder.path, goes_on=_is_begun(folder)):
-            nominator = (
-                None if nominators is None else shared_nominator(data, config, nominators, progress)
-            )
+            nominator = None if nominators is None else shared_nominator(data, config, nominators, progress)
             model = fit_labels(data, config, folder, progress, words, nominator)
     assert isinstance(model, LabelModel)
     started = time.perf_counter()

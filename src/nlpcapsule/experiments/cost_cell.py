@@ -140,7 +140,7 @@ class _LabelWork:
 
     def ranking(self) -> Callable[[], object]:
         """Ranks as the finished model does: over all labels, or over those that a Kim-CNN nominates."""
-        candidates = self.config.inference.candidates
+        candidates = min(self.config.inference.candidates, self.spec.labels)
         if not candidates:
             return lambda: self.network(self.tokens)
         beside = nominator_config(self.config)

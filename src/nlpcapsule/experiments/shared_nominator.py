@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from nlpcapsule.atomic_files import atomic_path
-from nlpcapsule.config import Config
+from nlpcapsule.config import Config, InferenceSettings
 from nlpcapsule.model_folder import nominator_config, weights_of
 from nlpcapsule.models.build import build_label_network
 from nlpcapsule.training.fit_labels import needs_nominator, train_nominator
@@ -36,7 +36,8 @@ def shared_nominator(
     """
     if config.inference.lexical != "none" or not needs_nominator(config, len(data.labels)):
         return None
-    beside = nominator_config(config)
+    # How the network ranks has no part in the training: a cell that ranks otherwise may go on with it.
+    beside = nominator_config(config).model_copy(update={"inference": InferenceSettings()})
     told = f"{beside.model_dump_json(exclude={'inference'})}{data.fingerprint()}"
     place = folder / hashlib.sha256(told.encode()).hexdigest()[:16]
     place.mkdir(parents=True, exist_ok=True)
@@ -45,7 +46,10 @@ def shared_nominator(
         fcntl.flock(lock, fcntl.LOCK_EX)  # given up when the process ends, however it ends
         if not weights.exists():
             work = place / "work"
-            run = RunFolder(work, resume=(work / "checkpoint" / "run.json").exists())
+            resume = (work / "checkpoint" / "run.json").exists()
+            if not resume:
+                rmtree(work, ignore_errors=True)  # of one that was stopped before its first checkpoint
+            run = RunFolder(work, resume)
             run.begin(beside, data.fingerprint())
             trained = train_nominator(data, config, run, progress)
             with atomic_path(weights) as temporary:

@@ -21,12 +21,12 @@ from nlpcapsule.experiments.training_time import LOWER_BOUND
 ANSWER_FIGURES = ("AP",)
 # What says nothing about a training's outcome: the seed is in the cell, the vectors are the data set's.
 _NOT_TOLD = {("training", "seed"), ("text", "vectors"), ("text", "tokenizer")}
+# What only a pretrained transformer looks at.
+_OF_A_TRANSFORMER = {("model", key) for key in ("window", "stride", "encoder_rate", "checkpointing")}
 _DECIDED = ("micro-F1", "macro-F1")  # figures that depend on a decision threshold
 
 
-def summarise(
-    plan: Plan, cells: Sequence[Cell], folder: Path, earlier: Record | None = None
-) -> Record:
+def summarise(plan: Plan, cells: Sequence[Cell], folder: Path, earlier: Record | None = None) -> Record:
     """The finished cells of a table, by data set, fraction and system, in the plan's order.
 
     Args:
@@ -67,6 +67,7 @@ def summarise(
 def _with_earlier(results: Record, cells: Sequence[Cell], earlier: Record) -> Record:
     """The rows of both, in the cells' order; what was run again replaces what was there."""
     joined: Record = {}
+    stayed: dict[tuple[str, str], set[str]] = {}  # data set and fraction → systems
     for cell in cells:
         place = (cell.data, f"{cell.fraction:g}")
         found = _row(results, *place, cell.system)
@@ -74,8 +75,23 @@ def _with_earlier(results: Record, cells: Sequence[Cell], earlier: Record) -> Re
             found = _row(earlier, *place, cell.system)
             if found is None or not _is_still(found["config"], cell):
                 continue
+            stayed.setdefault(place, set()).add(cell.system)
         joined.setdefault(place[0], {}).setdefault(place[1], {}).setdefault(cell.system, found)
+    for (data, fraction), systems in stayed.items():
+        for system in systems:
+            joined[data][fraction][system] = _compared_within(joined[data][fraction][system], systems)
     return joined
+
+
+def _compared_within(row: Record, systems: set[str]) -> Record:
+    """An earlier row without its comparisons with rows that are gone or were run again."""
+    row = dict(row)
+    if row["best rival"] not in systems:
+        row |= {"best rival": None, "difference to the best rival": None}
+    if "difference to peers" in row:
+        peers = row["difference to peers"].items()
+        row["difference to peers"] = {peer: found for peer, found in peers if peer in systems}
+    return row
 
 
 def _row(results: Record, data: str, fraction: str, system: str) -> Record | None:
@@ -87,11 +103,12 @@ def _is_still(config: Record, cell: Cell) -> bool:
     if cell.model == PECOS:
         return True
     now = json.loads(cell.config.model_dump_json())
+    not_told = _NOT_TOLD if cell.config.transformer else _NOT_TOLD | _OF_A_TRANSFORMER
     return all(
         Path(str(now[section].get(key))).name == Path(str(value)).name
         for section in Config.SECTIONS
         for key, value in config.get(section, {}).items()
-        if (section, key) not in _NOT_TOLD and key in now[section]
+        if (section, key) not in not_told and key in now[section]
     )
 
 

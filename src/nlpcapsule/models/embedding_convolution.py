@@ -40,14 +40,16 @@ class EmbeddingConvolution(nn.Module):
                 f"vectors of {size} numbers"
             )
         self.length, self.padding_id = length, padding_id
-        self.convolutions = nn.ModuleList(nn.Conv1d(length, filters, width, stride=2) for width in windows)
+        layers = [nn.Conv1d(length, filters, width, stride=2) for width in windows]
+        self.convolutions = nn.ModuleList(layers)
         self.map_sizes = [(size - width) // 2 + 1 for width in windows]
         if shared_start:
-            for convolution, width in zip(self.convolutions, windows, strict=True):
+            for layer, width in zip(layers, windows, strict=True):
                 alike = torch.randn(filters, 1, width) / math.sqrt(width * length)  # (F, 1, k)
-                nn.init.zeros_(convolution.bias)
                 with torch.no_grad():
-                    convolution.weight.copy_(alike.expand_as(convolution.weight))
+                    layer.weight.copy_(alike.expand_as(layer.weight))
+                assert layer.bias is not None
+                nn.init.zeros_(layer.bias)
 
     def fit(self, tokens: Tensor) -> Tensor:
         """Fills rows of tokens up, or cuts them, to l positions."""
@@ -61,5 +63,6 @@ class EmbeddingConvolution(nn.Module):
     @torch.no_grad()
     def scale_start(self, words: Tensor, feature_scale: float = 1.0) -> None:
         """Scales each width's filters so that its features begin at this root mean square on (B, l, v)."""
-        for convolution, features in zip(self.convolutions, self(words), strict=True):
-            convolution.weight.mul_(feature_scale / features.square().mean().sqrt().clamp_min(1e-12))
+        for layer, features in zip(self.convolutions, self(words), strict=True):
+            assert isinstance(layer, nn.Conv1d)
+            layer.weight.mul_(feature_scale / features.square().mean().sqrt().clamp_min(1e-12))

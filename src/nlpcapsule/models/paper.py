@@ -8,10 +8,10 @@ u            Σ_j b_ij p_j: capsule compression                                 
 v_j          routing(û)                                                         (B, n, d)
 a_j          ‖v_j‖, the label's probability                                     (B, n)
 
-What the paper leaves open decides whether the chain learns. A feature sums over all l positions. So filters start
-alike at all of them, and word vectors start centred and weighted by inverse frequency: else a feature is mostly
-what all documents share. Features start at a root mean square of 1 and condensed capsules at a length of
-`condensed_length`: of shorter votes every routing stands still.
+What the paper leaves open decides whether the chain learns. A feature sums over all l positions. So filters
+start alike at all of them, and word vectors start centred and weighted by inverse frequency: else a feature
+is mostly what all documents share. Features start at a root mean square of 1 and condensed capsules at a
+length of `condensed_length`: of shorter votes every routing stands still.
 """
 
 from __future__ import annotations
@@ -82,9 +82,12 @@ class PaperCapsules(nn.Module):
         """(B, l) → (B, m, d)."""
         words = self.embedding(self.convolution.fit(tokens))[0]  # (B, l, v)
         maps = self.convolution(self.token_dropout(self.word_dropout(words)))
-        lifted = [layer(torch.relu(feature)) for layer, feature in zip(self.primary, maps, strict=True)]
-        primary = torch.cat(lifted, dim=1)  # (B, P, d)
-        return primary if self.compression is None else self.compression(primary)
+        features = [torch.relu(feature) for feature in maps]  # (B, F, L) each
+        if self.compression is not None:
+            layers = [layer for layer in self.primary if isinstance(layer, PrimaryCapsules)]
+            return self.compression.condense(layers, features)  # (B, m, d)
+        lifted = [layer(feature) for layer, feature in zip(self.primary, features, strict=True)]
+        return torch.cat(lifted, dim=1)  # (B, P, d)
 
     @torch.no_grad()
     def start_from(self, documents: Ragged) -> None:
@@ -94,7 +97,8 @@ class PaperCapsules(nn.Module):
             counts = np.bincount(documents.values, minlength=self.embedding.table.num_embeddings)
             self.embedding.weight_by_frequency(counts, settings.frequency_weighting)
         rows = np.unique(np.linspace(0, len(documents) - 1, _STARTED_ON).astype(int))
-        tokens = torch.from_numpy(documents.padded(rows, self.padding_id)).to(self.embedding.table.weight.device)
+        device = self.embedding.table.weight.device
+        tokens = torch.from_numpy(documents.padded(rows, self.padding_id)).to(device)  # (B, l)
         was_training = self.training
         self.eval()
         if settings.filter_start == "shared":

@@ -17,8 +17,8 @@ _ROW_BETAS = (0.0, 0.999)
 def build_optimizers(network: nn.Module, settings: TrainingSettings) -> list[torch.optim.Optimizer]:
     """The optimizers of a network, whose groups have a `factor` on the learning rate.
 
-    AdamW: matrices decay, biases and gains do not; a module with an `own_rate` keeps to that peak. Weights of a
-    module whose gradients are `sparse` have an optimizer that touches only the rows a step has read.
+    AdamW: matrices decay, biases and gains do not; a module with an `own_rate` keeps to that peak. Weights
+    of a module whose gradients are `sparse` have an optimizer that touches only the rows a step has read.
     """
     factors: dict[nn.Parameter, float] = {}
     by_row: list[nn.Parameter] = []
@@ -53,7 +53,7 @@ def build_optimizers(network: nn.Module, settings: TrainingSettings) -> list[tor
 def clip_gradients(parameters: Iterable[nn.Parameter], largest: float) -> None:
     """Scales gradients, dense and sparse, so that their norm is `largest` at most."""
     found = [parameter for parameter in parameters if parameter.grad is not None]
-    if not any(parameter.grad.is_sparse for parameter in found):
+    if not any(parameter.grad is not None and parameter.grad.is_sparse for parameter in found):
         nn.utils.clip_grad_norm_(found, largest)
         return
     values = [_values(parameter) for parameter in found]
@@ -82,9 +82,7 @@ def optimizer_states(optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, T
     }
 
 
-def restore_optimizers(
-    optimizers: Sequence[torch.optim.Optimizer], tensors: dict[str, Tensor]
-) -> None:
+def restore_optimizers(optimizers: Sequence[torch.optim.Optimizer], tensors: dict[str, Tensor]) -> None:
     """Puts what `optimizer_states` gave back."""
     states: list[dict[int, dict[str, Any]]] = [{} for _ in optimizers]
     for key, tensor in tensors.items():

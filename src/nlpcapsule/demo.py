@@ -53,7 +53,7 @@ ANSWER_SYSTEMS: dict[str, dict[str, Any]] = {
         "max_tokens": 48,
         "training.epochs": 10,
         "embedding_size": 100,
-        "condensed": 64,
+        "capsule_size": 64,
         "training.batch_size": 16,
     },
     "label-query": {"max_tokens": 48, "training.epochs": 20, "condensed": 16, "training.batch_size": 16},

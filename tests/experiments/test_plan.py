@@ -177,6 +177,10 @@ def test_each_part_of_paper_is_changed_by_itself():
     assert all(differences.values())
     two = differences.pop("batches of 32")
     assert two == {"training.batch_size", "training.learning_rate"}  # a smaller batch learns in smaller steps
+    two = differences.pop(
+        "one matrix per label"
+    )  # which starts long: with long capsules, so would every label
+    assert two == {"model.votes", "model.condensed_length"}
     assert all(len(changes) == 1 for changes in differences.values()), differences
 
 

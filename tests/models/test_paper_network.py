@@ -10,6 +10,7 @@ from tiny_networks import LABELS, tiny_config, tiny_network, token_rows
 from nlpcapsule.capsules.pair_transforms import PairTransforms
 from nlpcapsule.capsules.votes import FormedVotes, PerClassVotes
 from nlpcapsule.config import PaperSettings
+from nlpcapsule.errors import ConfigError
 from nlpcapsule.models.paper import PaperNetwork
 from nlpcapsule.models.routing_choice import route
 from nlpcapsule.models.scored import log_odds
@@ -59,9 +60,14 @@ def test_glove_of_100_numbers_has_4672_primary_capsules():
 
 
 def test_without_compression_every_primary_capsule_is_routed():
-    network = on_paper(300, condensed=0)
+    network = on_paper(300, condensed=0, votes="class")
     assert network.document.compression is None
     assert network.document.count == 14_272
+
+
+def test_a_matrix_per_pair_of_all_primary_capsules_is_refused_before_it_is_made():
+    with pytest.raises(ConfigError, match=r"14,272 capsules and 3,956 labels takes 54 GiB.*votes=class"):
+        on_paper(300, condensed=0)
 
 
 # Every routing of `paper` beside its loops, which know nothing of the package.

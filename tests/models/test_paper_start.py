@@ -176,3 +176,14 @@ def test_token_dropout_leaves_single_numbers_out():
     kept = seen != 0
     assert 0.4 < kept.float().mean() < 0.6
     torch.testing.assert_close(seen[kept], 2 * exact[kept])
+
+
+def test_documents_that_say_nothing_about_the_scale_leave_the_start_as_it_is():
+    network = tiny_network("paper", frequency_weighting=0.0)
+    before = {name: weights.clone() for name, weights in network.state_dict().items()}
+    with torch.no_grad():
+        network.document.embedding.table.weight.zero_()  # no word has a vector: every feature is 0
+    network.start_from(Ragged.from_rows([[1, 2], [3]]))
+    for name, weights in network.state_dict().items():
+        if "embedding" not in name:
+            torch.testing.assert_close(weights, before[name])

@@ -9,6 +9,8 @@ from torch import Tensor, nn
 
 from nlpcapsule.capsules.primary import PrimaryCapsules
 
+# A start that is measured as smaller than this is left as it is.
+NEGLIGIBLE_START = 1e-6
 # The root mean square length of a primary capsule at the start: about half of the ReLU's features are
 # absent (length 0), the others are squashed to somewhat under 1.
 PRIMARY_LENGTH = 0.5
@@ -60,4 +62,5 @@ class CapsuleCompression(nn.Module):
     def scale_start(self, condensed: Tensor, length: float) -> None:
         """Scales b so that capsules which it condensed to (B, m, d) come out at this mean length."""
         found = torch.linalg.vector_norm(condensed, dim=-1).mean()
-        self.weight.mul_(length / found.clamp_min(1e-12))
+        if found > NEGLIGIBLE_START:  # documents without a known word say nothing about the scale
+            self.weight.mul_(length / found)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 Task = Literal["labels", "answers"]
 CapsuleRouting = Literal["dynamic", "em", "kde", "kde-em", "adaptive-kde"]
 LabelRouting = Literal["dot", "kde", "adaptive-kde"]
-LabelVoting = Literal["capsule", "slot", "factored", "gated"]
-Auxiliary = Literal["none", "first-coupling", "second-mask", "explained", "parts"]
 Widths = tuple[Annotated[int, Field(ge=1)], ...]
 
-EMBEDDING_SIZE = "numbers per word; a vector file's shorter vectors are filled up with learned numbers"
+EMBEDDING_SIZE = "numbers per word; shorter vectors of a file are filled up and learned, longer ones are kept"
 
 WORD_ENCODERS = ("convolution", "bilstm")  # any other encoder of `label-query` is a pretrained transformer
 
@@ -80,51 +78,9 @@ class LabelQuerySettings(Settings):
     )
     token_dropout: float = Field(0.15, ge=0, lt=1, description="dropout on word vectors and encoder states")
     capsule_dropout: float = Field(0.3, ge=0, lt=1, description="dropout on label capsules")
-    capsule_drop: float = Field(
-        0.0, ge=0, lt=1, description="labels: part of a document's whole capsules left out in training"
-    )
-    votes: LabelVoting = Field(
-        "capsule",
-        description="labels: a capsule's vote for a label: the capsule; transformed by slot; by a mixture of "
-        "`vote_rank` matrices that depends on slot and label; or with features that each label weighs",
-    )
-    vote_rank: int = Field(4, ge=1, description="labels: matrices that factored votes are mixed from")
-    auxiliary: Auxiliary = Field(
-        "none",
-        description="labels: what training also takes the loss of: labels before routing, labels under "
-        "other dropout, labels whose explained capsules are silenced, or capsules and document apart",
-    )
-    auxiliary_weight: float = Field(0.5, gt=0, description="labels: the auxiliary loss's weight")
-    consistency: float = Field(
-        0.0, ge=0, description="labels: weight of the divergence of auxiliary and final probabilities"
-    )
-    ranking_weight: float = Field(
-        0.0, ge=0, description="labels: weight of a softmax of each label against all negatives"
-    )
     overlap: bool = Field(
         False, description="answers: words that question and answer share join the capsules' cosine"
     )
-
-    @field_validator("votes")
-    @classmethod
-    def _votes_need_slots(cls, votes: str, info: ValidationInfo) -> str:
-        if votes != "capsule" and info.data.get("condensed") == 0:
-            raise ValueError("needs slots: set model.condensed above 0, or votes=capsule")
-        return votes
-
-    @field_validator("auxiliary")
-    @classmethod
-    def _parts_need_both(cls, auxiliary: str, info: ValidationInfo) -> str:
-        if auxiliary == "parts" and info.data.get("document_size") == 0:
-            raise ValueError("needs the document as a whole: set model.document_size above 0")
-        return auxiliary
-
-    @field_validator("consistency")
-    @classmethod
-    def _consistency_needs_two(cls, consistency: float, info: ValidationInfo) -> float:
-        if consistency and info.data.get("auxiliary") == "none":
-            raise ValueError("needs a second reading: set model.auxiliary, for example to second-mask")
-        return consistency
 
     @property
     def is_pretrained(self) -> bool:
@@ -140,8 +96,8 @@ class PaperSettings(Settings):
     frequency_weighting: float = Field(
         1e-3,
         ge=0,
-        description="word vectors start centred and weighted by a/(a + p(w)), w's frequency; this is a; "
-        "0 leaves them as they are",
+        description="word vectors start centred and weighted by a/(a + p(w)), p being a word's frequency; "
+        "the smoothing constant a; 0 turns it off",
     )
     windows: Widths = Field((2, 4, 8), min_length=1, description="filter widths along the embedding")
     filters: int = Field(32, ge=1, description="filters per width")
@@ -151,7 +107,7 @@ class PaperSettings(Settings):
     capsule_size: int = Field(16, ge=2, description="numbers in a capsule")
     condensed: int = Field(128, ge=0, description="condensed capsules; 0 routes all primary capsules")
     condensed_length: float = Field(
-        3.0, ge=0, description="length at which condensed capsules start on training documents; 0: any"
+        3.0, ge=0, description="mean length of condensed capsules at the start; 0 leaves it to chance"
     )
     votes: Literal["pair", "class"] = Field(
         "pair", description="a matrix per pair of capsule and label, or one per label"
@@ -265,7 +221,9 @@ class TrainingSettings(Settings):
     accumulate: int = Field(1, ge=1, description="batches whose gradients make one step")
     learning_rate: float = Field(1e-3, gt=0, description="the peak of the one-cycle schedule")
     warmup: float = Field(0.15, ge=0, lt=1, description="part of the steps in which the rate rises")
-    weight_decay: float = Field(0.01, ge=0, description="AdamW's decay of weight matrices")
+    weight_decay: float = Field(
+        0.01, ge=0, description="AdamW's decay of weight matrices, but for `paper`'s per pair"
+    )
     clip: float = Field(1.0, gt=0, description="largest norm of a step's gradient")
     loss: Literal["bce", "margin", "spread", "pointwise", "pairwise"] = Field(
         "bce", description="labels: bce, margin, spread; answers: pointwise, pairwise"

@@ -15,8 +15,7 @@ import torch
 
 from nlpcapsule import __version__
 from nlpcapsule.atomic_files import atomic_path, write_text
-from nlpcapsule.config import Config, LabelQuerySettings
-from nlpcapsule.config.answer_baselines import PretrainedSettings
+from nlpcapsule.config import Config
 from nlpcapsule.dataset.encoded import EncodedDocuments
 from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.evaluation.answer_metrics import answer_metrics, per_question_metrics
@@ -80,7 +79,7 @@ def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str, pecos: str
         cache = cells.parent.parent / "data"
         if cell.model == PECOS:
             return run_peer(cell, label_parts(cell.data, data, cache), pecos)
-        name = f"{cell.data}{IN_PIECES}" if _is_pretrained(cell.config) else cell.data
+        name = f"{cell.data}{IN_PIECES}" if cell.config.transformer is not None else cell.data
         parts = label_parts(name, data, cache)
         nominators = cells / "nominators"
         if data is None:
@@ -175,8 +174,8 @@ def run_labels(
     if folder.finished and words is None:
         model = load_model(folder.path)
     else:
+        nominator = None if nominators is None else shared_nominator(data, config, nominators, progress)
         with timed_stretch(folder.path, goes_on=_is_begun(folder)):
-            nominator = None if nominators is None else shared_nominator(data, config, nominators, progress)
             model = fit_labels(data, config, folder, progress, words, nominator)
     assert isinstance(model, LabelModel)
     started = time.perf_counter()
@@ -274,7 +273,7 @@ def run_answers(cell: Cell, parts: AnswerParts, folder: RunFolder, progress: Tra
 
 def _with_files(config: Config, parts: AnswerParts) -> Config:
     """The configuration with the data folder's word vectors, or its transformer, where they are used."""
-    if _is_pretrained(config):
+    if config.transformer is not None:
         return config if parts.encoder is None else _with_encoder(config, parts.encoder)
     if config.model.embedding_size and parts.vectors is not None:
         text = config.text.model_copy(update={"vectors": str(parts.vectors)})
@@ -284,7 +283,7 @@ def _with_files(config: Config, parts: AnswerParts) -> Config:
 
 def _with_encoder(config: Config, encoder: Path) -> Config:
     """The configuration with the transformer that lies beside the data, where there is and it uses one."""
-    if not _is_pretrained(config) or not encoder.is_dir():
+    if config.transformer is None or not encoder.is_dir():
         return config
     model = config.model.model_copy(update={"encoder": str(encoder)})
     return config.model_copy(update={"model": model})
@@ -293,14 +292,6 @@ def _with_encoder(config: Config, encoder: Path) -> Config:
 def with_names_of(cell: Cell, folder: Path) -> Cell:
     """The cell with the label names that lie in a folder."""
     return replace(cell, settings={**cell.settings, "text.label_names": str(folder / NAMES_FILE)})
-
-
-def _is_pretrained(config: Config) -> bool:
-    """Whether a pretrained transformer reads the texts."""
-    model = config.model
-    return isinstance(model, PretrainedSettings) or (
-        isinstance(model, LabelQuerySettings) and model.is_pretrained
-    )
 
 
 def _history(folder: Path) -> list[Any]:

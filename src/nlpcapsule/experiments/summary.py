@@ -14,13 +14,20 @@ from nlpcapsule.config import Config
 from nlpcapsule.evaluation.bootstrap import paired_bootstrap
 from nlpcapsule.experiments.cell import LABEL_FIGURES, cell_path, finished_cell, load_per_document
 from nlpcapsule.experiments.pecos_settings import PECOS
-from nlpcapsule.experiments.plan import Cell, Plan
+from nlpcapsule.experiments.plan import Cell, Plan, by_itself
 from nlpcapsule.experiments.table import Record
 from nlpcapsule.experiments.training_time import LOWER_BOUND
 
 ANSWER_FIGURES = ("AP",)
 # What says nothing about a training's outcome: the seed is in the cell, the vectors are the data set's.
-_NOT_TOLD = {("training", "seed"), ("text", "vectors"), ("text", "tokenizer")}
+_IGNORED = {
+    ("training", "seed"),
+    ("training", "checkpoint_epochs"),
+    ("text", "vectors"),
+    ("text", "tokenizer"),
+}
+# What a setting that a row does not know stood for before it came, where that is not its default.
+_BEFORE = {("model", "bandwidth"): 0.0, ("model", "max_iterations"): 3, ("model", "overlap"): False}
 # What only a pretrained transformer looks at.
 _OF_A_TRANSFORMER = {("model", key) for key in ("window", "stride", "encoder_rate", "checkpointing")}
 _DECIDED = ("micro-F1", "macro-F1")  # figures that depend on a decision threshold
@@ -99,16 +106,34 @@ def _row(results: Record, data: str, fraction: str, system: str) -> Record | Non
 
 
 def _is_still(config: Record, cell: Cell) -> bool:
-    """Whether a row was trained as the plan says now, in all that it tells of; paths are told by name."""
+    """Whether a row was trained as the plan says now; files are compared by their names.
+
+    A setting that the row does not know is newer than the row. It must be at its default, which leaves things
+    as they were, except in `paper`, whose defaults changed when `votes` came.
+    """
     if cell.model == PECOS:
-        return True
-    now = json.loads(cell.config.model_dump_json())
-    not_told = _NOT_TOLD if cell.config.transformer else _NOT_TOLD | _OF_A_TRANSFORMER
+        known = config.get("model", {})
+        return all(known.get(key, value) == value for key, value in cell.settings.items())
+    if cell.model == "paper" and "votes" not in config.get("model", {}):
+        return False
+    now, usual = (
+        json.loads(each.model_dump_json())
+        for each in (cell.config, Config.build(cell.kind, cell.model, overrides=by_itself(cell.kind)))
+    )
+    ignored = _IGNORED if cell.config.transformer else _IGNORED | _OF_A_TRANSFORMER
+
+    def is_same(section: str, key: str, value: Any) -> bool:
+        if section not in config:
+            return True
+        if key not in config[section]:
+            return value in (usual[section][key], _BEFORE.get((section, key), usual[section][key]))
+        return Path(str(config[section][key])).name == Path(str(value)).name
+
     return all(
-        Path(str(now[section].get(key))).name == Path(str(value)).name
+        is_same(section, key, value)
         for section in Config.SECTIONS
-        for key, value in config.get(section, {}).items()
-        if (section, key) not in not_told and key in now[section]
+        for key, value in now[section].items()
+        if (section, key) not in ignored
     )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
+from nlpcapsule.capsules.compression import NEGLIGIBLE_START
 from nlpcapsule.errors import ConfigError
 
 
@@ -62,7 +64,8 @@ class EmbeddingConvolution(nn.Module):
 
     @torch.no_grad()
     def scale_start(self, words: Tensor, feature_scale: float = 1.0) -> None:
-        """Scales each width's filters so that its features begin at this root mean square on (B, l, v)."""
-        for layer, features in zip(self.convolutions, self(words), strict=True):
-            assert isinstance(layer, nn.Conv1d)
-            layer.weight.mul_(feature_scale / features.square().mean().sqrt().clamp_min(1e-12))
+        """Scales each width's filters so that its features start at this root mean square on (B, l, v)."""
+        for convolution, features in zip(self.convolutions, self(words), strict=True):
+            found = features.square().mean().sqrt()
+            if found > NEGLIGIBLE_START:  # documents without a known word say nothing about the scale
+                cast(nn.Conv1d, convolution).weight.mul_(feature_scale / found)

@@ -13,17 +13,6 @@ is a learned product and not the capsule's bare length, which is hard to train o
 what the whole document says joins what its routed parts say (`document_size = 0` leaves that out).
 `condensed = 0` leaves the compression out: every token state is a capsule.
 
-A vote of capsule i for label j may be more than u_i (`votes`, see `capsules.label_votes`): û_{j|i} then
-takes its place in the routing, and b stays as it is. `capsule_drop` leaves whole capsules out in training:
-their b is -∞, so that the softmax shares their weight out over the others.
-
-Training may also ask the labels of a second reading, with dropout of its own (`auxiliary`):
-
-    first-coupling   v = Σ_i softmax(b)_ji û_{j|i}                 what labels know before any iteration
-    second-mask      v as above                                    the same label capsules under other dropout
-    explained        v = Σ_i softmax(b')_ji û_{j|i}                b' with explained capsules silenced
-    parts            <MLP(v_j), o_j> + β_j  and  <g, r_j> + β_j    each half of the logit alone
-
 Where labels have names, how like its name a document is joins a label's logit (`label_table`).
 
 The encoder is a convolution over time or a bidirectional LSTM, both over word vectors, or a pretrained
@@ -39,12 +28,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nlpcapsule.capsules.label_votes import FactoredTransform, GatedTransform, LabelVotes, SlotTransform
-from nlpcapsule.capsules.routing.label_query import route_labels, weighted_sum
+from nlpcapsule.capsules.routing.label_query import route_labels
 from nlpcapsule.capsules.vote_scale import VoteScale
 from nlpcapsule.config import LabelQuerySettings
 from nlpcapsule.dataset.ragged import Ragged
-from nlpcapsule.models.auxiliary import silencing
 from nlpcapsule.models.bilstm_encoder import BiLSTMEncoder
 from nlpcapsule.models.convolution_encoder import ConvolutionEncoder
 from nlpcapsule.models.label_table import (
@@ -171,39 +158,6 @@ def agreement_gate(settings: LabelQuerySettings) -> nn.Parameter | float:
     return nn.Parameter(torch.tensor(FIRST_GATE)) if adaptive_vote_scale(settings) is None else FIRST_GATE
 
 
-def vote_transform(
-    settings: LabelQuerySettings, label_count: int
-) -> SlotTransform | FactoredTransform | GatedTransform | None:
-    """Return what makes votes of condensed capsules; None where a capsule is its own vote."""
-    match settings.votes:
-        case "slot":
-            return SlotTransform(settings.condensed, settings.capsule_size)
-        case "factored":
-            return FactoredTransform(
-                settings.condensed, label_count, settings.capsule_size, settings.vote_rank
-            )
-        case "gated":
-            return GatedTransform(settings.condensed, label_count, settings.capsule_size)
-        case _:
-            return None
-
-
-def kept_capsules(capsules: Tensor, mask: Tensor | None, part: float) -> Tensor:
-    """Draw the capsules that are kept where each is left out with probability `part`: (B, m) booleans.
-
-    Every document keeps one at least.
-
-    Args:
-        capsules: (B, m, d).
-        mask: (B, m), False where a capsule is only padding; None where none is.
-        part: Between 0 and 1.
-    """
-    drawn = torch.rand(capsules.shape[:2], device=capsules.device)  # (B, m)
-    if mask is not None:
-        drawn = drawn.masked_fill(~mask, -1.0)
-    return (drawn >= part).scatter(1, drawn.argmax(dim=1, keepdim=True), True)
-
-
 class LabelQueryNetwork(nn.Module):
     """The whole chain.
 
@@ -257,7 +211,6 @@ class LabelQueryNetwork(nn.Module):
             else None
         )
         self.names = LabelNameTable(label_count, self.document.name_size) if named else None
-        self.transform = vote_transform(settings, label_count)  # last: other weights start alike without it
         self.register_buffer("idf", torch.ones(vocabulary_size) if named else None)
 
     @torch.no_grad()
@@ -292,17 +245,13 @@ class LabelQueryNetwork(nn.Module):
         """
         states, real = self.document.states(tokens)  # (B, l, H)
         capsules, mask = self.document.condense(states, real)  # (B, m, d)
-        coupling = rows_of(self.query, outputs) @ self.key(capsules).transpose(1, 2)  # b (B, n, m)
+        coupling = rows_of(self.query, outputs) @ self.key(capsules).transpose(1, 2)  # (B, n, m)
         if self.slot is not None:
             coupling = coupling + rows_of(self.slot, outputs)
         if mask is not None:
             coupling = coupling.masked_fill(~mask.unsqueeze(1), -torch.inf)
-        if self.training and self.settings.capsule_drop:
-            kept = kept_capsules(capsules, mask, self.settings.capsule_drop)  # (B, m)
-            coupling = coupling.masked_fill(~kept.unsqueeze(1), -torch.inf)
-        votes = self._votes(capsules, outputs)
         routed = route_labels(
-            votes,
+            capsules,
             coupling,
             agreement=self.settings.routing,
             iterations=self.settings.iterations,
@@ -310,72 +259,21 @@ class LabelQueryNetwork(nn.Module):
             gate=self.gate,
             project=self.agreement,
             eps=self.settings.epsilon,
-            compared=self._compared(capsules, votes, mask),
+            compared=None if self.vote_scale is None else self.vote_scale(capsules, mask),
             valid=valid,
         )
         if self.vote_scale is not None:
             self.vote_scale.steer(routed.agreement, self.settings.epsilon)
-        by_capsules = self._by_capsules(routed.label_capsules, outputs)  # (B, n)
-        by_document = self._by_document(states, real, outputs)
-        logits = by_capsules if by_document is None else by_capsules + by_document
-        auxiliary: tuple[Tensor, ...] = ()
-        if self.training and self.settings.auxiliary == "parts" and by_document is not None:
-            auxiliary = by_capsules.float(), (by_document + rows_of(self.bias, outputs)).float()
-        elif self.training and self.settings.auxiliary != "none":
-            read_again = self._read_again(routed.label_capsules, votes, coupling, logits, valid)
-            second = self._by_capsules(read_again, outputs)  # (B, n)
-            by_document = self._by_document(states, real, outputs)
-            auxiliary = ((second if by_document is None else second + by_document).float(),)
+        label_capsules = self.mlp(self.dropout(routed.label_capsules))  # (B, n, d)
+        logits = row_products(label_capsules, rows_of(self.output, outputs))  # (B, n)
+        logits = logits + rows_of(self.bias, outputs)
+        if self.whole is not None:
+            logits = logits + self.whole(states, real, rows_of(self.whole.output, outputs))
         by_name = None
         if self.names is not None and self.idf is not None:
             place = self.document.place(tokens, states, real, self.idf)  # (B, E)
             logits, by_name = self.names(logits, place, outputs)
-        return Scored(logits.float(), routed.iterations, routed.agreement, by_name, auxiliary)
-
-    def _votes(self, capsules: Tensor, outputs: Tensor | None) -> Tensor | LabelVotes:
-        """Return û of condensed capsules (B, m, d); (B, m, d) where it is the same for all labels."""
-        if self.transform is None:
-            return capsules
-        if isinstance(self.transform, SlotTransform):
-            return self.transform(capsules)
-        return self.transform(capsules, rows_of(self.transform.label, outputs))
-
-    def _compared(
-        self, capsules: Tensor, votes: Tensor | LabelVotes, mask: Tensor | None
-    ) -> Tensor | LabelVotes | None:
-        """Return the votes as agreement sees them; None: as they are."""
-        if isinstance(votes, Tensor):
-            return None if self.vote_scale is None else self.vote_scale(votes, mask)
-        if self.agreement is not None:
-            return None
-        if self.vote_scale is None:
-            return votes.as_compared()
-        self.vote_scale(capsules, mask)  # learns how far capsules lie apart
-        return votes.as_compared((self.vote_scale.bandwidth * self.vote_scale.log_spread.exp()).rsqrt())
-
-    def _by_capsules(self, label_capsules: Tensor, outputs: Tensor | None) -> Tensor:
-        """<MLP(v_j), o_j> + β_j (B, n) of label capsules (B, n, d)."""
-        hidden = self.mlp(self.dropout(label_capsules))  # (B, n, d)
-        return row_products(hidden, rows_of(self.output, outputs)) + rows_of(self.bias, outputs)
-
-    def _by_document(self, states: Tensor, real: Tensor, outputs: Tensor | None) -> Tensor | None:
-        """<g, r_j> (B, n); None where the whole document is left out."""
-        return None if self.whole is None else self.whole(states, real, rows_of(self.whole.output, outputs))
-
-    def _read_again(
-        self,
-        label_capsules: Tensor,
-        votes: Tensor | LabelVotes,
-        coupling: Tensor,
-        logits: Tensor,
-        valid: Tensor | None,
-    ) -> Tensor:
-        """Return the auxiliary reading's label capsules (B, n, d), given the routed ones and b (B, n, m)."""
-        if self.settings.auxiliary == "second-mask":
-            return label_capsules
-        if self.settings.auxiliary == "explained":
-            coupling = coupling - silencing(coupling, logits, valid)
-        return weighted_sum(votes, torch.softmax(coupling, dim=-1))
+        return Scored(logits.float(), routed.iterations, routed.agreement, by_name)
 
 
 class WholeDocument(nn.Module):

@@ -11,7 +11,7 @@ a_j          ‖v_j‖, the label's probability                                 
 What the paper leaves open decides whether the chain learns. A feature sums over all l positions. So filters
 start alike at all of them, and word vectors start centred and weighted by inverse frequency: else a feature
 is mostly what all documents share. Features start at a root mean square of 1 and condensed capsules at a
-length of `condensed_length`: of shorter votes every routing stands still.
+length of `condensed_length`: with shorter votes, routing has no effect.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from nlpcapsule.capsules.primary import PrimaryCapsules
 from nlpcapsule.capsules.votes import PerClassVotes, Votes
 from nlpcapsule.config import PaperSettings
 from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.errors import ConfigError
 from nlpcapsule.models.embedding_convolution import EmbeddingConvolution
 from nlpcapsule.models.routing_choice import em_costs, route
 from nlpcapsule.models.scored import Scored, log_odds
@@ -35,6 +36,7 @@ from nlpcapsule.models.word_embedding import WordEmbedding
 
 _PAIR_DEVIATION = 1e-4  # of W_ij: every label starts as absent
 _STARTED_ON = 128  # training documents that the start is scaled on
+_MOST_BYTES = 32 * 2**30  # of all W_ij: 260,000 labels with 128 capsules
 
 
 class PaperCapsules(nn.Module):
@@ -133,6 +135,8 @@ class PaperNetwork(nn.Module):
         self.settings = settings
         self.document = PaperCapsules(settings, vocabulary_size, length, padding_id, vectors)
         size = settings.capsule_size
+        if settings.votes == "pair":
+            _refuse_too_many_pairs(self.document.count, label_count, size)
         self.transform = (
             PairTransforms(label_count, self.document.count, size, _PAIR_DEVIATION, sparse=True)  # W_ij
             if settings.votes == "pair"
@@ -155,3 +159,14 @@ class PaperNetwork(nn.Module):
         if isinstance(self.transform, PairTransforms):
             return self.transform(capsules, outputs)
         return PerClassVotes(capsules, self.transform if outputs is None else self.transform[outputs])
+
+
+def _refuse_too_many_pairs(inputs: int, outputs: int, size: int) -> None:
+    """Refuses a matrix per pair where these would take more memory than a network should."""
+    bytes_ = 4 * inputs * outputs * size**2
+    if bytes_ > _MOST_BYTES:
+        raise ConfigError(
+            f"model.votes='pair': a matrix for each of {inputs:,} capsules and {outputs:,} labels takes "
+            f"{bytes_ / 2**30:.0f} GiB; lower model.condensed (0 routes all primary capsules), or set "
+            "model.votes=class"
+        )

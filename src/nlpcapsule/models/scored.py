@@ -21,14 +21,12 @@ class Scored:
         iterations: (B,) routing iterations each document took; None where nothing is routed.
         agreement: (B, T) negative agreement score by iteration, NaN once a document has left; None likewise.
         by_name: (B, n) log-odds as if no label had examples; None where labels have no names.
-        auxiliary: Further log-odds (B, n) that training asks the same of; empty outside training.
     """
 
     logits: Tensor
     iterations: Tensor | None = None
     agreement: Tensor | None = None
     by_name: Tensor | None = None
-    auxiliary: tuple[Tensor, ...] = ()
 
 
 def log_odds(activations: Tensor) -> Tensor:

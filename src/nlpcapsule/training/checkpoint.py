@@ -59,6 +59,7 @@ class Checkpoint:
     def __init__(self, folder: Path) -> None:
         self.state = folder / "state.safetensors"
         self.best = folder / "best.safetensors"
+        self._kept: dict[str, torch.Tensor] | None = None  # best weights that are not written yet
 
     def save(
         self,
@@ -67,7 +68,10 @@ class Checkpoint:
         optimizers: Sequence[torch.optim.Optimizer],
         average: nn.Module | None = None,
     ) -> None:
-        """Writes where the run stands."""
+        """Writes where the run stands, and before it the best weights that were kept."""
+        if self._kept is not None:
+            self._write_best(self._kept)
+            self._kept = None
         tensors = _prefixed("network", network)
         if average is not None:
             tensors |= _prefixed("average", average)
@@ -77,8 +81,18 @@ class Checkpoint:
 
     def save_best(self, network: nn.Module) -> None:
         """Writes the weights of the best epoch so far."""
+        self._write_best(_prefixed("network", network))
+
+    def keep_best(self, network: nn.Module) -> None:
+        """Keeps the weights of the best epoch so far, in memory until the next `save`.
+
+        The two files then always belong together, however many epochs lie between two checkpoints.
+        """
+        self._kept = {name: tensor.clone() for name, tensor in _prefixed("network", network).items()}
+
+    def _write_best(self, weights: dict[str, torch.Tensor]) -> None:
         with atomic_path(self.best) as temporary:
-            save_file(_prefixed("network", network), temporary)
+            save_file(weights, temporary)
 
     def restore(
         self,
@@ -102,8 +116,10 @@ class Checkpoint:
         return position
 
     def restore_best(self, network: nn.Module) -> None:
-        """Puts the best epoch's weights into the network, if any were saved."""
-        if self.best.exists():
+        """Puts the best epoch's weights into the network, if any were kept or saved."""
+        if self._kept is not None:
+            network.load_state_dict(_stripped("network", self._kept))
+        elif self.best.exists():
             self._load_best(network)
 
     def _load_best(self, network: nn.Module) -> None:

@@ -9,16 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nlpcapsule.config import Config, LabelQuerySettings
+from nlpcapsule.config import Config
 from nlpcapsule.dataset.batches import batch_rows
 from nlpcapsule.dataset.encoded import EncodedDocuments
 from nlpcapsule.dataset.labels import LabelVocabulary
 from nlpcapsule.dataset.outputs import Outputs, all_outputs, batch_outputs, hard_outputs, uniform_outputs
 from nlpcapsule.errors import ConfigError, did_you_mean
 from nlpcapsule.evaluation.label_metrics import CUTOFFS, label_metrics
-from nlpcapsule.models.auxiliary import decoupled_softmax, divergence
 from nlpcapsule.models.losses import label_loss
-from nlpcapsule.models.scored import Scored
 from nlpcapsule.ranking.documents import RANKED, LabelRankings, device_of, rank_documents
 
 SELECTORS = tuple(  # figures of which more is better, at hand after every epoch
@@ -96,24 +94,7 @@ class LabelTask:
             for logits in (scored.logits, scored.by_name)
             if logits is not None
         ]
-        return torch.stack([*losses, *self._further_losses(scored, targets, valid)]).sum()
-
-    def _further_losses(self, scored: Scored, targets: Tensor, valid: Tensor | None) -> list[Tensor]:
-        """The losses that `label-query`'s settings add, weighted: see `models.auxiliary`."""
-        model, training = self.config.model, self.config.training
-        if not isinstance(model, LabelQuerySettings):
-            return []
-        losses = []
-        for logits in scored.auxiliary:
-            part = model.auxiliary_weight / len(scored.auxiliary)
-            loss = label_loss(training.loss, logits, targets, valid, training.negative_weight)
-            losses.append(part * loss)
-            if model.consistency:
-                apart = divergence(scored.logits, logits, valid)
-                losses.append(model.consistency / len(scored.auxiliary) * apart)
-        if model.ranking_weight:
-            losses.append(model.ranking_weight * decoupled_softmax(scored.logits, targets, valid))
-        return losses
+        return torch.stack(losses).sum()
 
     def outputs(self, rows: np.ndarray, step_seed: Sequence[int]) -> Outputs:
         """What the documents of a batch are routed to."""

@@ -18,7 +18,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from nlpcapsule.config import TrainingSettings
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.training.checkpoint import Checkpoint, Position
-from nlpcapsule.training.optimizers import build_optimizers, clip_gradients
+from nlpcapsule.training.optimizers import build_optimizers, clip_gradients, use_dense_gradients
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
 
@@ -67,6 +67,8 @@ def train_network(
     accelerator = Accelerator()
     checkpoint = Checkpoint(folder)
     network.to(accelerator.device)
+    if accelerator.num_processes > 1:  # several processes cannot sum sparse gradients
+        use_dense_gradients(network)
     optimizers = build_optimizers(network, settings)
     allowed = torch.backends.cuda.matmul.allow_tf32
     if settings.precision == "bf16":  # what stays in float32 may then use the GPU's fast float32, too
@@ -136,9 +138,9 @@ def train_network(
         }
         position = _next_epoch(position, record, task.select_by, settings)
         progress.epoch(task.title, record)
+        if position.best_epoch == position.epoch:
+            checkpoint.keep_best(candidate)
         if accelerator.is_main_process:
-            if position.best_epoch == position.epoch:
-                checkpoint.save_best(candidate)
             if recorder is not None:  # before the checkpoint, or a run killed in between would miss a line
                 recorder.record(position.history)
             if settings.checkpoint_epochs and position.epoch % settings.checkpoint_epochs == 0:

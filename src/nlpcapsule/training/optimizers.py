@@ -8,9 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from nlpcapsule.capsules.pair_transforms import PairTransforms
 from nlpcapsule.config import TrainingSettings
 
 # Without momentum: a row that is seldom read would lose most of an update that is spread over steps to come.
+# SparseAdam corrects its bias by the steps of all rows. A row that is first read late in training moves by
+# about 1 / sqrt(1 - 0.999) = 30 times the learning rate, and by less each time, as in Adagrad. AdamW moves
+# such a row as far in all, spread over the steps that follow.
 _ROW_BETAS = (0.0, 0.999)
 
 
@@ -21,14 +25,14 @@ def build_optimizers(network: nn.Module, settings: TrainingSettings) -> list[tor
     of a module whose gradients are `sparse` have an optimizer that touches only the rows a step has read.
     """
     factors: dict[nn.Parameter, float] = {}
-    by_row: list[nn.Parameter] = []
+    sparse_parameters: list[nn.Parameter] = []
     for module in network.modules():
         own_rate = getattr(module, "own_rate", None)
         if own_rate is not None:
             factors |= dict.fromkeys(module.parameters(), own_rate / settings.learning_rate)
-        if getattr(module, "sparse", False) is True:
-            by_row += module.parameters()
-    rows = set(by_row)
+        if isinstance(module, PairTransforms) and module.sparse:
+            sparse_parameters += module.parameters()
+    rows = set(sparse_parameters)
     parameters = [
         parameter for parameter in network.parameters() if parameter.requires_grad and parameter not in rows
     ]
@@ -43,22 +47,29 @@ def build_optimizers(network: nn.Module, settings: TrainingSettings) -> list[tor
     optimizers: list[torch.optim.Optimizer] = [
         torch.optim.AdamW(groups, lr=settings.learning_rate, fused=True)
     ]
-    if by_row:
-        group = {"params": by_row, "factor": 1.0}
+    if sparse_parameters:
+        group = {"params": sparse_parameters, "factor": 1.0}
         optimizers.append(torch.optim.SparseAdam([group], lr=settings.learning_rate, betas=_ROW_BETAS))
     return optimizers
 
 
+def use_dense_gradients(network: nn.Module) -> None:
+    """Makes all gradients of a network dense, for optimizers that are built afterwards."""
+    for module in network.modules():
+        if isinstance(module, PairTransforms):
+            module.sparse = False
+
+
 @torch.no_grad()
-def clip_gradients(parameters: Iterable[nn.Parameter], largest: float) -> None:
-    """Scales gradients, dense and sparse, so that their norm is `largest` at most."""
+def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> None:
+    """Scales gradients, dense and sparse, so that their norm is `max_norm` at most."""
     found = [parameter for parameter in parameters if parameter.grad is not None]
     if not any(parameter.grad is not None and parameter.grad.is_sparse for parameter in found):
-        nn.utils.clip_grad_norm_(found, largest)
+        nn.utils.clip_grad_norm_(found, max_norm)
         return
     values = [_values(parameter) for parameter in found]
     norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(each) for each in values]))
-    scale = (largest / (norm + 1e-6)).clamp(max=1.0)
+    scale = (max_norm / (norm + 1e-6)).clamp(max=1.0)
     for each in values:
         each.mul_(scale)
 

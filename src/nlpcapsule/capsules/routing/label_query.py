@@ -2,8 +2,6 @@
 
 Other routings divide an input capsule among the outputs; here the softmax runs over the inputs, so labels do
 not compete. With a fixed number of iterations a label's capsule does not depend on which others are routed.
-
-A capsule's vote for a label is the capsule itself, û_{j|i} = u_i, unless `LabelVotes` are routed.
 """
 
 from __future__ import annotations
@@ -16,15 +14,14 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from nlpcapsule.capsules.label_votes import LabelVotes
 from nlpcapsule.capsules.routing.routed import Departures, check_iterations, log_of_sum
 from nlpcapsule.capsules.votes import at_least_float32
 from nlpcapsule.errors import ConfigError, did_you_mean
 
 LabelAgreement = Literal["dot", "kde", "adaptive-kde"]
 
-# capsules (B, m, d) or votes, coupling (B, n, m), valid -> agreement (B, n, m), scores (B,)
-AgreementFunction = Callable[[Tensor | LabelVotes, Tensor, Tensor | None], tuple[Tensor, Tensor]]
+# capsules (B, m, d), coupling (B, n, m), valid -> agreement (B, n, m), scores (B,)
+AgreementFunction = Callable[[Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
 
 # A kernel lies in [0, 1]: what a full agreement adds to a logit, times the learned gate.
 KERNEL_GAIN = 10.0
@@ -49,7 +46,7 @@ class LabelsRouted:
 
 
 def route_labels(
-    capsules: Tensor | LabelVotes,
+    capsules: Tensor,
     first_coupling: Tensor,
     *,
     agreement: LabelAgreement = "adaptive-kde",
@@ -57,7 +54,7 @@ def route_labels(
     iterations: int = 3,
     max_iterations: int = 10,
     eps: float = 0.05,
-    compared: Tensor | LabelVotes | None = None,
+    compared: Tensor | None = None,
     project: nn.Module | None = None,
     valid: Tensor | None = None,
     keep_coupling: bool = False,
@@ -76,17 +73,15 @@ def route_labels(
     A document's agreement score is NAS = log of the mean over labels of Σ_i coupling_ji k_ij; for "dot", the
     mean over labels of ⟨project(v_j), v_j⟩ / √d, without a log, as it can be negative.
 
-    With `LabelVotes` û_{j|i} takes the place of u_i in all of this.
-
     Args:
-        capsules: Condensed capsules u (B, m, d), after a LayerNorm, or their votes.
+        capsules: Condensed capsules u (B, m, d), after a LayerNorm.
         first_coupling: The first logits ⟨q_j, K u_i⟩ + slot_ji (B, n, m).
         agreement: "dot", "kde" or "adaptive-kde".
         gate: How much agreement counts, a number or a learned scalar.
         iterations: T of "dot" and "kde".
         max_iterations: T_max of "adaptive-kde".
         eps: ε of "adaptive-kde".
-        compared: Capsules (B, m, d) or votes as agreement sees them, moved and scaled; None: as they are.
+        compared: Capsules (B, m, d) as agreement sees them, moved and scaled; None: as they are.
         project: What gives LN(R v) for "dot".
         valid: (B, n), False where a label is only padding and has no part in NAS; None where none is.
         keep_coupling: Whether to return the last couplings and to score the last iteration.
@@ -95,12 +90,11 @@ def route_labels(
     limit = max_iterations if is_adaptive else iterations
     check_iterations("max_iterations" if is_adaptive else "iterations", limit)
     agree = _agreement_function(agreement, project)
-    device, documents = first_coupling.device, first_coupling.shape[0]
-    gain = torch.as_tensor(gate, device=device) * (1.0 if agreement == "dot" else KERNEL_GAIN)
+    gain = torch.as_tensor(gate, device=capsules.device) * (1.0 if agreement == "dot" else KERNEL_GAIN)
 
     logits, active = first_coupling, capsules if compared is None else compared
-    departures = Departures(documents, device)
-    last = torch.full((documents,), torch.inf, device=device)  # (active,)
+    departures = Departures(capsules.shape[0], capsules.device)
+    last = torch.full(capsules.shape[:1], torch.inf, device=capsules.device)  # (active,)
     for iteration in range(1, limit + 1):
         coupling = torch.softmax(logits, dim=-1)  # (B, n, m)
         if iteration == limit:
@@ -121,26 +115,15 @@ def route_labels(
                 break
             last = scores
             if staying.numel() < leaving.numel():
-                active, logits, last = _select(active, staying), logits[staying], last[staying]
+                active, logits, last = active[staying], logits[staying], last[staying]
                 valid = None if valid is None else valid[staying]
     coupling = departures.result(0)
     return LabelsRouted(
-        weighted_sum(capsules, coupling),
+        coupling.to(capsules.dtype) @ capsules,
         departures.iterations,
         departures.agreement,
         coupling.detach() if keep_coupling else None,
     )
-
-
-def weighted_sum(capsules: Tensor | LabelVotes, coupling: Tensor) -> Tensor:
-    """v_j = Σ_i coupling_ji û_{j|i} (B, n, d) of capsules (B, m, d) or votes, and couplings (B, n, m)."""
-    if isinstance(capsules, Tensor):
-        return coupling.to(capsules.dtype) @ capsules
-    return capsules.weighted_sum(coupling)
-
-
-def _select(capsules: Tensor | LabelVotes, documents: Tensor) -> Tensor | LabelVotes:
-    return capsules[documents] if isinstance(capsules, Tensor) else capsules.select(documents)
 
 
 def _agreement_function(agreement: str, project: nn.Module | None) -> AgreementFunction:
@@ -155,15 +138,13 @@ def _agreement_function(agreement: str, project: nn.Module | None) -> AgreementF
     return partial(_dot, project)
 
 
-def _kernel(capsules: Tensor | LabelVotes, coupling: Tensor, valid: Tensor | None) -> tuple[Tensor, Tensor]:
+def _kernel(capsules: Tensor, coupling: Tensor, valid: Tensor | None) -> tuple[Tensor, Tensor]:
     """k_ij = max(0, 1 - ‖u_i - v_j‖² / d) (B, n, m), and NAS (B,).
 
     1 - ‖u - v‖²/d = (1 - ‖u‖²/d) + 2⟨v, u⟩/d - ‖v‖²/d: the small difference of larger numbers, so without
     autocast. With the couplings at hand v itself is not needed: ‖v_j‖² = Σ_i coupling_ji ⟨v_j, u_i⟩.
     """
-    with torch.autocast(coupling.device.type, enabled=False):
-        if not isinstance(capsules, Tensor):
-            return _votes_kernel(capsules, at_least_float32(coupling), valid)
+    with torch.autocast(capsules.device.type, enabled=False):
         inputs, coupling = at_least_float32(capsules), at_least_float32(coupling)
         size = inputs.shape[-1]
         at_zero = 1.0 - inputs.square().mean(dim=-1).unsqueeze(1)  # (B, 1, m)
@@ -178,20 +159,6 @@ def _kernel(capsules: Tensor | LabelVotes, coupling: Tensor, valid: Tensor | Non
             return value, log_of_sum(_mean_over_labels(agreed, valid))
 
 
-def _votes_kernel(votes: LabelVotes, coupling: Tensor, valid: Tensor | None) -> tuple[Tensor, Tensor]:
-    """k_ij = max(0, 1 - ‖û_{j|i} - v_j‖² / d) (B, n, m), and NAS (B,).
-
-    ‖û - v‖² = ‖û‖² - 2⟨û, v⟩ + ‖v‖².
-    """
-    label_capsules = votes.weighted_sum(coupling)  # (B, n, d)
-    own = label_capsules.square().sum(dim=-1, keepdim=True)  # (B, n, 1)
-    distance = votes.squared_norm() - 2.0 * votes.inner(label_capsules) + own  # (B, n, m)
-    value = (1.0 - distance / label_capsules.shape[-1]).relu()
-    with torch.no_grad():
-        agreed = (coupling * value).sum(dim=-1)  # (B, n)
-        return value, log_of_sum(_mean_over_labels(agreed, valid))
-
-
 def _around_label_capsules(inputs: Tensor, coupling: Tensor, own: Tensor, scale: float) -> Tensor:
     """⟨v_j, u_i⟩ scale + own (B, n, m), v = coupling u; products taken in the order that costs less."""
     transposed = inputs.transpose(1, 2)  # (B, d, m)
@@ -201,15 +168,13 @@ def _around_label_capsules(inputs: Tensor, coupling: Tensor, own: Tensor, scale:
 
 
 def _dot(
-    project: nn.Module, capsules: Tensor | LabelVotes, coupling: Tensor, valid: Tensor | None
+    project: nn.Module, capsules: Tensor, coupling: Tensor, valid: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """⟨project(v_j), u_i⟩ / √d (B, n, m), and its mean (B,) over couplings and labels."""
-    label_capsules = weighted_sum(capsules, coupling)  # (B, n, d)
-    projected = project(label_capsules) / label_capsules.shape[-1] ** 0.5  # (B, n, d)
+    label_capsules = coupling.to(capsules.dtype) @ capsules  # (B, n, d)
+    projected = project(label_capsules) / capsules.shape[-1] ** 0.5  # (B, n, d)
     with torch.no_grad():  # Σ_i coupling_ji ⟨project(v_j), u_i⟩ = ⟨project(v_j), v_j⟩
         agreed = (at_least_float32(projected) * at_least_float32(label_capsules)).sum(dim=-1)  # (B, n)
-    if not isinstance(capsules, Tensor):
-        return capsules.inner(projected), _mean_over_labels(agreed, valid)
     return projected @ capsules.transpose(1, 2), _mean_over_labels(agreed, valid)
 
 

@@ -163,10 +163,11 @@ class PaperNetwork(nn.Module):
 
 def _refuse_too_many_pairs(inputs: int, outputs: int, size: int) -> None:
     """Refuses a matrix per pair where these would take more memory than a network should."""
-    bytes_ = 4 * inputs * outputs * size**2
-    if bytes_ > _MOST_BYTES:
+    per_input = 4 * outputs * size**2  # bytes
+    if inputs * per_input > _MOST_BYTES:
+        most = max(1, _MOST_BYTES // per_input)
         raise ConfigError(
             f"model.votes='pair': a matrix for each of {inputs:,} capsules and {outputs:,} labels takes "
-            f"{bytes_ / 2**30:.0f} GiB; lower model.condensed (0 routes all primary capsules), or set "
+            f"{inputs * per_input / 2**30:.0f} GiB; set model.condensed between 1 and {most:,}, or "
             "model.votes=class"
         )

@@ -130,8 +130,6 @@ DEFAULTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
             "windows": (3, 4, 5),
             "condensed": 32,
             "capsule_size": 256,
-            "word_dropout": 0.2,
-            "token_dropout": 0.3,
         },
     },
 }

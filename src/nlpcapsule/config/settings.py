@@ -112,8 +112,8 @@ class PaperSettings(Settings):
     votes: Literal["pair", "class"] = Field(
         "pair", description="a matrix per pair of capsule and label, or one per label"
     )
-    word_dropout: float = Field(0.1, ge=0, lt=1, description="part of the words left out in training")
-    token_dropout: float = Field(0.2, ge=0, lt=1, description="dropout on word vectors")
+    word_dropout: float = Field(0.2, ge=0, lt=1, description="part of the words left out in training")
+    token_dropout: float = Field(0.3, ge=0, lt=1, description="dropout on word vectors")
     routing: CapsuleRouting = Field("adaptive-kde", description="routing algorithm")
     iterations: int = Field(3, ge=1, description="routing iterations, where they are fixed")
     max_iterations: int = Field(10, ge=1, description="adaptive: never more than this")

@@ -35,7 +35,13 @@ _SHARED = {"max_tokens": 90, "training.batch_size": 32, "learning_rate": 2e-3}
 LABEL_SYSTEMS: dict[str, dict[str, Any]] = {
     "kim-cnn": {"training.epochs": 20},
     "xml-cnn": {"training.epochs": 20},
-    "paper": {"training.epochs": 10, "embedding_size": 100, "condensed": 32},
+    "paper": {
+        "training.epochs": 10,
+        "embedding_size": 100,
+        "condensed": 32,
+        "word_dropout": 0.1,
+        "token_dropout": 0.2,
+    },
     # Narrow filters and left-out words: chosen on training letters of which some phrasings were held back.
     "label-query": {
         "training.epochs": 20,

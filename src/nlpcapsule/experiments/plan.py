@@ -94,8 +94,9 @@ class Cell:
 
     @property
     def fingerprint(self) -> str:
-        """Tells trainings of one model with other settings apart."""
-        told = [self.kind, self.settings, *([self.files] if self.files else [])]
+        """Tells trainings of one model with other settings apart; checkpoints change no outcome."""
+        settings = {key: value for key, value in self.settings.items() if key != "checkpoint_epochs"}
+        told = [self.kind, settings, *([self.files] if self.files else [])]
         text = json.dumps(told, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 

@@ -153,10 +153,17 @@ def test_a_transformer_on_answers_is_measured_with_the_defaults_it_brings():
     assert measured == Config.build("answers", overrides=given)
 
 
-def test_rows_of_the_routing_comparison_differ_in_the_routing_or_the_compression_alone():
+def test_rows_of_the_routing_comparison_differ_in_the_routing_or_in_what_they_say_alone():
     systems = read_plan("routing-comparison").systems
     for model in ("paper", "label-query"):
-        rows = [row["settings"] for row in systems if row["model"] == model]
+        rows = [row for row in systems if row["model"] == model]
+        for row in rows:
+            dropped = {row["settings"].pop(key, None) for key in ("word_dropout", "token_dropout")}
+            assert dropped == ({0.1, 0.2} if "less dropout" in row["name"] else {None}), row["name"]
+            row["settings"].pop("checkpoint_epochs", None)
+        less = [row["settings"] for row in rows if "less dropout" in row["name"]]
+        rows = [row["settings"] for row in rows if "less dropout" not in row["name"]]
+        assert all(settings in rows for settings in less)
         varied = ("routing", "iterations", "literal", "condensed", "bandwidth", "max_iterations")
         rest = [{key: row[key] for key in row if key not in varied} for row in rows]
         assert all(row == rest[0] for row in rest)

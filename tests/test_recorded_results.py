@@ -1,0 +1,127 @@
+"""Results stay what they were: figures and ranked lists recorded before a redesign.
+
+`python tests/test_recorded_results.py` records them again, after a change that is meant to change results.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nlpcapsule import AnswerRanker, CapsuleClassifier
+from nlpcapsule.sample import load_documents, load_questions
+
+RECORD = Path(__file__).parent / "recorded" / "results.json"
+_SHOWN = 20  # documents, and questions, whose ranked lists are recorded
+
+_ENCODER = {"max_tokens": 60, "embedding_size": 24, "filters": 16, "condensed": 12}
+_LABEL_QUERY = {**_ENCODER, "capsule_size": 24, "document_size": 24}
+_ALONE = {**_LABEL_QUERY, "inference.lexical": "none"}
+_PAPER = {**_ENCODER, "capsule_size": 8, "inference.candidates": 60}
+LABELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "default": ("label-query", _LABEL_QUERY),
+    "label-query, dot": ("label-query", {**_ALONE, "routing": "dot"}),
+    "label-query, kde": ("label-query", {**_ALONE, "routing": "kde"}),
+    "label-query, adaptive-kde": ("label-query", {**_ALONE, "routing": "adaptive-kde"}),
+    "paper, dynamic": ("paper", {**_PAPER, "routing": "dynamic"}),
+    "paper, em": ("paper", {**_PAPER, "routing": "em"}),
+    "paper, kde": ("paper", {**_PAPER, "routing": "kde"}),
+    "paper, kde-em": ("paper", {**_PAPER, "routing": "kde-em"}),
+    "paper, adaptive-kde": ("paper", _PAPER),
+    "paper, literal": ("paper", {**_PAPER, "literal": True}),
+    "paper, class": ("paper", {**_PAPER, "votes": "class"}),
+    "official": ("official", _PAPER),
+    "kim-cnn": ("kim-cnn", {"max_tokens": 60, "embedding_size": 24, "filters": 16}),
+    "one-vs-rest": ("one-vs-rest", {"max_tokens": 60}),
+}
+_ANSWERS_SMALL = {"max_tokens": 32, "embedding_size": 24, "filters": 16, "condensed": 8, "capsule_size": 16}
+ANSWERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "default": ("label-query", _ANSWERS_SMALL),
+    "paper": ("paper", _ANSWERS_SMALL),
+}
+
+
+def label_results(name: str) -> dict[str, Any]:
+    """Two epochs on part of the sample's letters: figures, and the first ranked lists."""
+    model, settings = LABELS[name]
+    train, dev, test = load_documents("train")[:400], load_documents("dev"), load_documents("test-seen")[:100]
+    classifier = CapsuleClassifier(model, epochs=2, settings=settings)
+    classifier.fit(
+        [row.text for row in train],
+        [row.labels for row in train],
+        [row.text for row in dev],
+        [row.labels for row in dev],
+    )
+    figures = classifier.evaluate([row.text for row in test], [row.labels for row in test])
+    ranked = classifier.rank([row.text for row in test[:_SHOWN]])
+    return {
+        "P@1": figures["P@1"],
+        "nDCG@5": figures["nDCG@5"],
+        "labels": [[row.label for row in rows] for rows in ranked],
+        "scores": [[row.score for row in rows] for rows in ranked],
+    }
+
+
+def answer_results(name: str) -> dict[str, Any]:
+    """Two epochs on part of the sample's questions: the order and the scores of their candidates."""
+    model, settings = ANSWERS[name]
+    train, test = load_questions("train")[:80], load_questions("test")[:_SHOWN]
+    ranker = AnswerRanker(model, epochs=2, settings=settings)
+    ranker.fit(
+        [row.text for row in train],
+        [[candidate.text for candidate in row.candidates] for row in train],
+        [[candidate.label for candidate in row.candidates] for row in train],
+    )
+    ranked = ranker.rank(
+        [row.text for row in test], [[candidate.text for candidate in row.candidates] for row in test]
+    )
+    return {
+        "labels": [[row.answer for row in rows] for rows in ranked],
+        "scores": [[row.score for row in rows] for rows in ranked],
+    }
+
+
+def machine() -> str:
+    """Other processors and other versions of torch round differently, and training makes more of it."""
+    return f"torch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}"
+
+
+def recorded(kind: str, name: str) -> dict[str, Any]:
+    record = json.loads(RECORD.read_text(encoding="utf-8"))
+    if record["machine"] != machine():
+        pytest.skip(f"recorded with {record['machine']}, this is {machine()}")
+    return record[kind][name]
+
+
+def check(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert found["labels"] == expected["labels"]
+    for row, wanted in zip(found["scores"], expected["scores"], strict=True):
+        np.testing.assert_allclose(row, wanted, atol=1e-5, rtol=0)
+    for figure in ("P@1", "nDCG@5"):
+        assert found.get(figure) == pytest.approx(expected.get(figure), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_labels_are_ranked_as_recorded(name: str) -> None:
+    check(label_results(name), recorded("labels", name))
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answers_are_ranked_as_recorded(name: str) -> None:
+    check(answer_results(name), recorded("answers", name))
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    RECORD.parent.mkdir(exist_ok=True)
+    results = {
+        "machine": machine(),
+        "labels": {name: label_results(name) for name in LABELS},
+        "answers": {name: answer_results(name) for name in ANSWERS},
+    }
+    RECORD.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")

@@ -13,7 +13,7 @@ import nlpcapsule
 from nlpcapsule import AnswerRanker, CapsuleClassifier, estimators
 from nlpcapsule.cli.app import app
 from nlpcapsule.errors import ConfigError, DataError, ModelFolderError, NlpCapsuleError
-from nlpcapsule.ranking.models import RankedAnswer, RankedLabel
+from nlpcapsule.scoring.models import RankedAnswer, RankedLabel
 
 TINY = {"embedding_size": 8, "filters": 8, "capsule_size": 8, "condensed": 4}
 LABEL_TINY = TINY | {"document_size": 8, "learning_rate": 0.02, "batch_size": 8}

@@ -12,13 +12,13 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from nlpcapsule.config import Config
-from nlpcapsule.dataset.labels import LabelVocabulary
+from nlpcapsule.data.documents import Candidate, Question
+from nlpcapsule.data.labels import LabelVocabulary
+from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.model_folder import load_model, nominator_config, save_model
-from nlpcapsule.models.build import build_answer_network, build_label_network
-from nlpcapsule.ranking.models import AnswerModel, LabelModel
-from nlpcapsule.text.documents import Candidate, Question
-from nlpcapsule.text.tokens import WordTokenizer
+from nlpcapsule.networks.build import build_answer_network, build_label_network
+from nlpcapsule.scoring.models import AnswerModel, LabelModel
 
 SOURCE = Path(__file__).parents[1] / "src"
 TEXTS = ["rain and wind", "a goal in the last minute", "snow", ""]

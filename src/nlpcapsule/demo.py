@@ -14,16 +14,16 @@ from rich.console import Console
 from nlpcapsule import __version__
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.config import Config
-from nlpcapsule.dataset.encoded import encode_documents
+from nlpcapsule.data.documents import Document, Question
+from nlpcapsule.data.encoded import encode_documents
 from nlpcapsule.diagnostics import plots
 from nlpcapsule.diagnostics.demo_tables import COLUMNS, demo_tables
 from nlpcapsule.diagnostics.inspection import inspect_routing
 from nlpcapsule.diagnostics.report_page import DemoReport, ExampleDocument, ExampleQuestion, report_html
 from nlpcapsule.experiments.provenance import provenance
 from nlpcapsule.model_folder import load_model
-from nlpcapsule.ranking.models import AnswerModel, LabelModel
 from nlpcapsule.sample import load_documents, load_questions, write_sample
-from nlpcapsule.text.documents import Document, Question
+from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
 from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.prepared_labels import PreparedLabels, prepare_labels

@@ -12,14 +12,14 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from nlpcapsule.config import Config
-from nlpcapsule.dataset.encoded import encode_documents
-from nlpcapsule.dataset.labels import LabelVocabulary
+from nlpcapsule.data.documents import Candidate, Document, Question
+from nlpcapsule.data.encoded import encode_documents
+from nlpcapsule.data.labels import LabelVocabulary
+from nlpcapsule.data.readers.document_rows import string_value
 from nlpcapsule.errors import ConfigError, DataError, ModelFolderError, NlpCapsuleError
 from nlpcapsule.evaluation.ranked import check_positive_integer
 from nlpcapsule.model_folder import load_model, save_model
-from nlpcapsule.ranking.models import AnswerModel, LabelModel, RankedAnswer, RankedLabel
-from nlpcapsule.text.document_rows import string_value
-from nlpcapsule.text.documents import Candidate, Document, Question
+from nlpcapsule.scoring.models import AnswerModel, LabelModel, RankedAnswer, RankedLabel
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
 from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.prepared_labels import prepare_labels

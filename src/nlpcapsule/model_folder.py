@@ -33,16 +33,16 @@ from nlpcapsule import __version__
 from nlpcapsule.atomic_files import atomic_path, write_text
 from nlpcapsule.config import Config, KimCNNSettings
 from nlpcapsule.config.lexical_settings import LexicalSettings
-from nlpcapsule.dataset.labels import LabelVocabulary
+from nlpcapsule.data.labels import LabelVocabulary
+from nlpcapsule.data.tokens import WordTokenizer
+from nlpcapsule.encoders.transformer import TRANSFORMER_FILE, TransformerEncoder
 from nlpcapsule.errors import ConfigError, DataError, ModelFolderError, NlpCapsuleError
 from nlpcapsule.lexical.build import lexical_system
 from nlpcapsule.lexical.evidence import FittedEvidence, WordEvidence
 from nlpcapsule.lexical.ranker import LexicalRanker
-from nlpcapsule.models.build import build_answer_network, build_label_network
-from nlpcapsule.models.transformer_encoder import TRANSFORMER_FILE, TransformerEncoder
-from nlpcapsule.ranking.fusion import Fusion
-from nlpcapsule.ranking.models import AnswerModel, LabelModel
-from nlpcapsule.text.tokens import WordTokenizer
+from nlpcapsule.networks.build import build_answer_network, build_label_network
+from nlpcapsule.scoring.fusion import Fusion
+from nlpcapsule.scoring.models import AnswerModel, LabelModel
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"

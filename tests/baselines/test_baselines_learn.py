@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from nlpcapsule.config import Config
+from nlpcapsule.data.documents import Document
 from nlpcapsule.model_folder import load_model
-from nlpcapsule.models.build import build_label_network
-from nlpcapsule.models.losses import label_loss
+from nlpcapsule.networks.build import build_label_network
+from nlpcapsule.networks.losses import label_loss
 from nlpcapsule.sample import load_documents
-from nlpcapsule.text.documents import Document
 from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.prepared_labels import prepare_labels
 from nlpcapsule.training.progress import TrainingProgress

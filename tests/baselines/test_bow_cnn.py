@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from nlpcapsule.baselines.bow_cnn import BowCNN, dynamic_average_pool
 from nlpcapsule.config import BowCNNSettings, Config
-from nlpcapsule.dataset.labels import LabelVocabulary
+from nlpcapsule.data.labels import LabelVocabulary
+from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.model_folder import load_model, save_model
-from nlpcapsule.ranking.models import LabelModel
-from nlpcapsule.text.tokens import WordTokenizer
+from nlpcapsule.scoring.models import LabelModel
 
 VOCABULARY, LABELS = 20, 5
 

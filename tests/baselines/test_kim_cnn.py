@@ -2,8 +2,8 @@
 
 import torch
 
-from nlpcapsule.baselines.kim_cnn import KimCNN
 from nlpcapsule.config import KimCNNSettings
+from nlpcapsule.networks.kim_cnn import KimCNN
 
 
 def test_the_chain_equals_its_equations():

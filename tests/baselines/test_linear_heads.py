@@ -8,7 +8,7 @@ from tiny_transformer import write_transformer
 
 from nlpcapsule.baselines.linear_head import LinearHead
 from nlpcapsule.config import Config
-from nlpcapsule.models.build import build_label_network
+from nlpcapsule.networks.build import build_label_network
 
 ROWS = token_rows(14, 9, 3)
 

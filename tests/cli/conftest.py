@@ -31,7 +31,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def label_model(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models") / "labels"
+    folder = tmp_path_factory.mktemp("networks") / "labels"
     trained = run_command("train", sample / "documents-train.jsonl", "--out", folder, *TINY)
     assert trained.code == 0, trained.err
     return folder
@@ -39,7 +39,7 @@ def label_model(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def answer_model(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models") / "answers"
+    folder = tmp_path_factory.mktemp("networks") / "answers"
     questions = sample / "questions-train.jsonl"
     trained = run_command("train", questions, "--task", "answers", "--out", folder, *TINY)
     assert trained.code == 0, trained.err
@@ -48,7 +48,7 @@ def answer_model(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.fixture(scope="session")
 def unrouted_model(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models") / "kim"
+    folder = tmp_path_factory.mktemp("networks") / "kim"
     trained = run_command("train", sample / "documents-train.jsonl", "--out", folder, *TINY_KIM)
     assert trained.code == 0, trained.err
     return folder

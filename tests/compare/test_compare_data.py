@@ -9,10 +9,10 @@ import pytest
 from compare_runs import letters, questions, write_jsonl, write_letters
 
 from nlpcapsule.compare.data import document_row, open_folder, question_row
+from nlpcapsule.data.readers.document_files import read_documents
+from nlpcapsule.data.readers.question_files import read_questions
+from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.errors import NlpCapsuleError
-from nlpcapsule.text.document_files import read_documents
-from nlpcapsule.text.question_files import read_questions
-from nlpcapsule.text.reading import ReadOptions
 
 READING = ReadOptions()
 

@@ -15,11 +15,11 @@ from nlpcapsule.compare.data import open_folder
 from nlpcapsule.compare.named_files import files_fingerprint
 from nlpcapsule.compare.prepared import prepare
 from nlpcapsule.config import Config
+from nlpcapsule.data.readers.reading import ReadOptions
+from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import DataError
 from nlpcapsule.experiments.encoded_folder import EncodedParts
 from nlpcapsule.experiments.plan import Cell
-from nlpcapsule.text.reading import ReadOptions
-from nlpcapsule.text.tokens import WordTokenizer
 
 HUB = "sentence-transformers/all-MiniLM-L6-v2"
 

@@ -10,8 +10,8 @@ import pytest
 
 from nlpcapsule.compare.data import open_folder
 from nlpcapsule.compare.published import write_folder
+from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.errors import NlpCapsuleError
-from nlpcapsule.text.reading import ReadOptions
 
 
 def _write_eurlex(data: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.diagnostics.iteration_effects import (
     Changes,
     IterationEffects,
@@ -25,7 +25,7 @@ from nlpcapsule.diagnostics.iteration_report import (
     print_document,
     print_effects,
 )
-from nlpcapsule.ranking.documents import LabelRankings
+from nlpcapsule.scoring.documents import LabelRankings
 
 NAMES = ["ash", "beech", "cedar", "[elm]", "fir"]
 # Document -> its first two labels after one, two and three iterations.

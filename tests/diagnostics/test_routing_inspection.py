@@ -12,18 +12,18 @@ import pytest
 import torch
 
 from nlpcapsule.config import Config
-from nlpcapsule.dataset.encoded import encode_documents
-from nlpcapsule.dataset.labels import LabelVocabulary
+from nlpcapsule.data.documents import Document
+from nlpcapsule.data.encoded import encode_documents
+from nlpcapsule.data.labels import LabelVocabulary
+from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.diagnostics.inspection import effects_of_iterations, inspect_routing
 from nlpcapsule.diagnostics.inspection_report import inspect_model
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.model_folder import nominator_config
-from nlpcapsule.models.build import build_answer_network, build_label_network
-from nlpcapsule.models.losses import label_loss
-from nlpcapsule.ranking.documents import LabelRankings
-from nlpcapsule.ranking.models import AnswerModel, LabelModel
-from nlpcapsule.text.documents import Document
-from nlpcapsule.text.tokens import WordTokenizer
+from nlpcapsule.networks.build import build_answer_network, build_label_network
+from nlpcapsule.networks.losses import label_loss
+from nlpcapsule.scoring.documents import LabelRankings
+from nlpcapsule.scoring.models import AnswerModel, LabelModel
 
 SMALL = [
     "condensed=4",

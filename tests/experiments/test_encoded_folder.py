@@ -10,12 +10,12 @@ from planted_texts import WORDS
 from tiny_data import tiny_parts
 from tiny_transformer import CLS, PAD, SEP, write_tokenizer
 
-from nlpcapsule.dataset.encoded import EncodedDocuments, encode_texts
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.encoded import EncodedDocuments, encode_texts
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.data.tokens import WordTokenizer
+from nlpcapsule.encoders.windowed_transformer import cut_windows
 from nlpcapsule.errors import DataError
 from nlpcapsule.experiments.encoded_folder import EncodedParts
-from nlpcapsule.models.windowed_transformer import cut_windows
-from nlpcapsule.text.tokens import WordTokenizer
 
 
 @pytest.mark.parametrize("vectors", [True, False])

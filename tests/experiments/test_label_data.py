@@ -16,13 +16,13 @@ from tiny_data import (
 )
 from typer.testing import CliRunner
 
+from nlpcapsule.data.readers.document_files import read_documents
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.experiments import label_data
 from nlpcapsule.experiments.__main__ import app
 from nlpcapsule.experiments.encoded_folder import EncodedParts
 from nlpcapsule.experiments.label_data import label_parts
 from nlpcapsule.sample import load_documents
-from nlpcapsule.text.document_files import read_documents
 
 REAL_DATA = Path(__file__).parents[2].parent / "shared" / "data"
 

@@ -9,8 +9,8 @@ import pytest
 from tiny_data import tiny_cell, tiny_parts, write_eurlex, write_vectors
 from typer.testing import CliRunner
 
-from nlpcapsule.dataset.encoded import EncodedDocuments
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import DataError
 from nlpcapsule.experiments.__main__ import app
 from nlpcapsule.experiments.cell import run_cell, training_data

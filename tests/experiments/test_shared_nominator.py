@@ -14,7 +14,7 @@ from nlpcapsule.experiments import shared_nominator as module
 from nlpcapsule.experiments.cell import finished_cell, run_cell, run_labels, training_data
 from nlpcapsule.experiments.plan import Cell
 from nlpcapsule.experiments.shared_nominator import shared_nominator
-from nlpcapsule.ranking.documents import rank_documents
+from nlpcapsule.scoring.documents import rank_documents
 from nlpcapsule.training.fit_labels import train_nominator
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.progress import TrainingProgress

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from nlpcapsule.config import Config
-from nlpcapsule.dataset.encoded import encode_documents
+from nlpcapsule.data.documents import Question
+from nlpcapsule.data.encoded import encode_documents
 from nlpcapsule.experiments.answer_data import AnswerParts
 from nlpcapsule.experiments.encoded_folder import EncodedParts
 from nlpcapsule.experiments.plan import Cell
 from nlpcapsule.sample import load_documents, load_questions
-from nlpcapsule.text.documents import Question
 from nlpcapsule.training.prepared_labels import prepare_labels
 
 EURLEX_REPORT = ("dev1", "dev4")

@@ -5,13 +5,13 @@ from functools import cache
 
 import numpy as np
 
-from nlpcapsule.dataset.encoded import EncodedDocuments, encode_documents
-from nlpcapsule.dataset.labels import LabelVocabulary
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.documents import Document
+from nlpcapsule.data.encoded import EncodedDocuments, encode_documents
+from nlpcapsule.data.labels import LabelVocabulary
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.lexical.ranker import Fitting
 from nlpcapsule.sample import load_documents
-from nlpcapsule.text.documents import Document
-from nlpcapsule.text.tokens import WordTokenizer
 
 WORDS, LABELS = 60, 12
 PADDING, UNKNOWN, NEVER_SEEN = 0, 1, WORDS - 1

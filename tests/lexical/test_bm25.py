@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nlpcapsule.baselines.answers.bm25 import BM25
 from nlpcapsule.config.answer_baselines import BM25Settings
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.ragged import Ragged
 
 WORDS = 12
 texts = st.lists(st.lists(st.integers(1, WORDS - 1), max_size=7), min_size=1, max_size=5)

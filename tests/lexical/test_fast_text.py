@@ -18,7 +18,7 @@ from lexical_tasks import (
 )
 
 from nlpcapsule.config.lexical_settings import FastTextSettings
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import MissingExtraError, NlpCapsuleError
 from nlpcapsule.lexical.fast_text import FastText
 

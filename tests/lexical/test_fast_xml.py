@@ -11,15 +11,15 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from nlpcapsule.config.lexical_settings import FastXMLSettings
-from nlpcapsule.dataset.encoded import EncodedDocuments, encode_documents
-from nlpcapsule.dataset.labels import LabelVocabulary
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.encoded import EncodedDocuments, encode_documents
+from nlpcapsule.data.labels import LabelVocabulary
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import MissingExtraError
 from nlpcapsule.lexical import compiled, fast_xml, fast_xml_node
 from nlpcapsule.lexical.fast_xml import FastXML
 from nlpcapsule.lexical.ranker import Fitting
 from nlpcapsule.sample import load_documents
-from nlpcapsule.text.tokens import WordTokenizer
 
 LABELS, WORDS = 6, 40
 SMALL = FastXMLSettings(trees=5)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.lexical.name_match import OPENING, NameMatch, document_idf, fold_words, word_texts
 from nlpcapsule.lexical.whole_words import WholeWords
 

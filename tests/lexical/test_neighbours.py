@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from nlpcapsule.dataset.encoded import EncodedDocuments
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.lexical import neighbours as module
 from nlpcapsule.lexical.neighbours import SHARPNESS, Neighbours
 

@@ -17,8 +17,8 @@ from lexical_tasks import (
 from sklearn.svm import LinearSVC
 
 from nlpcapsule.config.lexical_settings import OneVsRestSettings
-from nlpcapsule.dataset.encoded import EncodedDocuments
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.lexical import one_vs_rest
 from nlpcapsule.lexical.one_vs_rest import OneVsRest
 

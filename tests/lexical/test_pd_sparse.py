@@ -10,15 +10,15 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from nlpcapsule.config.lexical_settings import PDSparseSettings
-from nlpcapsule.dataset.encoded import EncodedDocuments, encode_documents
-from nlpcapsule.dataset.labels import LabelVocabulary
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.encoded import EncodedDocuments, encode_documents
+from nlpcapsule.data.labels import LabelVocabulary
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import MissingExtraError
 from nlpcapsule.lexical import compiled, pd_sparse
 from nlpcapsule.lexical.pd_sparse import PDSparse
 from nlpcapsule.lexical.ranker import Fitting
 from nlpcapsule.sample import load_documents
-from nlpcapsule.text.tokens import WordTokenizer
 
 WORDS, LABELS = 40, 8
 SETTINGS = PDSparseSettings(l1=0.01, penalty=1.0, passes=6)

@@ -12,12 +12,12 @@ from tokenizers.pre_tokenizers import ByteLevel, Metaspace
 from tokenizers.processors import TemplateProcessing
 from tokenizers.trainers import BpeTrainer
 
-from nlpcapsule.dataset.encoded import encode_texts
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.encoded import encode_texts
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays
 from nlpcapsule.lexical.name_match import NameMatch, word_texts
 from nlpcapsule.lexical.whole_words import UNKNOWN, WholeWords
-from nlpcapsule.text.tokens import WordTokenizer
 
 VOCABULARY = ["[PAD]", "[UNK]", "law", "re", "##gula", "##tion", "act", "##s"]
 LAW, RE, GULA, TION, ACT, S = range(2, 8)

@@ -12,7 +12,7 @@ PREPARE = """
 import resource, sys
 from nlpcapsule.cli.files import DocumentFile
 from nlpcapsule.config import Config
-from nlpcapsule.text.reading import ReadOptions
+from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.training.prepared_labels import prepare_labels
 
 train, dev = (DocumentFile(path, ReadOptions()) for path in sys.argv[1:])

@@ -18,7 +18,7 @@ from accelerate import Accelerator
 accelerator = Accelerator(cpu=True)  # before anything else asks for the state of one process
 
 from nlpcapsule.config import Config
-from nlpcapsule.models.build import build_label_network
+from nlpcapsule.networks.build import build_label_network
 from nlpcapsule.sample import load_documents
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.loop import train_network

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tiny_runs import fit_questions, some_questions, tiny_config
 
+from nlpcapsule.data.documents import Candidate, Question
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.model_folder import load_model
-from nlpcapsule.models.answer_ranker import PaperTextCapsule
-from nlpcapsule.text.documents import Candidate, Question
+from nlpcapsule.networks.answer_ranker import PaperTextCapsule
 from nlpcapsule.training.answer_task import AnswerTask
 from nlpcapsule.training.fit_answers import prepare_answers
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 from tiny_runs import fit_documents, some_documents, tiny_config
 
+from nlpcapsule.data.documents import Document
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.model_folder import load_model, weights_of
-from nlpcapsule.models.paper import PaperNetwork
-from nlpcapsule.text.documents import Document
+from nlpcapsule.networks.paper import PaperNetwork
 from nlpcapsule.training import fit_labels as module
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.preparation import hold_out

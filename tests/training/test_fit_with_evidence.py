@@ -8,11 +8,11 @@ import pytest
 from tiny_runs import some_documents, tiny_config
 
 from nlpcapsule.config import Config
+from nlpcapsule.data.documents import Document
 from nlpcapsule.diagnostics.inspection import inspect_routing
 from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
 from nlpcapsule.lexical.build import evidence_system
 from nlpcapsule.model_folder import load_model
-from nlpcapsule.text.documents import Document
 from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.preparation import hold_out_known
 from nlpcapsule.training.prepared_labels import prepare_labels

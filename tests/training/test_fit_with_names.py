@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tiny_runs import tiny_config
 
+from nlpcapsule.data.documents import Document
 from nlpcapsule.model_folder import load_model
-from nlpcapsule.text.documents import Document
 from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.prepared_labels import prepare_labels

@@ -9,7 +9,7 @@ from torch import nn
 from toy_task import ToyTask, network_with_sparse_gradients, toy_network, train_toy
 
 from nlpcapsule.config import TrainingSettings
-from nlpcapsule.models.build import build_answer_network, build_label_network
+from nlpcapsule.networks.build import build_answer_network, build_label_network
 from nlpcapsule.training.optimizers import (
     build_optimizers,
     clip_gradients,

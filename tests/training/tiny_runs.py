@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from nlpcapsule.config import Config
-from nlpcapsule.ranking.models import AnswerModel, LabelModel
+from nlpcapsule.data.documents import Document, Question
 from nlpcapsule.sample import load_documents, load_questions
-from nlpcapsule.text.documents import Document, Question
+from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
 from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.prepared_labels import prepare_labels

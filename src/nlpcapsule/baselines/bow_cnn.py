@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from nlpcapsule.baselines.xml_cnn import dynamic_max_pool
 from nlpcapsule.config import BowCNNSettings
-from nlpcapsule.models.scored import Scored
-from nlpcapsule.models.word_embedding import WordEmbedding
+from nlpcapsule.encoders.word_embedding import WordEmbedding
+from nlpcapsule.networks.scored import Scored
 
 
 class BowCNN(nn.Module):

@@ -29,9 +29,9 @@ from nlpcapsule.capsules.routing.routed import activation
 from nlpcapsule.capsules.squash import squash
 from nlpcapsule.capsules.votes import PerClassVotes
 from nlpcapsule.config import CapZhaoSettings
+from nlpcapsule.encoders.word_embedding import WordEmbedding
 from nlpcapsule.errors import ConfigError
-from nlpcapsule.models.scored import Scored, log_odds
-from nlpcapsule.models.word_embedding import WordEmbedding
+from nlpcapsule.networks.scored import Scored, log_odds
 
 _WINDOWS = {"A": (3,), "B": (3, 4, 5)}
 

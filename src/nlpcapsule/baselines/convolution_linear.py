@@ -14,9 +14,9 @@ from torch import Tensor, nn
 
 from nlpcapsule.baselines.linear_head import LinearHead
 from nlpcapsule.config.linear_settings import ConvolutionLinearSettings
-from nlpcapsule.models.convolution_encoder import ConvolutionEncoder
-from nlpcapsule.models.scored import Scored
-from nlpcapsule.models.word_embedding import WordEmbedding
+from nlpcapsule.encoders.convolution import ConvolutionEncoder
+from nlpcapsule.encoders.word_embedding import WordEmbedding
+from nlpcapsule.networks.scored import Scored
 
 
 class ConvolutionLinear(nn.Module):

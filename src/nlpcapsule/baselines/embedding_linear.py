@@ -21,9 +21,9 @@ from torch import Tensor, nn
 
 from nlpcapsule.baselines.linear_head import LinearHead
 from nlpcapsule.config.linear_settings import EmbeddingLinearSettings
-from nlpcapsule.models.scored import Scored
-from nlpcapsule.models.transformer_encoder import TransformerEncoder
-from nlpcapsule.models.windowed_transformer import cut_windows
+from nlpcapsule.encoders.transformer import TransformerEncoder
+from nlpcapsule.encoders.windowed_transformer import cut_windows
+from nlpcapsule.networks.scored import Scored
 
 
 class EmbeddingLinear(nn.Module):

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from nlpcapsule.config import ReleasedXMLCNNSettings
-from nlpcapsule.models.embedding_convolution import EmbeddingConvolution
-from nlpcapsule.models.scored import Scored
-from nlpcapsule.models.word_embedding import WordEmbedding
+from nlpcapsule.encoders.word_embedding import WordEmbedding
+from nlpcapsule.networks.embedding_convolution import EmbeddingConvolution
+from nlpcapsule.networks.scored import Scored
 
 
 class ReleasedXMLCNN(nn.Module):

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from nlpcapsule.baselines.linear_head import LinearHead
 from nlpcapsule.config.linear_settings import TransformerLinearSettings
-from nlpcapsule.models.scored import Scored
-from nlpcapsule.models.transformer_encoder import mean_state
-from nlpcapsule.models.windowed_transformer import WindowedTransformer
+from nlpcapsule.encoders.transformer import mean_state
+from nlpcapsule.encoders.windowed_transformer import WindowedTransformer
+from nlpcapsule.networks.scored import Scored
 
 
 class TransformerLinear(nn.Module):

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from nlpcapsule.config import XMLCNNSettings
-from nlpcapsule.models.convolution_encoder import ConvolutionEncoder
-from nlpcapsule.models.scored import Scored
-from nlpcapsule.models.word_embedding import WordEmbedding
+from nlpcapsule.encoders.convolution import ConvolutionEncoder
+from nlpcapsule.encoders.word_embedding import WordEmbedding
+from nlpcapsule.networks.scored import Scored
 
 
 class XMLCNN(nn.Module):

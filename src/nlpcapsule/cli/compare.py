@@ -12,10 +12,10 @@ from nlpcapsule.cli.files import check_output_folder, tell_bad_rows
 from nlpcapsule.cli.options import Quiet, reads_data
 from nlpcapsule.compare.systems import DEFAULT_SYSTEMS, OURS, chosen_systems, system_settings
 from nlpcapsule.config import PRESETS
+from nlpcapsule.data.label_names import Thesaurus
+from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.experiments.pecos_settings import PECOS_PYTHON
-from nlpcapsule.text.label_names import Thesaurus
-from nlpcapsule.text.reading import ReadOptions
 
 
 @reads_data(need_labels=True)

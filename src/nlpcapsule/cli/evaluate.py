@@ -20,13 +20,13 @@ from nlpcapsule.cli.files import (
     tell_bad_rows,
 )
 from nlpcapsule.cli.options import ModelFolder, reads_data
+from nlpcapsule.data.documents import Document
+from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.errors import DataError
-from nlpcapsule.text.documents import Document
-from nlpcapsule.text.reading import ReadOptions
 
 if TYPE_CHECKING:
-    from nlpcapsule.dataset.labels import LabelVocabulary
-    from nlpcapsule.ranking.models import AnswerModel, LabelModel
+    from nlpcapsule.data.labels import LabelVocabulary
+    from nlpcapsule.scoring.models import AnswerModel, LabelModel
 
 
 @reads_data(need_labels=True)
@@ -50,7 +50,7 @@ def evaluate(
     """
     check_output_file(json_file, "--json", data, model)
     from nlpcapsule.model_folder import load_model
-    from nlpcapsule.ranking.models import LabelModel
+    from nlpcapsule.scoring.models import LabelModel
 
     loaded = load_model(model)
     with errors_about(data):
@@ -64,7 +64,7 @@ def evaluate(
 
 
 def _evaluate_labels(model: LabelModel, source: str, reading: ReadOptions, strict: bool) -> dict[str, Any]:
-    from nlpcapsule.dataset.encoded import encode_documents
+    from nlpcapsule.data.encoded import encode_documents
 
     file = DocumentFile(source, reading)
     names: dict[str, None] = {}  # a set that keeps its order, for the message

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import typer
 
+from nlpcapsule.data.documents import Document, Question
+from nlpcapsule.data.readers.document_files import read_documents
+from nlpcapsule.data.readers.lines import STDIN
+from nlpcapsule.data.readers.question_files import read_questions
+from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
 from nlpcapsule.errors import DataError, NlpCapsuleError
-from nlpcapsule.text.document_files import read_documents
-from nlpcapsule.text.documents import Document, Question
-from nlpcapsule.text.lines import STDIN
-from nlpcapsule.text.question_files import read_questions
-from nlpcapsule.text.reading import ReadOptions, ReadReport
 
 
 @dataclass

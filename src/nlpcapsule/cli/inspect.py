@@ -9,8 +9,8 @@ import typer
 
 from nlpcapsule.cli.files import check_output_folder, tell_bad_rows
 from nlpcapsule.cli.options import ModelFolder, reads_data
-from nlpcapsule.text.document_files import read_documents
-from nlpcapsule.text.reading import ReadOptions, ReadReport
+from nlpcapsule.data.readers.document_files import read_documents
+from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
 
 
 @reads_data(need_labels=True)
@@ -42,7 +42,7 @@ def inspect(
     check_output_folder(folder)
     from nlpcapsule.diagnostics.inspection_report import inspect_model
     from nlpcapsule.model_folder import load_model
-    from nlpcapsule.ranking.models import LabelModel
+    from nlpcapsule.scoring.models import LabelModel
 
     loaded = load_model(model)
     report = ReadReport()

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from nlpcapsule.text.formats import DOCUMENT_FORMATS, QUESTION_FORMATS
-from nlpcapsule.text.reading import ReadOptions
+from nlpcapsule.data.readers.formats import DOCUMENT_FORMATS, QUESTION_FORMATS
+from nlpcapsule.data.readers.reading import ReadOptions
 
 Command = Callable[..., None]
 

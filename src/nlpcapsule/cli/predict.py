@@ -16,13 +16,13 @@ import typer
 from nlpcapsule.atomic_files import atomic_text
 from nlpcapsule.cli.files import check_output_file, tell_bad_rows
 from nlpcapsule.cli.options import ModelFolder, reads_data
+from nlpcapsule.data.readers.document_files import read_documents
+from nlpcapsule.data.readers.question_files import read_questions
+from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
 from nlpcapsule.errors import DataError
-from nlpcapsule.text.document_files import read_documents
-from nlpcapsule.text.question_files import read_questions
-from nlpcapsule.text.reading import ReadOptions, ReadReport
 
 if TYPE_CHECKING:
-    from nlpcapsule.ranking.models import AnswerModel, LabelModel, RankedLabel
+    from nlpcapsule.scoring.models import AnswerModel, LabelModel, RankedLabel
 
 TUNED = "tuned"
 _LABELS = 5  # per document, where nothing is said
@@ -78,7 +78,7 @@ def predict(
     check_output_file(output, "--output", input, model)
     least = _threshold(threshold)
     from nlpcapsule.model_folder import load_model
-    from nlpcapsule.ranking.models import LabelModel
+    from nlpcapsule.scoring.models import LabelModel
 
     loaded = load_model(model)
     if unused and not (isinstance(loaded, LabelModel) and (loaded.labels.counts == 0).any()):

@@ -22,8 +22,8 @@ from nlpcapsule.cli.files import (
 )
 from nlpcapsule.cli.options import Quiet, reads_data
 from nlpcapsule.config import MODELS, PRESETS, Config
+from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
 from nlpcapsule.errors import DataError, NlpCapsuleError
-from nlpcapsule.text.reading import ReadOptions, ReadReport
 
 if TYPE_CHECKING:
     from nlpcapsule.training.fit_answers import PreparedAnswers

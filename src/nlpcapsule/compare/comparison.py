@@ -16,6 +16,7 @@ from nlpcapsule.compare.prepared import prepare, reading_config
 from nlpcapsule.compare.processes import Running, run_systems
 from nlpcapsule.compare.systems import OURS, missing_package
 from nlpcapsule.compare.table import markdown
+from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.experiments.cell import cell_path
 from nlpcapsule.experiments.pecos import pecos_python
@@ -24,7 +25,6 @@ from nlpcapsule.experiments.plan import Cell, Plan
 from nlpcapsule.experiments.provenance import checked_out_commit, provenance
 from nlpcapsule.experiments.summary import summarise
 from nlpcapsule.experiments.table import Record
-from nlpcapsule.text.reading import ReadOptions
 
 NAME = "compare"
 

@@ -14,12 +14,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from nlpcapsule.data.documents import Document, Question
+from nlpcapsule.data.readers.document_files import read_documents
+from nlpcapsule.data.readers.lines import TextFile
+from nlpcapsule.data.readers.question_files import read_questions
+from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
 from nlpcapsule.errors import ConfigError, DataError
-from nlpcapsule.text.document_files import read_documents
-from nlpcapsule.text.documents import Document, Question
-from nlpcapsule.text.lines import TextFile
-from nlpcapsule.text.question_files import read_questions
-from nlpcapsule.text.reading import ReadOptions, ReadReport
 from nlpcapsule.training.preparation import hold_out
 
 KINDS = ("labels", "answers")

@@ -16,15 +16,15 @@ import numpy as np
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.compare.data import UserFolder, question_row, write_rows
 from nlpcapsule.config import Config
-from nlpcapsule.dataset.encoded import EncodedDocuments, encode_documents
-from nlpcapsule.dataset.labels import LabelVocabulary
+from nlpcapsule.data.encoded import EncodedDocuments, encode_documents
+from nlpcapsule.data.labels import LabelVocabulary
+from nlpcapsule.data.readers.question_files import read_questions
 from nlpcapsule.errors import DataError
 from nlpcapsule.experiments.answer_data import AnswerParts
 from nlpcapsule.experiments.encoded_folder import EncodedParts
 from nlpcapsule.experiments.named_labels import write_label_names
 from nlpcapsule.experiments.pecos_settings import PECOS, PecosSettings
 from nlpcapsule.experiments.plan import Cell
-from nlpcapsule.text.question_files import read_questions
 from nlpcapsule.training.prepared_labels import prepare_labels
 
 _PARTS = ("train", "select", "report")

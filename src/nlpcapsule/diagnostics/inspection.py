@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from nlpcapsule.dataset.encoded import EncodedDocuments, encode_documents
+from nlpcapsule.data.documents import Document
+from nlpcapsule.data.encoded import EncodedDocuments, encode_documents
 from nlpcapsule.diagnostics.iteration_effects import (
     TOP,
     IterationEffects,
@@ -28,10 +29,9 @@ from nlpcapsule.diagnostics.varied_iterations import (
     with_exactly,
 )
 from nlpcapsule.errors import NlpCapsuleError
-from nlpcapsule.models.losses import label_loss
-from nlpcapsule.ranking.documents import LabelRankings, device_of, rank_documents
-from nlpcapsule.ranking.models import LabelModel
-from nlpcapsule.text.documents import Document
+from nlpcapsule.networks.losses import label_loss
+from nlpcapsule.scoring.documents import LabelRankings, device_of, rank_documents
+from nlpcapsule.scoring.models import LabelModel
 
 SYSTEM_ITERATIONS = range(1, 6)
 INSTANCE_ITERATIONS = 10

@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from nlpcapsule.atomic_files import atomic_text, write_text
-from nlpcapsule.dataset.encoded import encode_documents
+from nlpcapsule.data.documents import Document
+from nlpcapsule.data.encoded import encode_documents
 from nlpcapsule.diagnostics.inspection import (
     RoutingInspection,
     effects_of_iterations,
@@ -35,8 +36,7 @@ from nlpcapsule.diagnostics.plots import (
     system_curve,
 )
 from nlpcapsule.errors import NlpCapsuleError
-from nlpcapsule.ranking.models import AnswerModel, LabelModel
-from nlpcapsule.text.documents import Document
+from nlpcapsule.scoring.models import AnswerModel, LabelModel
 
 _BAR = 30  # characters of the longest possible bar in the printed histogram
 

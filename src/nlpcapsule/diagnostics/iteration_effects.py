@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nlpcapsule.dataset.ragged import Ragged
-from nlpcapsule.ranking.documents import LabelRankings
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.scoring.documents import LabelRankings
 
 TOP = 5
 

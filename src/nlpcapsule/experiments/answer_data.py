@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
+from nlpcapsule.data.documents import Question
+from nlpcapsule.data.readers.question_files import read_questions
 from nlpcapsule.errors import DataError
 from nlpcapsule.experiments.label_data import MINILM
 from nlpcapsule.sample import load_questions
-from nlpcapsule.text.documents import Question
-from nlpcapsule.text.question_files import read_questions
 
 SELECTED_ON = 150
 SPLIT_SEED = 2019

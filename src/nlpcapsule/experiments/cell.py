@@ -16,8 +16,9 @@ import torch
 from nlpcapsule import __version__
 from nlpcapsule.atomic_files import atomic_path, write_text
 from nlpcapsule.config import Config
-from nlpcapsule.dataset.encoded import EncodedDocuments
-from nlpcapsule.dataset.labels import LabelVocabulary
+from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.data.label_names import Thesaurus
+from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.evaluation.answer_metrics import answer_metrics, per_question_metrics
 from nlpcapsule.evaluation.label_metrics import per_document_metrics
 from nlpcapsule.experiments.answer_data import AnswerParts, answer_parts
@@ -34,9 +35,8 @@ from nlpcapsule.experiments.stored_evidence import StoredEvidence, evidence_path
 from nlpcapsule.experiments.table import Record
 from nlpcapsule.experiments.training_time import LOWER_BOUND, timed_stretch, training_time
 from nlpcapsule.model_folder import MANIFEST, load_model
-from nlpcapsule.ranking.documents import RANKED, LabelRankings
-from nlpcapsule.ranking.models import AnswerModel, LabelModel
-from nlpcapsule.text.label_names import Thesaurus
+from nlpcapsule.scoring.documents import RANKED, LabelRankings
+from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
 from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.preparation import tuned_threshold

@@ -24,14 +24,14 @@ from torch import Tensor, nn
 from nlpcapsule import __version__
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.config import Config
-from nlpcapsule.dataset.outputs import all_outputs, batch_outputs, uniform_outputs
+from nlpcapsule.data.outputs import all_outputs, batch_outputs, uniform_outputs
 from nlpcapsule.experiments.memory import peak_process_memory
 from nlpcapsule.experiments.provenance import hardware
 from nlpcapsule.experiments.table import Record
 from nlpcapsule.model_folder import nominator_config
-from nlpcapsule.models.answer_ranker import answer_loss
-from nlpcapsule.models.build import build_answer_network, build_label_network
-from nlpcapsule.models.losses import label_loss
+from nlpcapsule.networks.answer_ranker import answer_loss
+from nlpcapsule.networks.build import build_answer_network, build_label_network
+from nlpcapsule.networks.losses import label_loss
 from nlpcapsule.training.optimizers import build_optimizers
 
 SEED = 1

@@ -16,11 +16,11 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from nlpcapsule.atomic_files import write_text
-from nlpcapsule.dataset.encoded import EncodedDocuments
-from nlpcapsule.dataset.labels import LabelVocabulary
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.data.labels import LabelVocabulary
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import DataError
-from nlpcapsule.text.tokens import WordTokenizer
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import torch
 from nlpcapsule import __version__
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.config import Config
-from nlpcapsule.dataset.encoded import EncodedDocuments
+from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.diagnostics.inspection import RoutingInspection, inspect_encoded
 from nlpcapsule.diagnostics.plots import instance_curve, iterations_histogram, system_curve
 from nlpcapsule.errors import ConfigError, NlpCapsuleError, did_you_mean
@@ -30,7 +30,7 @@ from nlpcapsule.experiments.plan import by_itself
 from nlpcapsule.experiments.provenance import checked_out_commit, hardware, provenance
 from nlpcapsule.experiments.table import Options, Record, Table, markdown_table
 from nlpcapsule.model_folder import load_model
-from nlpcapsule.ranking.models import LabelModel
+from nlpcapsule.scoring.models import LabelModel
 from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress

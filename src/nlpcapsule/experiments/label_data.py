@@ -23,12 +23,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from nlpcapsule.config import Config
-from nlpcapsule.dataset.encoded import encode_documents
+from nlpcapsule.data.documents import Document
+from nlpcapsule.data.encoded import encode_documents
+from nlpcapsule.data.readers.document_files import read_documents
 from nlpcapsule.errors import ConfigError, DataError, did_you_mean
 from nlpcapsule.experiments.encoded_folder import EncodedParts
 from nlpcapsule.sample import load_documents
-from nlpcapsule.text.document_files import read_documents
-from nlpcapsule.text.documents import Document
 from nlpcapsule.training.preparation import hold_out
 from nlpcapsule.training.prepared_labels import prepare_labels
 

@@ -14,14 +14,14 @@ from pathlib import Path
 import numpy as np
 
 from nlpcapsule.atomic_files import write_text
-from nlpcapsule.dataset.encoded import EncodedDocuments
-from nlpcapsule.dataset.labels import LabelVocabulary
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.documents import Document
+from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.data.label_names import Thesaurus
+from nlpcapsule.data.labels import LabelVocabulary
+from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import DataError
 from nlpcapsule.experiments.encoded_folder import EncodedParts
 from nlpcapsule.experiments.label_data import IN_PIECES, READERS
-from nlpcapsule.text.documents import Document
-from nlpcapsule.text.label_names import Thesaurus
 
 NAMES_FILE = "label-names.json"
 _UNSEEN_FILE = "unseen-labels.json"

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nlpcapsule.dataset.encoded import EncodedDocuments
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import ConfigError, NlpCapsuleError
 from nlpcapsule.evaluation.label_metrics import label_metrics
 from nlpcapsule.evaluation.ranked import NO_LABEL
@@ -27,7 +27,7 @@ from nlpcapsule.experiments.pecos_settings import INSTALL, PECOS_PYTHON, PecosSe
 from nlpcapsule.experiments.table import Record
 from nlpcapsule.lexical.bag_of_words import BagOfWords
 from nlpcapsule.lexical.ranker import label_matrix
-from nlpcapsule.ranking.documents import LabelRankings
+from nlpcapsule.scoring.documents import LabelRankings
 
 _SCRIPT = Path(__file__).with_name("pecos_script.py")
 

@@ -14,7 +14,7 @@ from torch import nn
 from nlpcapsule.atomic_files import atomic_path
 from nlpcapsule.config import Config, InferenceSettings
 from nlpcapsule.model_folder import nominator_config, weights_of
-from nlpcapsule.models.build import build_label_network
+from nlpcapsule.networks.build import build_label_network
 from nlpcapsule.training.fit_labels import needs_nominator, train_nominator
 from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress

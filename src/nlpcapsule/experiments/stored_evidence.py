@@ -13,11 +13,11 @@ from typing import Self
 import numpy as np
 
 from nlpcapsule.config import Config
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.experiments.encoded_folder import EncodedParts
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays
-from nlpcapsule.ranking.models import CANDIDATES
+from nlpcapsule.scoring.models import CANDIDATES
 from nlpcapsule.training.fit_lexical import fit_evidence
 from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress

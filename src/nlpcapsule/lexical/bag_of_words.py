@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.ragged import Ragged
 
 OPENING = 60  # words, in which a document says most of what it is about
 _OPENING_WEIGHT = 0.7  # ρ

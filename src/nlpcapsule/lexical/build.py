@@ -6,7 +6,7 @@ from nlpcapsule.config.lexical_settings import LexicalSettings, OmikujiSettings,
 from nlpcapsule.lexical.bag_of_words import OPENING
 from nlpcapsule.lexical.fast_text import FastText
 from nlpcapsule.lexical.fast_xml import FastXML
-from nlpcapsule.lexical.omikuji_trees import OmikujiTrees
+from nlpcapsule.lexical.omikuji import OmikujiTrees
 from nlpcapsule.lexical.one_vs_rest import OneVsRest
 from nlpcapsule.lexical.pd_sparse import PDSparse
 from nlpcapsule.lexical.ranker import LexicalRanker

@@ -8,7 +8,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays
 from nlpcapsule.lexical.build import evidence_settings, lexical_system
 from nlpcapsule.lexical.name_match import FILE as NAMES_FILE

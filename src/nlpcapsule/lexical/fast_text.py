@@ -14,9 +14,9 @@ from scipy.special import logsumexp
 
 from nlpcapsule.atomic_files import atomic_path, atomic_text
 from nlpcapsule.config.lexical_settings import FastTextSettings
-from nlpcapsule.dataset.encoded import EncodedDocuments
-from nlpcapsule.dataset.ragged import Ragged
-from nlpcapsule.dataset.top_columns import top_columns
+from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import MissingExtraError, NlpCapsuleError
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker

@@ -18,8 +18,8 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from nlpcapsule.dataset.ragged import Ragged
-from nlpcapsule.dataset.top_columns import top_columns
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import OPENING, word_counts
 from nlpcapsule.lexical.whole_words import WholeWords

@@ -17,9 +17,9 @@ from scipy import sparse
 from sklearn.svm import LinearSVC
 
 from nlpcapsule.config.lexical_settings import OneVsRestSettings
-from nlpcapsule.dataset.encoded import EncodedDocuments
-from nlpcapsule.dataset.ragged import Ragged
-from nlpcapsule.dataset.top_columns import top_columns
+from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import BagOfWords
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, label_matrix

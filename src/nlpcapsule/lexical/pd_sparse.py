@@ -30,8 +30,8 @@ import numpy as np
 from scipy import sparse
 
 from nlpcapsule.config.lexical_settings import PDSparseSettings
-from nlpcapsule.dataset.encoded import EncodedDocuments
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import BagOfWords
 from nlpcapsule.lexical.compiled import check_numba, compiled

@@ -13,8 +13,8 @@ import numpy as np
 from scipy import sparse
 
 from nlpcapsule.config.lexical_settings import LexicalSettings
-from nlpcapsule.dataset.encoded import EncodedDocuments
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.data.ragged import Ragged
 
 
 @dataclass(frozen=True)

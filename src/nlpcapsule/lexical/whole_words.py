@@ -22,7 +22,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.ragged import Ragged
 
 UNKNOWN = 0  # the id of words that training did not see often enough
 _FEWEST = 2  # occurrences of a word in training

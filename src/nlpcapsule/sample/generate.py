@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from nlpcapsule.data.documents import Candidate, Document, Question
 from nlpcapsule.errors import ConfigError, did_you_mean
 from nlpcapsule.sample.documents import PART_SIZES as DOCUMENT_PART_SIZES
 from nlpcapsule.sample.documents import write_letters
 from nlpcapsule.sample.questions import PART_SIZES as QUESTION_PART_SIZES
 from nlpcapsule.sample.questions import ask_questions
-from nlpcapsule.text.documents import Candidate, Document, Question
 
 DOCUMENT_PARTS = tuple(DOCUMENT_PART_SIZES)
 QUESTION_PARTS = tuple(QUESTION_PART_SIZES)

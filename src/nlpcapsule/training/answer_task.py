@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from nlpcapsule.config import Config
-from nlpcapsule.dataset.batches import batch_rows
-from nlpcapsule.dataset.encoded import EncodedQuestions
+from nlpcapsule.data.batches import batch_rows
+from nlpcapsule.data.encoded import EncodedQuestions
 from nlpcapsule.errors import ConfigError, did_you_mean
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
-from nlpcapsule.models.answer_ranker import answer_loss
-from nlpcapsule.ranking.answers import score_answers
-from nlpcapsule.ranking.documents import device_of
+from nlpcapsule.networks.answer_ranker import answer_loss
+from nlpcapsule.scoring.answers import score_answers
+from nlpcapsule.scoring.documents import device_of
 
 _MOST_CANDIDATES = 16  # of one question in one step: long lists of wrong answers would drown the rest
 SELECTORS = ("MAP", "MRR")

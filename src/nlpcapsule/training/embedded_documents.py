@@ -14,10 +14,10 @@ from torch import Tensor, nn
 
 from nlpcapsule.baselines.embedding_linear import EmbeddingLinear
 from nlpcapsule.baselines.linear_head import LinearHead
-from nlpcapsule.dataset.encoded import EncodedDocuments
-from nlpcapsule.dataset.ragged import Ragged
-from nlpcapsule.models.scored import Scored
-from nlpcapsule.ranking.documents import device_of
+from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.networks.scored import Scored
+from nlpcapsule.scoring.documents import device_of
 from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress
 

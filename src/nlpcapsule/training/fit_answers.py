@@ -15,18 +15,18 @@ from nlpcapsule.baselines.answers.bm25 import BM25
 from nlpcapsule.baselines.answers.word_overlap import inverse_document_frequency
 from nlpcapsule.config import CapZhaoSettings, Config, LabelQuerySettings, PaperSettings
 from nlpcapsule.config.answer_baselines import PretrainedSettings
-from nlpcapsule.dataset.encoded import EncodedQuestions, encode_questions
+from nlpcapsule.data.documents import Question
+from nlpcapsule.data.encoded import EncodedQuestions, encode_questions
+from nlpcapsule.data.tokens import WordTokenizer
+from nlpcapsule.data.vectors import vector_words
+from nlpcapsule.encoders.transformer import encoder_tokenizer, tokenizer_file
+from nlpcapsule.encoders.word_embedding import embedding_size
 from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
-from nlpcapsule.models.answer_ranker import AnswerNetwork, PaperTextCapsule
-from nlpcapsule.models.build import build_answer_network
-from nlpcapsule.models.transformer_encoder import encoder_tokenizer, tokenizer_file
-from nlpcapsule.models.word_embedding import embedding_size
-from nlpcapsule.ranking.answers import score_answers
-from nlpcapsule.ranking.models import AnswerModel
-from nlpcapsule.text.documents import Question
-from nlpcapsule.text.tokens import WordTokenizer
-from nlpcapsule.text.vectors import vector_words
+from nlpcapsule.networks.answer_ranker import AnswerNetwork, PaperTextCapsule
+from nlpcapsule.networks.build import build_answer_network
+from nlpcapsule.scoring.answers import score_answers
+from nlpcapsule.scoring.models import AnswerModel
 from nlpcapsule.training.answer_task import AnswerTask
 from nlpcapsule.training.loop import train_network
 from nlpcapsule.training.preparation import hold_out, starting_vectors

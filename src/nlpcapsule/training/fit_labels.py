@@ -11,18 +11,18 @@ from torch import nn
 from nlpcapsule.baselines.embedding_linear import EmbeddingLinear
 from nlpcapsule.config import Config
 from nlpcapsule.config.lexical_settings import LexicalSettings
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.encoders.word_embedding import embedding_size
 from nlpcapsule.errors import DataError
 from nlpcapsule.lexical.build import evidence_system
 from nlpcapsule.lexical.evidence import WordEvidence
 from nlpcapsule.lexical.name_match import document_idf
 from nlpcapsule.model_folder import nominator_config
-from nlpcapsule.models.build import build_label_network
-from nlpcapsule.models.label_query import LabelQueryNetwork
-from nlpcapsule.models.paper import PaperNetwork
-from nlpcapsule.models.word_embedding import embedding_size
-from nlpcapsule.ranking.documents import RANKED, rank_documents
-from nlpcapsule.ranking.models import CANDIDATES, LabelModel
+from nlpcapsule.networks.build import build_label_network
+from nlpcapsule.networks.label_query import LabelQueryNetwork
+from nlpcapsule.networks.paper import PaperNetwork
+from nlpcapsule.scoring.documents import RANKED, rank_documents
+from nlpcapsule.scoring.models import CANDIDATES, LabelModel
 from nlpcapsule.training.embedded_documents import embed_documents
 from nlpcapsule.training.fit_lexical import fit_evidence, fit_lexical, learn_fusion
 from nlpcapsule.training.label_task import LabelTask, selector_of

@@ -8,17 +8,17 @@ import numpy as np
 
 from nlpcapsule.config import Config
 from nlpcapsule.config.lexical_settings import LexicalSettings
-from nlpcapsule.dataset.encoded import EncodedDocuments
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.lexical.build import evidence_settings, evidence_system, lexical_system
 from nlpcapsule.lexical.evidence import FittedEvidence
 from nlpcapsule.lexical.name_match import NameMatch, word_texts
 from nlpcapsule.lexical.neighbours import Neighbours
 from nlpcapsule.lexical.ranker import Fitting
 from nlpcapsule.lexical.whole_words import UNKNOWN, WholeWords
-from nlpcapsule.ranking.documents import RANKED
-from nlpcapsule.ranking.fusion import Fusion, are_right
-from nlpcapsule.ranking.models import LabelModel
+from nlpcapsule.scoring.documents import RANKED
+from nlpcapsule.scoring.fusion import Fusion, are_right
+from nlpcapsule.scoring.models import LabelModel
 from nlpcapsule.training.preparation import tuned_threshold
 from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress

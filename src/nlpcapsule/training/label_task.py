@@ -10,14 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from nlpcapsule.config import Config
-from nlpcapsule.dataset.batches import batch_rows
-from nlpcapsule.dataset.encoded import EncodedDocuments
-from nlpcapsule.dataset.labels import LabelVocabulary
-from nlpcapsule.dataset.outputs import Outputs, all_outputs, batch_outputs, hard_outputs, uniform_outputs
+from nlpcapsule.data.batches import batch_rows
+from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.data.labels import LabelVocabulary
+from nlpcapsule.data.outputs import Outputs, all_outputs, batch_outputs, hard_outputs, uniform_outputs
 from nlpcapsule.errors import ConfigError, did_you_mean
 from nlpcapsule.evaluation.label_metrics import CUTOFFS, label_metrics
-from nlpcapsule.models.losses import label_loss
-from nlpcapsule.ranking.documents import RANKED, LabelRankings, device_of, rank_documents
+from nlpcapsule.networks.losses import label_loss
+from nlpcapsule.scoring.documents import RANKED, LabelRankings, device_of, rank_documents
 
 SELECTORS = tuple(  # figures of which more is better, at hand after every epoch
     f"{name}@{k}" for name in ("P", "nDCG", "R-precision", "PSP", "PSnDCG", "paper-nDCG") for k in CUTOFFS

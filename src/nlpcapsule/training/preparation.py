@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from nlpcapsule.config import Config
-from nlpcapsule.dataset.encoded import EncodedDocuments
+from nlpcapsule.data.documents import Document
+from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.data.tokens import WordTokenizer
+from nlpcapsule.data.vectors import load_vectors
 from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.thresholds import best_threshold
-from nlpcapsule.ranking.documents import LabelRankings
-from nlpcapsule.text.documents import Document
-from nlpcapsule.text.tokens import WordTokenizer
-from nlpcapsule.text.vectors import load_vectors
+from nlpcapsule.scoring.documents import LabelRankings
 
 
 def hold_out(items: Sequence[Any], fraction: float, seed: int) -> tuple[list[Any], list[Any]]:

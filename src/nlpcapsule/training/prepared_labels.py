@@ -9,15 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from nlpcapsule.config import Config
-from nlpcapsule.dataset.encoded import EncodedDocuments, encode_documents, encode_texts
-from nlpcapsule.dataset.labels import LabelVocabulary
-from nlpcapsule.dataset.near_duplicates import find_near_duplicates
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.documents import Document
+from nlpcapsule.data.encoded import EncodedDocuments, encode_documents, encode_texts
+from nlpcapsule.data.label_names import Thesaurus
+from nlpcapsule.data.labels import LabelVocabulary
+from nlpcapsule.data.near_duplicates import find_near_duplicates
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.data.tokens import WordTokenizer
+from nlpcapsule.encoders.transformer import encoder_tokenizer
 from nlpcapsule.errors import ConfigError, DataError
-from nlpcapsule.models.transformer_encoder import encoder_tokenizer
-from nlpcapsule.text.documents import Document
-from nlpcapsule.text.label_names import Thesaurus
-from nlpcapsule.text.tokens import WordTokenizer
 from nlpcapsule.training.preparation import hold_out, hold_out_known, starting_vectors
 
 _WEIGHED_ON = 0.1  # of the training part, where no dev part is given

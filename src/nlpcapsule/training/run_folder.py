@@ -12,7 +12,7 @@ from nlpcapsule.atomic_files import write_text
 from nlpcapsule.config import Config
 from nlpcapsule.errors import ConfigError, ModelFolderError
 from nlpcapsule.model_folder import MANIFEST, save_model
-from nlpcapsule.ranking.models import AnswerModel, LabelModel
+from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.training.checkpoint import BEGIN_ANEW
 
 

@@ -3,7 +3,7 @@
 import random
 
 from nlpcapsule.config import Config
-from nlpcapsule.text.documents import Candidate, Question
+from nlpcapsule.data.documents import Candidate, Question
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder

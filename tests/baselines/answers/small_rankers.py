@@ -5,10 +5,10 @@ import torch
 
 from nlpcapsule.baselines.answers.build import build_answer_baseline
 from nlpcapsule.config.answer_baselines import ANSWER_BASELINES
-from nlpcapsule.dataset.encoded import EncodedQuestions
-from nlpcapsule.dataset.ragged import Ragged
+from nlpcapsule.data.encoded import EncodedQuestions
+from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
-from nlpcapsule.models.answer_ranker import answer_loss
+from nlpcapsule.networks.answer_ranker import answer_loss
 
 VOCABULARY = 40
 SIZES = {

@@ -7,8 +7,8 @@ from planted_texts import fitted, planted_questions
 
 from nlpcapsule.config import Config
 from nlpcapsule.model_folder import load_model
-from nlpcapsule.models.answer_ranker import answer_loss
-from nlpcapsule.models.build import build_answer_network
+from nlpcapsule.networks.answer_ranker import answer_loss
+from nlpcapsule.networks.build import build_answer_network
 
 VOCABULARY = 30
 SIZES = {"max_tokens": 11, "embedding_size": 8, "filters": 8, "channels": 3, "capsule_size": 6}

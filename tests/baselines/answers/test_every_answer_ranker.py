@@ -7,7 +7,7 @@ from small_rankers import SIZES, VARIANTS, VOCABULARY, small_ranker, token_rows,
 
 from nlpcapsule.baselines.answers.word_overlap import inverse_document_frequency
 from nlpcapsule.config.answer_baselines import ANSWER_BASELINES
-from nlpcapsule.models.answer_ranker import answer_loss
+from nlpcapsule.networks.answer_ranker import answer_loss
 
 every_variant = pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=variant_name)
 QUESTION_OF = torch.tensor([0, 1, 1, 2, 0])

@@ -15,8 +15,8 @@ from nlpcapsule.cli.app import main
 from nlpcapsule.config import Config
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.model_folder import load_model
-from nlpcapsule.models.answer_ranker import answer_loss
-from nlpcapsule.models.build import build_answer_network
+from nlpcapsule.networks.answer_ranker import answer_loss
+from nlpcapsule.networks.build import build_answer_network
 from nlpcapsule.training.fit_answers import prepare_answers
 
 LENGTH = 12

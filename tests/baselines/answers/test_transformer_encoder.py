@@ -8,9 +8,9 @@ import torch
 from planted_texts import WORDS
 from tiny_transformer import CLS, PAD, POSITIONS, SEP, SIZE, VOCABULARY, write_transformer
 
+from nlpcapsule.data.tokens import WordTokenizer
+from nlpcapsule.encoders.transformer import TransformerEncoder, mean_state, tokenizer_file
 from nlpcapsule.errors import ConfigError, MissingExtraError
-from nlpcapsule.models.transformer_encoder import TransformerEncoder, mean_state, tokenizer_file
-from nlpcapsule.text.tokens import WordTokenizer
 
 TEXTS = ["Where batan dovel", "why kimip unheardof lusor anna", "", "how [SEP] thus"]
 

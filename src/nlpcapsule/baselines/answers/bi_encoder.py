@@ -13,8 +13,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from nlpcapsule.config.answer_baselines import BiEncoderSettings
-from nlpcapsule.models.answer_ranker import CosineRanker
-from nlpcapsule.models.transformer_encoder import TransformerEncoder, mean_state
+from nlpcapsule.encoders.transformer import TransformerEncoder, mean_state
+from nlpcapsule.networks.answer_ranker import CosineRanker
 
 
 class MeanStateText(nn.Module):

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from nlpcapsule.baselines.answers.pair_network import FIRST_LOG_ODDS
 from nlpcapsule.config.answer_baselines import CrossEncoderSettings
-from nlpcapsule.models.transformer_encoder import TransformerEncoder
+from nlpcapsule.encoders.transformer import TransformerEncoder
 
 
 class CrossEncoder(nn.Module):

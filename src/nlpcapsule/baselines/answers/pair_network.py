@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from nlpcapsule.baselines.answers.word_overlap import FEATURES, overlap_features
 from nlpcapsule.config.answer_baselines import PairSettings
-from nlpcapsule.models.word_embedding import WordEmbedding
+from nlpcapsule.encoders.word_embedding import WordEmbedding
 
 FIRST_LOG_ODDS = -2.0  # most candidates are wrong
 

@@ -1,0 +1,1 @@
+"""Files become documents and questions; these become tokens, label ids, arrays and batches."""

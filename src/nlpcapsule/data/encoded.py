@@ -1,0 +1,159 @@
+"""Documents and questions as arrays: what networks train on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from nlpcapsule.data.documents import Document, Question
+from nlpcapsule.data.labels import LabelVocabulary
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.data.tokens import WordTokenizer
+
+_CHUNK = 1_000  # texts tokenised at a time, so that memory stays bounded
+
+
+@dataclass(frozen=True)
+class EncodedDocuments:
+    """Token ids and label ids of documents.
+
+    Attributes:
+        tokens: Token ids; no row is empty.
+        labels: Label ids; an id of the number of labels or above stands for a label training never saw.
+    """
+
+    tokens: Ragged
+    labels: Ragged
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def take(self, rows: np.ndarray | Sequence[int]) -> EncodedDocuments:
+        """The chosen documents, in the given order."""
+        return EncodedDocuments(self.tokens.take(rows), self.labels.take(rows))
+
+    def fingerprint(self) -> str:
+        """A hash of every token and label: two runs on the same data can be told from two that are not."""
+        digest = hashlib.sha256()
+        for ragged in (self.tokens, self.labels):
+            digest.update(np.ascontiguousarray(ragged.values, dtype=np.int32).tobytes())
+            digest.update(np.ascontiguousarray(ragged.offsets, dtype=np.int64).tobytes())
+        return digest.hexdigest()[:16]
+
+    def save(self, path: Path) -> None:
+        """Writes a safetensors file; token ids take two bytes where they fit."""
+        from safetensors.numpy import save_file
+
+        small = self.tokens.values.max(initial=0) < 2**16
+        save_file(
+            {
+                "tokens": self.tokens.values.astype(np.uint16 if small else np.int32),
+                "token_offsets": self.tokens.offsets,
+                "labels": self.labels.values,
+                "label_offsets": self.labels.offsets,
+            },
+            path,
+        )
+
+    @classmethod
+    def load(cls, path: Path) -> EncodedDocuments:
+        """Reads what `save` wrote."""
+        from safetensors.numpy import load_file
+
+        arrays = load_file(path)
+        return cls(
+            Ragged(arrays["tokens"].astype(np.int32), arrays["token_offsets"]),
+            Ragged(arrays["labels"], arrays["label_offsets"]),
+        )
+
+
+@dataclass(frozen=True)
+class EncodedQuestions:
+    """Token ids of questions and of their candidate answers.
+
+    Attributes:
+        questions: One row per question.
+        answers: One row per candidate, question after question.
+        offsets: (questions + 1,) where each question's candidates begin in `answers`.
+        labels: (candidates,) int64: 1 right, 0 wrong, -1 unknown.
+    """
+
+    questions: Ragged
+    answers: Ragged
+    offsets: np.ndarray
+    labels: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def candidates(self, question: int) -> np.ndarray:
+        """Rows of `answers` that belong to a question."""
+        return np.arange(self.offsets[question], self.offsets[question + 1])
+
+    def take(self, rows: np.ndarray | Sequence[int]) -> EncodedQuestions:
+        """The chosen questions, in the given order."""
+        chosen = [self.candidates(int(row)) for row in rows]
+        flat = np.concatenate(chosen) if chosen else np.zeros(0, dtype=np.int64)
+        offsets = np.concatenate([[0], np.cumsum([len(rows) for rows in chosen])]).astype(np.int64)
+        return EncodedQuestions(
+            self.questions.take(rows), self.answers.take(flat), offsets, self.labels[flat]
+        )
+
+    def fingerprint(self) -> str:
+        """A hash of every token and label."""
+        digest = hashlib.sha256()
+        for ragged in (self.questions, self.answers):
+            digest.update(np.ascontiguousarray(ragged.values).tobytes())
+            digest.update(np.ascontiguousarray(ragged.offsets).tobytes())
+        for array in (self.offsets, self.labels):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()[:16]
+
+
+def encode_texts(texts: Iterable[str], tokenizer: WordTokenizer, max_tokens: int) -> Ragged:
+    """Tokenises texts a chunk at a time."""
+
+    def rows() -> Iterable[np.ndarray]:
+        chunk: list[str] = []
+        for text in texts:
+            chunk.append(text)
+            if len(chunk) == _CHUNK:
+                yield from tokenizer.encode(chunk, max_tokens)
+                chunk = []
+        if chunk:
+            yield from tokenizer.encode(chunk, max_tokens)
+
+    return Ragged.from_rows(rows())
+
+
+def encode_documents(
+    documents: Iterable[Document], tokenizer: WordTokenizer, labels: LabelVocabulary, max_tokens: int
+) -> EncodedDocuments:
+    """Tokenises documents and looks their labels up; the texts themselves are not kept."""
+    names: list[tuple[str, ...]] = []
+
+    def texts() -> Iterable[str]:
+        for document in documents:
+            names.append(document.labels)
+            yield document.text
+
+    tokens = encode_texts(texts(), tokenizer, max_tokens)
+    return EncodedDocuments(tokens, Ragged.from_rows(labels.encode(names)))
+
+
+def encode_questions(
+    questions: Sequence[Question], tokenizer: WordTokenizer, max_tokens: int
+) -> EncodedQuestions:
+    """Tokenises questions and their candidates."""
+    answers = [candidate for question in questions for candidate in question.candidates]
+    counts = [len(question.candidates) for question in questions]
+    return EncodedQuestions(
+        questions=encode_texts((question.text for question in questions), tokenizer, max_tokens),
+        answers=encode_texts((answer.text for answer in answers), tokenizer, max_tokens),
+        offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        labels=np.array([-1 if answer.label is None else answer.label for answer in answers], dtype=np.int64),
+    )

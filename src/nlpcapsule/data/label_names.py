@@ -1,0 +1,233 @@
+"""What labels are called: a file that says for each label its name, other names for it, and broader labels.
+
+.json     {"1597": "school legislation", …} or {"1597": {"name": "…", "alternatives": […], "parents": […]}, …}
+.jsonl    {"label": "1597", "name": "school legislation", "alternatives": […], "parents": […]}
+.csv, .tsv     a header, columns label and name; columns alternatives and parents with ";" between entries
+
+Any of them may be gzipped; alternatives and parents may be left out.
+
+An object of the first kind may also be written as EuroVoc's is: "label" or "title" for the name, "alt_labels"
+for the alternatives.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from nlpcapsule.data.readers.document_rows import (
+    kind_of,
+    label_list,
+    optional_name,
+    parse_object,
+    shown_names,
+    split_labels,
+)
+from nlpcapsule.data.readers.lines import TextFile
+from nlpcapsule.data.readers.tables import TableRow, table_rows
+from nlpcapsule.errors import BadRowError, DataError
+
+_NAME_KEYS = ("name", "title", "label")
+_ALTERNATIVE_KEYS = ("alternatives", "alt_labels")
+_SEPARATOR = ";"
+_EXPECTED = "expected a .json, .jsonl, .csv or .tsv file, plain or gzipped"
+
+
+@dataclass(frozen=True)
+class LabelName:
+    """What one label is called.
+
+    Attributes:
+        name: Its name.
+        alternatives: Other names for it.
+        parents: The labels that are one step broader.
+    """
+
+    name: str
+    alternatives: tuple[str, ...] = ()
+    parents: tuple[str, ...] = ()
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """The name and its alternatives."""
+        return (self.name, *self.alternatives)
+
+
+class Thesaurus:
+    """The names of labels, in the order in which they were given.
+
+    Args:
+        names: Label → what it is called.
+
+    Example:
+        >>> concepts = {"1": LabelName("cheese"), "2": LabelName("blue cheese", ("Stilton",), ("1",))}
+        >>> Thesaurus(concepts).texts(["2", "cake"])
+        ['blue cheese; Stilton', 'cake']
+    """
+
+    def __init__(self, names: Mapping[str, LabelName]) -> None:
+        self._names = dict(names)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Thesaurus:
+        """Reads a file of label names.
+
+        Raises:
+            DataError: If it cannot be read as one, or names a label twice or not at all.
+        """
+        names: dict[str, LabelName] = {}
+        for label, name, line in _entries(Path(path)):
+            if label in names:
+                raise DataError(f"the label {label!r} is named twice", path, line, "keep one of the two")
+            names[label] = name
+        if not names:
+            raise DataError("names no label", path, hint="check that this is the right file")
+        return cls(names)
+
+    def to_json(self) -> str:
+        """The text of a .json file that `read` reads."""
+        rows = (f"{json.dumps(label)}: {json.dumps(asdict(name))}" for label, name in self._names.items())
+        return "{\n" + ",\n".join(rows) + "\n}\n"
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, label: str) -> bool:
+        return label in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __getitem__(self, label: str) -> LabelName:
+        """What a label is called; one that is not named goes by itself."""
+        return self._names.get(label) or LabelName(label)
+
+    def texts(self, labels: Iterable[str]) -> list[str]:
+        """The text that stands for each label: its name and its alternatives.
+
+        Not its parents' names: with them, documents were less like the labels they have.
+        """
+        return ["; ".join(self[label].forms) for label in labels]
+
+
+def _entries(path: Path) -> Iterator[tuple[str, LabelName, int | None]]:
+    """Labels, what they are called, and the lines that say so."""
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    readers = {".json": _from_object, ".jsonl": _from_lines, ".csv": _from_table, ".tsv": _from_table}
+    if suffix not in readers:
+        raise DataError(f"is no file of label names: {_EXPECTED}", path, hint="rename or convert it")
+    try:
+        with TextFile(path) as file:
+            yield from readers[suffix](file, path)
+    except BadRowError as error:  # whose hint is to skip the row, and a name is not to be skipped
+        raise DataError(error.problem, error.path, error.line, "mend it") from None
+
+
+def _from_object(file: TextFile, path: Path) -> Iterator[tuple[str, LabelName, int | None]]:
+    text = "".join(line.text for line in file.sound_lines(keep_ends=True))
+    parsed = parse_object(text, path, None)
+    for label, times in Counter(label for label, _ in json.loads(text, object_pairs_hook=list)).items():
+        if times > 1:
+            raise DataError(f"the label {label!r} is named twice", path, hint="keep one of the two")
+    for label, value in parsed.items():
+        row = {"name": value} if isinstance(value, str) else value
+        if not isinstance(row, dict):
+            raise DataError(
+                f"the label {label!r} has {kind_of(value)} for a name",
+                path,
+                hint='write a string, or an object such as {"name": "…", "alternatives": ["…"]}',
+            )
+        yield label, _label_name(label, row, _NAME_KEYS, path, None), None
+
+
+def _from_lines(file: TextFile, path: Path) -> Iterator[tuple[str, LabelName, int | None]]:
+    for line in file.filled_lines():
+        if isinstance(line, BadRowError):
+            raise line
+        row = parse_object(line.text, path, line.number)
+        label = _label(row, path, line.number)
+        yield label, _label_name(label, row, _NAME_KEYS[:2], path, line.number), line.number
+
+
+def _from_table(file: TextFile, path: Path) -> Iterator[tuple[str, LabelName, int | None]]:
+    rows = table_rows(file, "\t" if ".tsv" in path.suffixes else ",")
+    header = _sound(next(rows, TableRow(1, [])))
+    columns = _columns(header, path)
+    for line, cells in map(_sound, rows):
+        if len(cells) > len(header.cells):
+            raise DataError(
+                f"expected {len(header.cells)} columns as in the header, found {len(cells)}",
+                path,
+                line,
+                "put quotes around cells that hold a delimiter",
+            )
+        # A row may end before its last columns.
+        found = {name: cells[place] if place < len(cells) else "" for name, place in columns.items()}
+        row: dict[str, Any] = {"label": found["label"].strip(), "name": found["name"]}
+        for key in ("alternatives", "parents"):
+            row[key] = split_labels(found.get(key, ""), _SEPARATOR)
+        label = _label(row, path, line)
+        yield label, _label_name(label, row, ("name",), path, line), line
+
+
+def _sound(row: TableRow | BadRowError) -> TableRow:
+    """The row; no name is left out because its row is bad."""
+    if isinstance(row, BadRowError):
+        raise DataError(row.problem, row.path, row.line, "mend its quotes")
+    return row
+
+
+def _columns(header: TableRow, path: Path) -> dict[str, int]:
+    """Where the columns are; those for alternatives and parents may be absent."""
+    names, line = [cell.strip() for cell in header.cells], header.line
+    for column in ("label", "name"):
+        if column not in names:
+            raise DataError(
+                f"the header has no column {column!r}; its columns are: {shown_names(names)}",
+                path,
+                line,
+                "name the columns label and name",
+            )
+    known = [column for column in ("label", "name", "alternatives", "parents") if column in names]
+    for column in known:
+        if names.count(column) > 1:
+            raise DataError(f"the header has the column {column!r} twice", path, line, "keep one of the two")
+    return {column: names.index(column) for column in known}
+
+
+def _label(row: Mapping[str, Any], path: Path, line: int) -> str:
+    if "label" not in row:
+        raise DataError(
+            f"the key 'label' is missing; the row has: {shown_names(row)}",
+            path,
+            line,
+            'write each row as {"label": "…", "name": "…"}',
+        )
+    label = optional_name(row, "label", path, line) or ""
+    if not label.strip():
+        raise DataError("'label' holds a blank label", path, line, "mend it")
+    return label
+
+
+def _label_name(
+    label: str, row: Mapping[str, Any], keys: tuple[str, ...], path: Path, line: int | None
+) -> LabelName:
+    name = next((row[key] for key in keys if row.get(key) is not None), None)
+    if not isinstance(name, str) or not name.strip():
+        raise DataError(
+            f"the label {label!r} has no name: expected a string under {keys[0]!r}, found "
+            f"{'a blank one' if isinstance(name, str) else kind_of(name)}",
+            path,
+            line,
+            "give it one, or leave the label out",
+        )
+    alternatives = next((row[key] for key in _ALTERNATIVE_KEYS if row.get(key) is not None), None)
+    return LabelName(
+        name.strip(),
+        tuple(label_list(alternatives, "alternatives", path, line)),
+        tuple(label_list(row.get("parents"), "parents", path, line)),
+    )

@@ -1,0 +1,132 @@
+"""The door to all documents: `read_documents` finds the format and streams the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from nlpcapsule.data.documents import Document
+from nlpcapsule.data.readers.document_rows import (
+    document_from_object,
+    make_document,
+    parse_object,
+    split_labels,
+)
+from nlpcapsule.data.readers.eurlex57k import read_eurlex57k
+from nlpcapsule.data.readers.extreme import read_extreme, read_svmlight
+from nlpcapsule.data.readers.formats import (
+    DOCUMENT_FORMATS,
+    check_format,
+    document_file_format,
+    document_folder_format,
+)
+from nlpcapsule.data.readers.lines import STDIN, Line, TextFile
+from nlpcapsule.data.readers.rcv1 import read_rcv1
+from nlpcapsule.data.readers.reading import ReadOptions, ReadReport, bad_row, good_rows, refuse_nothing_read
+from nlpcapsule.data.readers.reuters21578 import read_reuters21578
+from nlpcapsule.data.readers.tables import read_table
+from nlpcapsule.errors import DataError
+
+LAYOUTS = {
+    "eurlex57k": read_eurlex57k,
+    "reuters21578": read_reuters21578,
+    "rcv1": read_rcv1,
+    "extreme-text": read_extreme,
+    "svmlight": read_svmlight,
+}
+
+
+def read_documents(
+    source: str | Path, options: ReadOptions | None = None, report: ReadReport | None = None
+) -> Iterator[Document]:
+    """Streams the documents of a file, a folder in a published layout, or standard input.
+
+    Args:
+        source: The file or folder; "-" is standard input.
+        options: How to read it.
+        report: Filled while reading.
+
+    Yields:
+        The documents in the source's order. Documents without labels are among them, and counted.
+
+    Raises:
+        DataError: The source cannot be read, has no rows, or has only bad ones.
+        BadRowError: A row is bad, and bad rows are not to be skipped.
+
+    Example:
+        >>> for document in read_documents("train.jsonl"):  # doctest: +SKIP
+        ...     print(document.labels, document.text[:60])
+    """
+    options = options or ReadOptions()
+    report = ReadReport() if report is None else report
+    check_format(options.format, DOCUMENT_FORMATS)
+    rows, bad_rows, examples = 0, report.bad_rows, len(report.examples)
+    for document in _documents(source, options, report):
+        rows += 1
+        report.rows += 1
+        report.unlabelled += options.need_labels and not document.labels
+        yield document
+    refuse_nothing_read(source, rows, report.bad_rows - bad_rows, report.examples[examples:])
+
+
+def _documents(source: str | Path, options: ReadOptions, report: ReadReport) -> Iterator[Document]:
+    path = Path(source)
+    from_stdin = str(source) == STDIN
+    if not from_stdin and path.is_dir():
+        name = document_folder_format(path) if options.format == "auto" else options.format
+        if name not in LAYOUTS or name == "svmlight":
+            raise DataError(f"this is a folder, expected a file for the format {name!r}", path)
+        yield from LAYOUTS[name](path, options, report)
+        return
+    with TextFile(source) as file:
+        if file.empty:
+            return
+        name = options.format
+        if name == "auto":
+            name = document_file_format(file.name, file.peek(), options)
+        if name not in LAYOUTS:
+            yield from _read_file(name, file, options, report)
+            return
+    if from_stdin:
+        raise DataError(
+            f"the format {name!r} cannot be read from standard input", file.name, hint="name a path"
+        )
+    yield from LAYOUTS[name](path, options, report)
+
+
+def _read_file(name: str, file: TextFile, options: ReadOptions, report: ReadReport) -> Iterator[Document]:
+    if name == "jsonl":
+        return _read_jsonl(file, options, report)
+    if name in ("csv", "tsv"):
+        return read_table(file, options, report, "," if name == "csv" else "\t")
+    if name == "labels-tab-text":
+        return _read_labels_tab_text(file, options, report)
+    return _read_plain_text(file, options, report)
+
+
+def _read_jsonl(file: TextFile, options: ReadOptions, report: ReadReport) -> Iterator[Document]:
+    def parse(line: Line) -> Document:
+        row = parse_object(line.text, file.name, line.number)
+        return document_from_object(row, options, file.name, line.number)
+
+    return good_rows(file.filled_lines(), parse, options, report)
+
+
+def _read_labels_tab_text(file: TextFile, options: ReadOptions, report: ReadReport) -> Iterator[Document]:
+    def parse(line: Line) -> Document:
+        labels, tab, text = line.text.partition("\t")
+        if not tab:
+            raise bad_row("expected labels, a tab and the text; there is no tab", file.name, line.number)
+        return make_document(text, split_labels(labels, options.separator), None, None)
+
+    return good_rows(file.filled_lines(), parse, options, report)
+
+
+def _read_plain_text(file: TextFile, options: ReadOptions, report: ReadReport) -> Iterator[Document]:
+    if options.need_labels:
+        raise DataError(
+            "a plain text file has no labels, and labels are needed here",
+            file.name,
+            hint="give a JSONL, CSV or TSV file, or lines of labels, a tab and the text (labels-tab-text)",
+        )
+    return good_rows(file.lines(), lambda line: Document(line.text), options, report)

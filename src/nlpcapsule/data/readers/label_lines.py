@@ -1,0 +1,132 @@
+"""Label files that stand beside a raw text file: one line of labels for each line of text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from nlpcapsule.data.readers.document_rows import optional_string, parse_object
+from nlpcapsule.data.readers.lines import Line, TextFile
+from nlpcapsule.data.readers.reading import bad_row
+from nlpcapsule.errors import BadRowError, DataError
+
+NAME_FILES = ("lbl.json", "lbl.json.gz", "lbl.raw.txt", "Y.txt")
+
+HEADERS = {
+    "svmlight": (re.compile(r"\d+ \d+ \d+"), "points features labels"),
+    "sparse": (re.compile(r"\d+ \d+"), "points labels"),
+}
+
+LabelKind = Literal["words", "sparse", "svmlight"]
+
+
+def is_svmlight_header(line: str) -> bool:
+    """Whether a line is the header of an svmlight-like file: "points features labels"."""
+    return HEADERS["svmlight"][0].fullmatch(line.strip()) is not None
+
+
+class LabelNames:
+    """The names of numbered labels; without a file of names, a label is called by its number.
+
+    Args:
+        folder: Where a file of names may stand.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = next((folder / name for name in NAME_FILES if (folder / name).exists()), None)
+        self._names = None if self.path is None else _distinct(_read_names(self.path))
+
+    def name(self, number: int, path: str | Path, line: int) -> str:
+        """The name of a label.
+
+        Raises:
+            BadRowError: The file of names has no such label.
+        """
+        if self._names is None:
+            return str(number)
+        if not 0 <= number < len(self._names):
+            raise bad_row(f"label {number} is not among the {len(self._names):,} of {self.path}", path, line)
+        return self._names[number]
+
+
+class LabelLines:
+    """A label file of one of three kinds.
+
+    Args:
+        path: The file.
+        kind: "words" (names with blanks between them), "sparse" (a header, then `label:1.0` entries) or
+            "svmlight" (a header, then labels with commas between them in front of the features).
+        names: The names of numbered labels.
+    """
+
+    def __init__(self, path: Path, kind: LabelKind, names: LabelNames) -> None:
+        self.path = path
+        self.kind = kind
+        self._names = names
+
+    def rows(self) -> Iterator[Line | BadRowError]:
+        """The label lines behind the header, each with its number in the file.
+
+        Raises:
+            DataError: The header is wrong or promises another number of lines.
+        """
+        with TextFile(self.path) as file:
+            lines = file.lines()
+            promised = None if self.kind == "words" else self._read_header(next(lines, None))
+            count = 0
+            for line in lines:
+                count += 1
+                yield line
+        if promised is not None and promised != count:
+            raise DataError(f"the header promises {promised:,} lines, found {count:,}", self.path)
+
+    def labels(self, line: Line) -> list[str]:
+        """The labels in one line.
+
+        Raises:
+            BadRowError: The line is not written as it should be.
+        """
+        if self.kind == "words":
+            return line.text.split()
+        if self.kind == "sparse":
+            return [self._numbered(entry.partition(":")[0], line) for entry in line.text.split()]
+        # The features behind the labels may be thousands; only what stands before them is split.
+        head = line.text.partition(" ")[0]
+        if ":" in head:
+            return []
+        return [self._numbered(number, line) for number in head.split(",") if number]
+
+    def _read_header(self, line: Line | BadRowError | None) -> int:
+        header, expected = HEADERS[self.kind]
+        if not isinstance(line, Line) or not header.fullmatch(line.text.strip()):
+            raise DataError(f"expected a header of numbers: {expected}", self.path, 1)
+        return int(line.text.split()[0])
+
+    def _numbered(self, number: str, line: Line) -> str:
+        if not (number.isascii() and number.isdecimal()):
+            raise bad_row(f"expected a label's number, found {number[:40]!r}", self.path, line.number)
+        return self._names.name(int(number), self.path, line.number)
+
+
+def _read_names(path: Path) -> Iterator[str]:
+    with TextFile(path) as file:
+        for line in file.sound_lines():
+            if path.name.startswith("lbl.json"):
+                row = parse_object(line.text, file.name, line.number)
+                yield (optional_string(row, "title", file.name, line.number) or "").strip()
+            else:
+                yield line.text.strip()
+
+
+def _distinct(names: Iterator[str]) -> list[str]:
+    """Adds its number to a name that is blank or came before, so that no two labels are taken for one."""
+    seen: set[str] = set()
+    distinct = []
+    for number, name in enumerate(names):
+        if not name or name in seen:
+            name = f"{name} #{number}".lstrip()
+        seen.add(name)
+        distinct.append(name)
+    return distinct

@@ -1,0 +1,192 @@
+"""Text files line by line: plain or gzipped, from disk or standard input, never a whole file in memory."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, cast
+
+from nlpcapsule.data.readers.reading import bad_row
+from nlpcapsule.errors import BadRowError, DataError
+
+MAX_LINE_BYTES = 10_000_000
+STDIN = "-"
+GZIP_MAGIC = b"\x1f\x8b"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+class Line(NamedTuple):
+    """A line and its number, counted from 1."""
+
+    number: int
+    text: str
+
+
+class TextFile:
+    """An open text file; use it in a `with` statement.
+
+    Args:
+        source: A path, or "-" for standard input.
+        encoding: "utf-8", or "latin-1" for published files that are older than UTF-8.
+
+    Attributes:
+        name: What to call it in messages.
+    """
+
+    def __init__(self, source: str | Path, encoding: str = "utf-8") -> None:
+        self.from_stdin = str(source) == STDIN
+        self.name = "<stdin>" if self.from_stdin else str(source)
+        self.encoding = encoding
+        self._bytes = self._open(source)
+        self._stream = self._unzip()
+        self._first: bytes | None = None
+
+    def __enter__(self) -> TextFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self.from_stdin:
+            self._stream.close()
+            self._bytes.close()
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing in it at all."""
+        return not self._peek_raw()
+
+    def peek(self) -> str:
+        """The first line without its end ("" if there is none); `lines` still gives it afterwards."""
+        return self._peek_raw().decode(self.encoding, errors="replace").rstrip("\r\n")
+
+    def lines(self, keep_ends: bool = False) -> Iterator[Line | BadRowError]:
+        """The lines in order; in place of a line that is too long or wrongly encoded, its problem.
+
+        Args:
+            keep_ends: Leave the line ends on the lines.
+
+        Yields:
+            Lines, or the error for a line that cannot be used.
+        """
+        raw = self._peek_raw()
+        self._first = None
+        number = 0
+        while raw:
+            number += 1
+            yield self._line(number, raw, keep_ends)
+            raw = self._read(MAX_LINE_BYTES + 1)
+
+    def filled_lines(self) -> Iterator[Line | BadRowError]:
+        """The lines that are not blank: a blank one, often the last, is no row."""
+        return (line for line in self.lines() if isinstance(line, BadRowError) or line.text.strip())
+
+    def sound_lines(self, keep_ends: bool = False) -> Iterator[Line]:
+        """The lines in order; a line that cannot be used ends the reading.
+
+        For formats in which a row spans lines: with one line gone, nobody can tell where the row ends.
+        """
+        for line in self.lines(keep_ends):
+            if isinstance(line, BadRowError):
+                way = (line.hint or "").rpartition(", or ")[0]  # the last way would be to skip the row
+                raise DataError(line.problem, line.path, line.line, way or "mend the line")
+            yield line
+
+    def _open(self, source: str | Path) -> io.BufferedReader:
+        try:
+            raw = sys.stdin.buffer if self.from_stdin else io.FileIO(source)
+            if isinstance(raw, io.BufferedReader):
+                return raw
+            return io.BufferedReader(cast(io.RawIOBase, raw))
+        except FileNotFoundError:
+            raise DataError("there is no such file", self.name, hint="check the path") from None
+        except IsADirectoryError:
+            raise DataError("this is a folder, expected a file", self.name) from None
+        except OSError as error:
+            raise DataError(f"it cannot be opened ({error.strerror})", self.name) from error
+
+    def _unzip(self) -> io.BufferedReader:
+        # The first bytes tell gzip more surely than the name, and standard input has no name.
+        try:
+            start = self._bytes.peek(2)[:2]
+        except OSError as error:
+            raise DataError(f"it cannot be read ({error.strerror})", self.name) from error
+        if start == GZIP_MAGIC:
+            unzipped = cast(io.RawIOBase, gzip.GzipFile(fileobj=self._bytes))
+            return io.BufferedReader(unzipped, buffer_size=1 << 16)
+        if start and self.name.endswith(".gz"):
+            self._bytes.close()
+            raise DataError("it is named .gz but is no gzip file", self.name, hint="rename or fetch it again")
+        return self._bytes
+
+    def _line(self, number: int, raw: bytes, keep_ends: bool) -> Line | BadRowError:
+        if len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n"):
+            self._finish_line()
+            return bad_row(f"the line is longer than {MAX_LINE_BYTES:,} bytes", self.name, number, "split it")
+        try:
+            text = decode(raw, self.name, number, self.encoding)
+        except BadRowError as problem:
+            return problem
+        return Line(number, text if keep_ends else text.removesuffix("\n").removesuffix("\r"))
+
+    def _peek_raw(self) -> bytes:
+        if self._first is None:
+            self._first = self._read(MAX_LINE_BYTES + 1).removeprefix(BYTE_ORDER_MARK)
+        return self._first
+
+    def _finish_line(self) -> None:
+        """Reads and forgets the rest of a line that is too long, a piece at a time."""
+        while (piece := self._read(1 << 16)) and not piece.endswith(b"\n"):
+            pass
+
+    def _read(self, limit: int) -> bytes:
+        try:
+            return self._stream.readline(limit)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise DataError(
+                f"the gzip file is broken ({error})", self.name, hint="fetch or compress it again"
+            ) from error
+        except OSError as error:
+            raise DataError(f"it cannot be read ({error.strerror})", self.name) from error
+
+
+def decode(raw: bytes, path: str | Path, line: int, encoding: str = "utf-8") -> str:
+    """Decodes one line (or one small file) and refuses what is no text.
+
+    Args:
+        raw: The bytes.
+        path: For the error.
+        line: The number of the first line in `raw`, for the error.
+        encoding: The encoding.
+
+    Returns:
+        The text.
+
+    Raises:
+        DataError: It is a binary or UTF-16 file.
+        BadRowError: A byte does not fit the encoding.
+    """
+    if line == 1 and raw.startswith(UTF16_MARKS):
+        raise DataError(
+            "it is encoded as UTF-16, expected UTF-8",
+            path,
+            hint="convert it, for example with: iconv -f utf-16 -t utf-8",
+        )
+    if b"\0" in raw:
+        nul_line = line + raw.count(b"\n", 0, raw.index(b"\0"))
+        raise DataError("it holds a NUL byte and seems to be a binary file, expected text", path, nul_line)
+    try:
+        return raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise bad_row(
+            f"byte 0x{raw[error.start]:02x} is not valid UTF-8",
+            path,
+            line + raw.count(b"\n", 0, error.start),
+            "convert the file, for example with: iconv -f latin1 -t utf-8",
+        ) from None

@@ -1,1 +1,0 @@
-"""Second step: documents and questions as arrays, in batches."""

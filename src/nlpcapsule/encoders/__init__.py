@@ -1,0 +1,1 @@
+"""Encoders: token ids become states, one vector per token."""

@@ -1,0 +1,209 @@
+"""A pretrained transformer as an encoder: token ids → one state per token.
+
+Weights come from a folder or a hub id (`config.json`, `model.safetensors`) when a model is trained, and from
+the model folder afterwards: what is kept of the original is its configuration, as `transformer.json`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nlpcapsule.data.tokens import WordTokenizer
+from nlpcapsule.errors import ConfigError, DataError, MissingExtraError
+
+TRANSFORMER_FILE = "transformer.json"
+_ROWS_AT_ONCE = 64
+
+
+class TransformerEncoder(nn.Module):
+    """Token ids → states, by a transformer that reads both ways or one.
+
+    Args:
+        encoder: A folder or a hub id with pretrained weights.
+        vocabulary_size: Number of tokens the tokenizer knows.
+        padding_id: The token that fills rows up.
+        longest: Most tokens in a row.
+        config: The transformer's configuration, of `to_json`; given, `encoder` is not looked at and weights
+            are random until a saved state is loaded.
+        pooled: Keep the layer that makes one vector of a row, where there is one; `pooled` uses it.
+        limited_by: The setting that keeps rows short, for the message about rows that are too long.
+        checkpointing: In training, states between layers are computed again for the gradient and not kept.
+    """
+
+    def __init__(
+        self,
+        encoder: str,
+        vocabulary_size: int,
+        padding_id: int,
+        longest: int,
+        config: dict[str, Any] | None = None,
+        pooled: bool = False,
+        limited_by: str = "text.max_tokens",
+        checkpointing: bool = False,
+    ) -> None:
+        super().__init__()
+        self.padding_id = padding_id
+        self.transformer = _pretrained(encoder) if config is None else _with_random_weights(config)
+        if not pooled and getattr(self.transformer, "pooler", None) is not None:
+            self.transformer.pooler = None  # or it would be saved and never be used
+        facts = self.transformer.config
+        self.size: int = facts.hidden_size
+        self._has_kinds = getattr(facts, "type_vocab_size", 0) > 1
+        if vocabulary_size > facts.vocab_size:
+            raise ConfigError(
+                f"model.encoder={encoder!r} knows {facts.vocab_size:,} tokens and the tokenizer "
+                f"{vocabulary_size:,}: leave text.tokenizer out, and the encoder's own is used"
+            )
+        positions = _positions(self.transformer, longest)
+        if longest > positions:
+            raise ConfigError(
+                f"model.encoder={encoder!r} reads {positions} tokens at once and would be given {longest}: "
+                f"lower {limited_by}"
+            )
+        if checkpointing:
+            facts.use_cache = False  # or the library would warn that the two do not go together
+            try:
+                self.transformer.gradient_checkpointing_enable({"use_reentrant": False})
+            except ValueError:
+                raise ConfigError(f"model.encoder={encoder!r} cannot do with model.checkpointing") from None
+
+    def forward(self, tokens: Tensor, mask: Tensor, kinds: Tensor | None = None) -> Tensor:
+        """Reads rows.
+
+        Args:
+            tokens: (B, l) token ids, with the special tokens the transformer was trained with.
+            mask: (B, l) True on real tokens, which come first.
+            kinds: (B, l) 0 in the first text of a row, 1 in the second; None where there is one text.
+
+        Returns:
+            (B, l, h) states; those of padding mean nothing.
+        """
+        if torch.is_grad_enabled():
+            return self._read(tokens, mask, kinds)
+        # Rows of like lengths together: less padding to read, and memory for few rows at a time.
+        lengths = mask.sum(dim=1).clamp(min=1)  # (B,)
+        states = torch.zeros(*tokens.shape, self.size, device=tokens.device)
+        for rows in lengths.argsort(stable=True).split(_ROWS_AT_ONCE):
+            width = int(lengths[rows[-1]])
+            part = None if kinds is None else kinds[rows, :width]
+            states[rows, :width] = self._read(tokens[rows, :width], mask[rows, :width], part).float()
+        return states
+
+    def _read(self, tokens: Tensor, mask: Tensor, kinds: Tensor | None) -> Tensor:
+        """(B, l) → (B, l, h)."""
+        # A row of nothing but padding looks at its padding: attention to nothing would be NaN.
+        seen = mask | ~mask.any(dim=1, keepdim=True)
+        options = {"token_type_ids": kinds} if kinds is not None and self._has_kinds else {}
+        return self.transformer(input_ids=tokens, attention_mask=seen.long(), **options).last_hidden_state
+
+    def pooled(self, states: Tensor) -> Tensor:
+        """(B, l, h) → (B, h): the transformer's own pooling, or the first state where it has none."""
+        pooler = getattr(self.transformer, "pooler", None)
+        return states[:, 0] if pooler is None else pooler(states)
+
+    def to_json(self) -> str:
+        """The transformer's configuration, without the place its weights came from."""
+        facts = self.transformer.config.to_dict()
+        return json.dumps({name: value for name, value in facts.items() if name != "_name_or_path"}, indent=2)
+
+
+def mean_state(states: Tensor, mask: Tensor) -> Tensor:
+    """The mean state of a row's real tokens: (B, l, h) and (B, l) → (B, h) float32; zeros without any."""
+    weights = mask.unsqueeze(-1).float()
+    return (states.float() * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
+
+
+def tokenizer_file(encoder: str) -> Path:
+    """The `tokenizer.json` that belongs to a pretrained transformer."""
+    if Path(encoder).is_dir():
+        return Path(encoder) / "tokenizer.json"
+    _transformers()
+    from transformers.utils import cached_file
+
+    try:
+        return Path(str(cached_file(encoder, "tokenizer.json")))
+    except (OSError, ValueError) as error:
+        raise _unreadable(encoder, error) from None
+
+
+def encoder_tokenizer(encoder: str, given: str | None = None) -> WordTokenizer:
+    """The tokenizer of a pretrained transformer, or one given in its place.
+
+    Raises:
+        DataError: If it does not put one special token before a text and one after it.
+    """
+    path = given or tokenizer_file(encoder)
+    tokenizer = WordTokenizer.from_file(path)
+    empty, word = (ids.tolist() for ids in tokenizer.encode(["", "a"], max_tokens=8))
+    if len(empty) != 2 or [word[0], word[-1]] != empty:
+        raise DataError(
+            "does not put one special token such as [CLS] before a text and one such as [SEP] after it",
+            path,
+            hint=f"use the tokenizer.json of model.encoder={encoder!r}",
+        )
+    return tokenizer
+
+
+def _positions(transformer: Any, default: int) -> int:
+    """Most tokens a transformer reads at once."""
+    positions = getattr(transformer.config, "max_position_embeddings", default)
+    table = getattr(getattr(transformer, "embeddings", None), "position_embeddings", None)
+    padding = getattr(table, "padding_idx", None)  # RoBERTa's positions are counted from behind padding's
+    return positions if padding is None else positions - padding - 1
+
+
+def _pretrained(encoder: str) -> Any:
+    library = _transformers()
+    from safetensors import SafetensorError
+
+    try:
+        with _silence(library.utils.logging):
+            # No pickled weights, and float32 whatever the file holds.
+            return library.AutoModel.from_pretrained(encoder, use_safetensors=True, dtype=torch.float32)
+    except (OSError, ValueError, SafetensorError) as error:
+        raise _unreadable(encoder, error) from None
+
+
+def _with_random_weights(config: dict[str, Any]) -> Any:
+    library = _transformers()
+    try:
+        facts = library.AutoConfig.for_model(**config)
+    except TypeError:  # no "model_type" among them
+        raise ConfigError(f"{TRANSFORMER_FILE} is not a transformer's configuration") from None
+    return library.AutoModel.from_config(facts, dtype=torch.float32)
+
+
+@contextmanager
+def _silence(logging: Any) -> Iterator[None]:
+    """No bar and no list of weights that were left out: what training says is up to training."""
+    verbosity, had_bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if had_bar:
+            logging.enable_progress_bar()
+
+
+def _unreadable(encoder: str, error: Exception) -> ConfigError:
+    return ConfigError(
+        f"model.encoder={encoder!r} is no pretrained transformer: expected a folder with config.json, "
+        f"model.safetensors and tokenizer.json, or a hub id ({str(error).splitlines()[0]})"
+    )
+
+
+def _transformers() -> Any:
+    try:
+        import transformers
+    except ImportError:
+        raise MissingExtraError("transformers", "transformers") from None
+    return transformers

@@ -1,0 +1,152 @@
+"""Documents longer than a pretrained transformer reads at once: windows, each read by itself.
+
+    [CLS] t_1 … t_l [SEP]  →  [CLS] t_1 … t_w [SEP],  [CLS] t_(1+s) … t_(s+w) [SEP],  …
+
+Without a stride s the text is cut into as few parts as will do, all of (nearly) one length: full windows and
+a remainder would leave the remainder's words without neighbours and cost more. The states of all windows lie
+side by side, without those of the special tokens: (B, L, h). Where windows overlap (s < w), a token has a
+state in each of its windows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from nlpcapsule.config import LabelQuerySettings
+from nlpcapsule.config.linear_settings import TransformerLinearSettings
+from nlpcapsule.encoders.transformer import TransformerEncoder
+
+_MARKS = 2  # special tokens of a row: its first and its last
+
+
+class Windows(NamedTuple):
+    """The W windows of B documents, one document's after another's.
+
+    Attributes:
+        tokens: (W, w) token ids, filled up at the end.
+        mask: (W, w) True on real tokens.
+        counted: (W, w) True where a state stands for a token of the text.
+        document: (W,) the row each window was cut from.
+    """
+
+    tokens: Tensor
+    mask: Tensor
+    counted: Tensor
+    document: Tensor
+
+
+class WindowedTransformer(nn.Module):
+    """Token ids → states of the whole document, read in windows by a pretrained transformer.
+
+    Args:
+        settings: Encoder, windows, dropout and learning rate.
+        vocabulary_size: Number of tokens the tokenizer knows.
+        padding_id: The token that fills rows up.
+        length: Most tokens of a document.
+        transformer: The transformer's configuration where its weights will be loaded; None reads
+            `settings.encoder`.
+    """
+
+    def __init__(
+        self,
+        settings: LabelQuerySettings | TransformerLinearSettings,
+        vocabulary_size: int,
+        padding_id: int,
+        length: int,
+        transformer: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self.own_rate = settings.encoder_rate  # the training loop's: pretrained weights move in small steps
+        self.window = settings.window
+        self.stride = settings.stride
+        self.encoder = TransformerEncoder(
+            settings.encoder,
+            vocabulary_size,
+            padding_id,
+            min(settings.window, length),
+            transformer,
+            limited_by="model.window",
+            checkpointing=settings.checkpointing,
+        )
+        self.state_size = self.encoder.size
+        self.word_dropout = settings.word_dropout
+        self.dropout = nn.Dropout(settings.token_dropout)
+
+    def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, l) → states (B, L, h), zero where there is no token, and a mask (B, L) of those there are."""
+        if self.training and self.word_dropout:
+            tokens = leave_out(tokens, self.encoder.padding_id, self.word_dropout)
+        windows = cut_windows(tokens, self.encoder.padding_id, self.window, self.stride)
+        states = self.encoder(windows.tokens, windows.mask)  # (W, w, h)
+        counts = windows.counted.sum(dim=1)  # (W,)
+        lengths = counts.new_zeros(len(tokens)).index_add(0, windows.document, counts)  # (B,)
+        places = torch.arange(int(lengths.max()), device=tokens.device)  # (L,)
+        mask = places < lengths.unsqueeze(1)  # (B, L)
+        laid = states.new_zeros(*mask.shape, self.state_size)
+        laid[mask] = states[windows.counted]  # both in the order of documents and their tokens
+        return self.dropout(laid), mask
+
+
+def cut_windows(tokens: Tensor, padding_id: int, window: int, stride: int | None = None) -> Windows:
+    """Cuts rows [CLS] text [SEP] into windows [CLS] part of the text [SEP].
+
+    No window is without text, save that of a document without any, which its special tokens then stand for.
+
+    Args:
+        tokens: (B, l) token ids, filled up at the end.
+        padding_id: The token that fills rows up.
+        window: Most tokens of a window, with its two special tokens.
+        stride: Tokens from the start of one window's text to the next's; None cuts even parts.
+
+    Example:
+        >>> rows = torch.tensor([[101, 5, 6, 7, 102], [101, 8, 102, 0, 0]])
+        >>> cut_windows(rows, padding_id=0, window=4).tokens
+        tensor([[101,   5,   6, 102],
+                [101,   7, 102,   0],
+                [101,   8, 102,   0]])
+    """
+    device, most = tokens.device, window - _MARKS
+    lengths = (tokens != padding_id).sum(dim=1)  # (B,)
+    texts = (lengths - _MARKS).clamp(min=0)  # (B,) tokens between the marks
+    further = (texts - most).clamp(min=0)
+    counts = 1 + _up(further, stride or most)  # (B,)
+    steps = _up(texts, counts) if stride is None else torch.full_like(counts, stride)  # (B,)
+    document = torch.arange(len(tokens), device=device).repeat_interleave(counts)  # (W,)
+    number = torch.arange(len(document), device=device) - (counts.cumsum(0) - counts)[document]
+    start = number * steps[document]  # (W,) in the text
+    longest = steps[document] if stride is None else torch.full_like(start, most)
+    sizes = (texts[document] - start).minimum(longest)  # (W,) tokens of the text in each window
+    widths = (sizes + _MARKS).minimum(lengths[document]).clamp(min=1)  # (W,) a row may be too short for marks
+    column = torch.arange(int(widths.max()), device=device)  # (w,)
+    mask = column < widths.unsqueeze(1)  # (W, w)
+    inside = (column > 0) & (column <= sizes.unsqueeze(1))
+    last = (lengths[document] - 1).clamp(min=0).unsqueeze(1)  # (W, 1) where the row's last mark stands
+    source = torch.where(inside, start.unsqueeze(1) + column, last * (column > 0))  # (W, w) place in the row
+    cut = tokens[document].gather(1, source).masked_fill(~mask, padding_id)
+    return Windows(cut, mask, torch.where(sizes.unsqueeze(1) > 0, inside, mask), document)
+
+
+def leave_out(tokens: Tensor, padding_id: int, part: float) -> Tensor:
+    """Rows [CLS] text [SEP] less a random part of the text; what is left moves together.
+
+    Args:
+        tokens: (B, l) token ids, filled up at the end.
+        padding_id: The token that fills rows up.
+        part: How likely each token of the text is to be left out.
+    """
+    lengths = (tokens != padding_id).sum(dim=1, keepdim=True)  # (B, 1)
+    places = torch.arange(tokens.shape[1], device=tokens.device)  # (l,)
+    inside = (places > 0) & (places < lengths - 1)  # (B, l) between the marks
+    kept = (places < lengths) & ~(inside & (torch.rand(tokens.shape, device=tokens.device) < part))
+    counts = kept.sum(dim=1, keepdim=True)  # (B, 1)
+    order = (~kept).to(torch.uint8).argsort(dim=1, stable=True)  # (B, l) what is kept first, in its order
+    rows = tokens.gather(1, order).masked_fill(places >= counts, padding_id)
+    return rows[:, : int(counts.max())]
+
+
+def _up(total: Tensor, part: Tensor | int) -> Tensor:
+    """How often `part` goes into `total`, rounded up."""
+    return (total + part - 1) // part

@@ -1,0 +1,203 @@
+"""Parabel and Bonsai by the library omikuji: trees of label clusters, a linear model at every node."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.special import logit
+
+from nlpcapsule.atomic_files import atomic_text
+from nlpcapsule.config.lexical_settings import OmikujiSettings
+from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.data.top_columns import top_columns
+from nlpcapsule.errors import MissingExtraError, NlpCapsuleError
+from nlpcapsule.lexical.arrays import load_arrays, save_arrays
+from nlpcapsule.lexical.bag_of_words import BagOfWords
+from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, label_matrix
+
+_FILE = "omikuji.safetensors"
+# The library's float32 scores reach 0 and 1, whose log-odds are infinite.
+_SMALLEST, _LARGEST = 1e-30, 1 - 1e-7
+_NOT_REACHED = logit(_SMALLEST) - 1  # of labels in no leaf that the beam came to
+
+
+@dataclass(frozen=True, eq=False)
+class OmikujiTrees(LexicalRanker):
+    """Trees whose scores are averaged.
+
+    The library draws its clusters at random and takes no seed: two trainings differ a little, so that a
+    training that goes on keeps the trees it has. What is trained ranks the same every time, also once saved
+    and loaded: each tree is a model of its own, since the library adds the trees of one model up in the
+    order in which the disk happens to list them.
+
+    Attributes:
+        settings: What it was trained with.
+        bag: Turns tokens into features.
+        label_count: n.
+        trees: The library's models.
+    """
+
+    settings_type = OmikujiSettings
+
+    settings: OmikujiSettings
+    bag: BagOfWords
+    label_count: int
+    trees: list[Any]
+
+    @classmethod
+    def fit(cls, settings: OmikujiSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
+        """Learns one tree after another; those the checkpoint folder holds are read instead."""
+        omikuji = _library()
+        bag = BagOfWords.fit(documents.tokens, len(fitting.words), fitting.ignored, settings.opening)
+        parameters = omikuji.Model.default_hyper_param()
+        parameters.n_trees = 1
+        parameters.cluster_k, parameters.cluster_balanced = settings.clusters, settings.balanced
+        parameters.min_branch_size = settings.largest_leaf
+        kept = fitting.checkpoint / f"omikuji-{fitting.fingerprint(settings, documents)}"
+        paths = [_tree_folder(kept, number) for number in range(settings.trees)]
+        trees = []
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "train.txt"
+            if not all(path.exists() for path in paths):
+                targets = label_matrix(documents.labels, fitting.label_count)  # (N, n)
+                _write_training_file(file, bag.rows(documents.tokens), targets)
+            for done, path in enumerate(paths):
+                fitting.advance(done, settings.trees)
+                if not path.exists():
+                    with _silenced("training omikuji's trees"):
+                        tree = omikuji.Model.train_on_data(str(file), parameters)
+                    _keep(tree, path)
+                trees.append(_read(path))
+        fitting.advance(settings.trees, settings.trees)
+        return cls(settings, bag, fitting.label_count, trees)
+
+    def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
+        """The best labels of documents and the log-odds of their scores."""
+        features = self.bag.rows(tokens)  # (N, V)
+        width = min(top_k, self.label_count)
+        labels = np.empty((len(tokens), width), dtype=np.int64)
+        log_odds = np.empty((len(tokens), width))
+        for row in range(len(tokens)):
+            scores = self._log_odds(features[row])  # (1, n)
+            labels[row] = top_columns(scores, width)[0]
+            log_odds[row] = scores[0, labels[row]]
+        return labels, log_odds
+
+    def _log_odds(self, document: sparse.csr_matrix) -> np.ndarray:
+        """(1, n)."""
+        pairs = list(zip(document.indices.tolist(), document.data.tolist(), strict=True))
+        total = np.zeros(self.label_count)
+        reached = np.zeros(self.label_count, dtype=bool)
+        for tree in self.trees:
+            found = tree.predict(pairs, beam_size=self.settings.beam, top_k=self.label_count)
+            labels = [label for label, _ in found]
+            total[labels] += [score for _, score in found]
+            reached[labels] = True
+        scores = logit(np.clip(total / len(self.trees), _SMALLEST, _LARGEST))
+        return np.where(reached, scores, _NOT_REACHED)[None]
+
+    def save(self, folder: Path) -> None:
+        """Writes the word weights and, for each tree, a folder of the library's own (JSON and CBOR)."""
+        save_arrays(folder / _FILE, **self.bag.to_arrays(), label_count=np.array([self.label_count]))
+        for number, tree in enumerate(self.trees):
+            path = _tree_folder(folder, number)
+            shutil.rmtree(path, ignore_errors=True)  # the library reads every tree it finds there
+            _write(tree, path)
+
+    @classmethod
+    def load(cls, settings: OmikujiSettings, folder: Path) -> Self:
+        """Reads what `save` wrote."""
+        _library()  # before a file is looked for
+        arrays = load_arrays(folder / _FILE)
+        trees = [_read(_tree_folder(folder, number)) for number in range(settings.trees)]
+        return cls(settings, BagOfWords.from_arrays(arrays), int(arrays["label_count"][0]), trees)
+
+
+def _library() -> ModuleType:
+    try:
+        import omikuji
+    except ImportError:
+        raise MissingExtraError("omikuji", "omikuji") from None
+    return omikuji
+
+
+def _tree_folder(folder: Path, number: int) -> Path:
+    return folder / f"omikuji-tree-{number}"
+
+
+def _write(tree: Any, path: Path) -> None:
+    with _silenced(f"writing {path}"):
+        tree.save(str(path))
+
+
+def _read(path: Path) -> Any:
+    with _silenced(f"reading {path}"):
+        return _library().Model.load(str(path))
+
+
+def _keep(tree: Any, path: Path) -> None:
+    """Writes a tree whose folder appears whole or not at all; one that another process kept first stays."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".part-", dir=path.parent) as folder:
+            temporary = Path(folder) / path.name
+            _write(tree, temporary)
+            if not path.exists():
+                temporary.rename(path)
+    except OSError as error:
+        if not path.exists():
+            raise NlpCapsuleError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def _write_training_file(path: Path, features: sparse.csr_matrix, targets: sparse.csr_matrix) -> None:
+    """Documents as omikuji reads them: sizes first, then lines of "label,label word:weight word:weight".
+
+    Documents without a known word or without a label teach nothing, and the library refuses the former.
+    """
+    kept = np.flatnonzero((np.diff(features.indptr) > 0) & (np.diff(targets.indptr) > 0))
+    with atomic_text(path) as file:
+        file.write(f"{len(kept)} {features.shape[1]} {targets.shape[1]}\n")
+        for row in kept:
+            words = slice(features.indptr[row], features.indptr[row + 1])
+            labels = targets.indices[targets.indptr[row] : targets.indptr[row + 1]]
+            pairs = zip(features.indices[words].tolist(), features.data[words].tolist(), strict=True)
+            line = " ".join(f"{word}:{weight:.7g}" for word, weight in pairs)
+            file.write(f"{','.join(map(str, labels.tolist()))} {line}\n")
+
+
+@contextmanager
+def _silenced(doing: str) -> Iterator[None]:
+    """Keeps the library's log and progress bars, which it prints past Python, off the user's screen.
+
+    Raises:
+        NlpCapsuleError: The library gave up; the message ends with the last line it printed.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = {stream: os.dup(stream) for stream in (1, 2)}
+    with tempfile.TemporaryFile() as log:
+        try:
+            for stream in kept:
+                os.dup2(log.fileno(), stream)
+            yield
+        except RuntimeError as error:
+            log.seek(0)
+            printed = log.read().decode(errors="replace").split("\n")
+            last = next((line for line in reversed(printed) if line.strip()), "")
+            raise NlpCapsuleError(f"{doing} failed: {error} ({last[-200:].strip()})") from None
+        finally:
+            for stream, copy in kept.items():
+                os.dup2(copy, stream)
+                os.close(copy)

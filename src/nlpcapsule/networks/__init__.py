@@ -1,0 +1,1 @@
+"""Whole networks, one file each."""

@@ -1,0 +1,283 @@
+"""Answer ranking: question and answer go through one encoder to one final capsule each.
+
+    u       = capsules(text), the chain of `paper`, `label-query`, `cap-zhao` (B, m, d)
+    v       = routing(u) to a single output                                 (B, d)
+    score   = s · cos(v_q, v_a) + b, with learned s and b: log-odds of "right"
+              + what the words say about each other (`word_match`), where the settings ask for it
+
+With a single output a standard softmax over outputs is inert (every coupling is 1); the leaky one routes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nlpcapsule.baselines.cap_zhao import CapZhao, mean_capsules
+from nlpcapsule.capsules.pair_transforms import PairTransforms
+from nlpcapsule.capsules.routing.label_query import route_labels
+from nlpcapsule.capsules.votes import PerClassVotes, Votes
+from nlpcapsule.config import CapZhaoSettings, LabelQuerySettings, ModelSettings, PaperSettings
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.encoders.windowed_transformer import WindowedTransformer
+from nlpcapsule.networks.label_query import (
+    CondensedCapsules,
+    adaptive_vote_scale,
+    agreement_gate,
+    agreement_projection,
+)
+from nlpcapsule.networks.paper import PaperCapsules
+from nlpcapsule.networks.routing_choice import route
+from nlpcapsule.networks.word_match import TextReading, WordMatch
+
+
+class PaperTextCapsule(nn.Module):
+    """Text → one capsule, by the paper's chain and routing."""
+
+    def __init__(
+        self,
+        settings: PaperSettings,
+        vocabulary_size: int,
+        length: int,
+        padding_id: int,
+        vectors: np.ndarray | None,
+    ) -> None:
+        super().__init__()
+        self.settings = settings
+        self.capsules = PaperCapsules(settings, vocabulary_size, length, padding_id, vectors)
+        size = settings.capsule_size
+        deviation = 1 / math.sqrt(size)
+        self.transform = (
+            PairTransforms(1, self.capsules.count, size, deviation)  # W_i
+            if settings.votes == "pair"
+            else nn.Parameter(torch.randn(1, size, size) * deviation)  # W
+        )
+        self.em_costs = nn.Parameter(torch.zeros(2)) if settings.routing == "em" else None
+
+    @property
+    def word_size(self) -> int:
+        """Numbers in a word vector."""
+        return self.capsules.embedding.size
+
+    def read(self, tokens: Tensor) -> TextReading:
+        """(B, l) → word vectors and the capsule."""
+        return TextReading(tokens, self.capsules.embedding(tokens)[0], self(tokens))
+
+    def start_from(self, texts: Ragged) -> None:
+        """Fits the start to the training texts; see `PaperCapsules.start_from`."""
+        self.capsules.start_from(texts)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(B, l) → (B, d)."""
+        capsules = self.capsules(tokens)  # (B, m, d)
+        votes: Votes = (
+            self.transform(capsules)
+            if isinstance(self.transform, PairTransforms)
+            else PerClassVotes(capsules, self.transform)
+        )
+        return route(votes, self.settings, self.em_costs).capsules.squeeze(1)
+
+
+class QueryTextCapsule(nn.Module):
+    """Text → one capsule, by a single learned query over condensed capsules."""
+
+    def __init__(
+        self,
+        settings: LabelQuerySettings,
+        vocabulary_size: int,
+        padding_id: int,
+        vectors: np.ndarray | None,
+        length: int | None = None,
+        transformer: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self.settings = settings
+        self.capsules = CondensedCapsules(settings, vocabulary_size, padding_id, vectors, length, transformer)
+        size = settings.capsule_size
+        self.query = nn.Parameter(torch.randn(1, size) / math.sqrt(size))
+        self.agreement = agreement_projection(settings)
+        self.vote_scale = adaptive_vote_scale(settings)
+        self.gate = agreement_gate(settings)
+
+    @property
+    def word_size(self) -> int:
+        """Numbers in a word vector, or in a transformer's state."""
+        encoder = self.capsules.encoder
+        if isinstance(encoder, WindowedTransformer):
+            return encoder.state_size
+        return self.capsules.embedding.size
+
+    def read(self, tokens: Tensor) -> TextReading:
+        """(B, l) → the capsule, and word vectors or a transformer's states."""
+        encoder = self.capsules.encoder
+        if not isinstance(encoder, WindowedTransformer):
+            return TextReading(tokens, self.capsules.embedding(tokens)[0], self(tokens))
+        states, mask = self._states(tokens)
+        return TextReading(tokens, states, self._capsule(states, mask))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(B, l) → (B, d)."""
+        return self._capsule(*self._states(tokens))
+
+    def _states(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, l) → states (B, l, H), one per token, and the mask (B, l) of real tokens."""
+        encoder = self.capsules.encoder
+        if not isinstance(encoder, WindowedTransformer):
+            return self.capsules.states(tokens)
+        # Questions and answers are short: no windows, and states keep their tokens' places.
+        mask = tokens != encoder.encoder.padding_id
+        return encoder.dropout(encoder.encoder(tokens, mask)), mask
+
+    def _capsule(self, states: Tensor, real: Tensor) -> Tensor:
+        """(B, l, H) and (B, l) → (B, d)."""
+        capsules, mask = self.capsules.condense(states, real)  # (B, m, d)
+        coupling = self.query @ capsules.transpose(1, 2)  # (B, 1, m)
+        if mask is not None:
+            coupling = coupling.masked_fill(~mask.unsqueeze(1), -torch.inf)
+        routed = route_labels(
+            capsules,
+            coupling,
+            agreement=self.settings.routing,
+            iterations=self.settings.iterations,
+            max_iterations=self.settings.max_iterations,
+            gate=self.gate,
+            project=self.agreement,
+            eps=self.settings.epsilon,
+            compared=None if self.vote_scale is None else self.vote_scale(capsules, mask),
+        )
+        if self.vote_scale is not None:
+            self.vote_scale.steer(routed.agreement, self.settings.epsilon)
+        return routed.label_capsules.squeeze(1)
+
+
+class NgramTextCapsule(nn.Module):
+    """Text → one capsule, by Cap-Zhao's capsules over n-grams, routed twice."""
+
+    def __init__(
+        self,
+        settings: CapZhaoSettings,
+        vocabulary_size: int,
+        length: int,
+        padding_id: int,
+        vectors: np.ndarray | None,
+    ) -> None:
+        super().__init__()
+        self.capsules = CapZhao(settings, vocabulary_size, 1, length, padding_id, vectors)
+
+    @property
+    def word_size(self) -> int:
+        """Numbers in a word vector."""
+        return self.capsules.embedding.size
+
+    def read(self, tokens: Tensor) -> TextReading:
+        """(B, l) → word vectors and the capsule."""
+        return TextReading(tokens, self.capsules.embedding(tokens)[0], self(tokens))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(B, l) → (B, d)."""
+        return mean_capsules(self.capsules.route_text(tokens)).squeeze(1)
+
+
+class CosineRanker(nn.Module):
+    """Scores question-answer pairs by the cosine of what one network makes of each text.
+
+    Args:
+        text: Token ids (B, l) → one vector per text (B, d).
+        scale: The first s.
+        offset: The first b.
+    """
+
+    def __init__(self, text: nn.Module, scale: float = 5.0, offset: float = -2.0) -> None:
+        super().__init__()
+        self.text = text
+        self.scale = nn.Parameter(torch.tensor(scale))  # s
+        self.offset = nn.Parameter(torch.tensor(offset))  # b: most candidates are wrong
+
+    def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
+        """Scores candidates.
+
+        Args:
+            questions: (Q, l) token ids.
+            answers: (A, l') token ids.
+            question_of: (A,) the row of `questions` each answer belongs to.
+
+        Returns:
+            (A,) float32 log-odds.
+        """
+        asked = self.text(questions)[question_of]  # (A, d)
+        answered = self.text(answers)  # (A, d)
+        return self.scale * F.cosine_similarity(asked.float(), answered.float(), dim=-1) + self.offset
+
+
+class AnswerNetwork(CosineRanker):
+    """Scores question-answer pairs by the cosine of their capsules and, if asked to, by their words.
+
+    Args:
+        settings: Of `paper`, `label-query` or `cap-zhao`.
+        vocabulary_size: Number of tokens.
+        length: l, for `paper` and `cap-zhao`, which read rows of one length, and for a transformer.
+        padding_id: The token that fills rows up.
+        vectors: Word vectors to start from.
+        idf: (V,) weight of each word, where `settings.overlap` is set; see `WordMatch`.
+        transformer: A pretrained transformer's configuration where its weights will be loaded; None reads
+            the encoder that the settings name.
+    """
+
+    text: PaperTextCapsule | QueryTextCapsule | NgramTextCapsule
+
+    def __init__(
+        self,
+        settings: ModelSettings,
+        vocabulary_size: int,
+        length: int,
+        padding_id: int = 0,
+        vectors: np.ndarray | None = None,
+        idf: np.ndarray | None = None,
+        transformer: dict[str, Any] | None = None,
+    ) -> None:
+        text: PaperTextCapsule | QueryTextCapsule | NgramTextCapsule
+        if isinstance(settings, PaperSettings):
+            text = PaperTextCapsule(settings, vocabulary_size, length, padding_id, vectors)
+        elif isinstance(settings, LabelQuerySettings):
+            text = QueryTextCapsule(settings, vocabulary_size, padding_id, vectors, length, transformer)
+        elif isinstance(settings, CapZhaoSettings):
+            text = NgramTextCapsule(settings, vocabulary_size, length, padding_id, vectors)
+        else:
+            raise TypeError(f"{settings.name} does not rank answers")
+        super().__init__(text)
+        self.match = (
+            WordMatch(vocabulary_size, text.word_size, settings.capsule_size, padding_id, idf)
+            if settings.overlap
+            else None
+        )
+
+    def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
+        """Scores candidates: (Q, l), (A, l') and (A,) → (A,) float32 log-odds."""
+        if self.match is None:
+            return super().forward(questions, answers, question_of)
+        asked, answered = self.text.read(questions).of(question_of), self.text.read(answers)
+        cosine = F.cosine_similarity(asked.capsule.float(), answered.capsule.float(), dim=-1)
+        return self.scale * cosine + self.offset + self.match(asked, answered)
+
+
+def answer_loss(kind: str, logits: Tensor, labels: Tensor, question_of: Tensor) -> Tensor:
+    """The loss of a batch of candidates.
+
+    Args:
+        kind: "pointwise": cross-entropy of each candidate; "pairwise": log(1 + exp(s⁻ − s⁺)) of each right
+            and wrong candidate of one question.
+        logits: (A,).
+        labels: (A,) 1 right, 0 wrong.
+        question_of: (A,).
+    """
+    if kind == "pointwise":
+        return F.binary_cross_entropy_with_logits(logits, labels.float())
+    together = question_of.unsqueeze(1) == question_of.unsqueeze(0)  # (A, A)
+    pairs = together & (labels.unsqueeze(1) == 1) & (labels.unsqueeze(0) == 0)  # right row, wrong column
+    gaps = F.softplus(logits.unsqueeze(0) - logits.unsqueeze(1))  # (A, A)
+    return (gaps * pairs).sum() / pairs.sum().clamp(min=1)

@@ -1,0 +1,55 @@
+"""`kim-cnn`: Kim (EMNLP 2014), "Convolutional Neural Networks for Sentence Classification".
+
+    c = ReLU(w · x_{t:t+k-1} + b)        convolution over time
+    ĉ = max_t c                          one maximum per filter
+    logit = W dropout(ĉ) + b
+
+Also the paper's candidate generator: trained on the same documents, it nominates the labels capsules look at.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nlpcapsule.config import KimCNNSettings
+from nlpcapsule.encoders.convolution import ConvolutionEncoder
+from nlpcapsule.encoders.word_embedding import WordEmbedding
+from nlpcapsule.networks.scored import Scored
+
+
+class KimCNN(nn.Module):
+    """Convolution over time, maximum over time, one linear layer.
+
+    Args:
+        settings: The network's settings.
+        vocabulary_size: Number of tokens.
+        label_count: n.
+        padding_id: The token that fills rows up.
+        vectors: Word vectors to start from.
+    """
+
+    def __init__(
+        self,
+        settings: KimCNNSettings,
+        vocabulary_size: int,
+        label_count: int,
+        padding_id: int = 0,
+        vectors: np.ndarray | None = None,
+    ) -> None:
+        super().__init__()
+        self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
+        self.encoder = ConvolutionEncoder(
+            self.embedding.size, settings.windows, settings.filters, dropout=0.0
+        )
+        self.dropout = nn.Dropout(settings.dropout)
+        self.output = nn.Linear(self.encoder.state_size, label_count)
+        nn.init.constant_(self.output.bias, -4.0)  # most labels are absent from most documents
+
+    def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
+        """Scores all labels: (B, l) → (B, n). `outputs` and `valid` must be None: nothing is routed."""
+        words, mask = self.embedding(tokens)
+        states = self.encoder(words, mask)  # (B, l, H), zero at padding
+        strongest = torch.amax(states, dim=1)  # (B, H); states are ≥ 0, so padding never wins
+        return Scored(self.output(self.dropout(strongest)).float())

@@ -1,0 +1,73 @@
+"""`official`: what the released NLP-Capsule code does, where it differs from the paper and changes results.
+
+No ReLU after the convolution; the primary layer is a dense map from 32 filters to 32·16 channels, and the
+flattening views (32·16, positions) memory as (…, 16) without permuting, so a "capsule" is 16 neighbouring
+positions of one channel; one W per pair of capsule and label, started at a standard deviation near 1e-4;
+κ = 0.5; the kernel is not clamped; no leaky softmax; the adaptive stop is decided on the batch's mean in
+training. At inference it ranks one document at a time, where the batch's mean is the document's own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nlpcapsule.capsules.compression import CapsuleCompression
+from nlpcapsule.capsules.pair_transforms import PairTransforms
+from nlpcapsule.capsules.squash import squash
+from nlpcapsule.config import OfficialSettings
+from nlpcapsule.encoders.word_embedding import WordEmbedding
+from nlpcapsule.networks.embedding_convolution import EmbeddingConvolution
+from nlpcapsule.networks.routing_choice import em_costs, route
+from nlpcapsule.networks.scored import Scored, log_odds
+
+_PAIR_STD = 1e-4
+
+
+class OfficialNetwork(nn.Module):
+    """The released chain for labels.
+
+    Args:
+        settings: The network's settings.
+        vocabulary_size: Number of tokens.
+        label_count: n.
+        length: l.
+        padding_id: The token that fills rows up.
+        vectors: Word vectors to start from.
+    """
+
+    def __init__(
+        self,
+        settings: OfficialSettings,
+        vocabulary_size: int,
+        label_count: int,
+        length: int,
+        padding_id: int = 0,
+        vectors: np.ndarray | None = None,
+    ) -> None:
+        super().__init__()
+        self.settings = settings
+        filters, size = settings.filters, settings.capsule_size
+        self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
+        self.convolution = EmbeddingConvolution(
+            length, self.embedding.size, settings.windows, filters, padding_id
+        )
+        self.primary = nn.ModuleList(nn.Conv1d(filters, filters * size, 1) for _ in settings.windows)
+        self.compression = CapsuleCompression(filters * sum(self.convolution.map_sizes), settings.condensed)
+        self.transform = PairTransforms(label_count, settings.condensed, size, _PAIR_STD)  # W_ij
+        self.em_costs = em_costs(settings)
+
+    def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
+        """Scores labels; see `LabelQueryNetwork.forward` for the arguments."""
+        maps = self.convolution(self.embedding(self.convolution.fit(tokens))[0])
+        capsules = [
+            layer(feature).flatten(1).unflatten(1, (-1, self.settings.capsule_size))
+            for layer, feature in zip(self.primary, maps, strict=True)
+        ]
+        primary = squash(torch.cat(capsules, dim=1), self.settings.kappa)  # (B, P, d)
+        condensed = self.compression(primary)  # (B, m, d)
+        routed = route(
+            self.transform(condensed, outputs), self.settings, self.em_costs, valid, batch_stop=self.training
+        )
+        return Scored(log_odds(routed.activations), routed.iterations, routed.agreement)

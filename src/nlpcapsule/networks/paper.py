@@ -1,0 +1,173 @@
+"""`paper`: NLP-Capsule as Zhao et al. (ACL 2019) print it.
+
+X            word vectors, exactly l tokens; v = 300                            (B, l, v)
+m            ReLU(W^a ∘ X): filters span all tokens, slide along the embedding  (B, 32, (v-k)/2+1) per width
+p            squash(m_i w): one capsule per scalar, each filter its own w       (B, P, d)
+u            Σ_j b_ij p_j: capsule compression                                  (B, m, d)
+û_{j|i}      W_ij u_i, a matrix per pair (`votes = "class"`: W_j, per label)    (B, m, n, d)
+v_j          routing(û)                                                         (B, n, d)
+a_j          ‖v_j‖, the label's probability                                     (B, n)
+
+What the paper leaves open decides whether the chain learns. A feature sums over all l positions. So filters
+start alike at all of them, and word vectors start centred and weighted by inverse frequency: else a feature
+is mostly what all documents share. Features start at a root mean square of 1 and condensed capsules at a
+length of `condensed_length`: with shorter votes, routing has no effect.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nlpcapsule.capsules.compression import CapsuleCompression
+from nlpcapsule.capsules.pair_transforms import PairTransforms
+from nlpcapsule.capsules.primary import PrimaryCapsules
+from nlpcapsule.capsules.votes import PerClassVotes, Votes
+from nlpcapsule.config import PaperSettings
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.encoders.word_embedding import WordEmbedding
+from nlpcapsule.errors import ConfigError
+from nlpcapsule.networks.embedding_convolution import EmbeddingConvolution
+from nlpcapsule.networks.routing_choice import em_costs, route
+from nlpcapsule.networks.scored import Scored, log_odds
+
+_PAIR_DEVIATION = 1e-4  # of W_ij: every label starts as absent
+_STARTED_ON = 128  # training documents that the start is scaled on
+_MOST_BYTES = 32 * 2**30  # of all W_ij: 260,000 labels with 128 capsules
+
+
+class PaperCapsules(nn.Module):
+    """Tokens → condensed capsules (or, without compression, the primary capsules themselves).
+
+    Args:
+        settings: The network's settings.
+        vocabulary_size: Number of tokens.
+        length: l; rows are filled up or cut to it, because filters span all positions.
+        padding_id: The token that fills rows up.
+        vectors: Word vectors to start from.
+    """
+
+    def __init__(
+        self,
+        settings: PaperSettings,
+        vocabulary_size: int,
+        length: int,
+        padding_id: int,
+        vectors: np.ndarray | None = None,
+    ) -> None:
+        super().__init__()
+        self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
+        self.word_dropout = nn.Dropout1d(settings.word_dropout)  # over (B, l, v): whole words
+        self.token_dropout = nn.Dropout(settings.token_dropout)
+        self.settings, self.padding_id = settings, padding_id
+        self.convolution = EmbeddingConvolution(
+            length,
+            self.embedding.size,
+            settings.windows,
+            settings.filters,
+            padding_id,
+            shared_start=settings.filter_start == "shared",
+        )
+        self.primary = nn.ModuleList(
+            PrimaryCapsules(settings.filters, settings.capsule_size, settings.kappa) for _ in settings.windows
+        )
+        primary_count = settings.filters * sum(self.convolution.map_sizes)  # P
+        self.count = settings.condensed or primary_count
+        self.compression = (
+            CapsuleCompression(primary_count, settings.condensed) if settings.condensed else None
+        )
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(B, l) → (B, m, d)."""
+        words = self.embedding(self.convolution.fit(tokens))[0]  # (B, l, v)
+        maps = self.convolution(self.token_dropout(self.word_dropout(words)))
+        features = [torch.relu(feature) for feature in maps]  # (B, F, L) each
+        if self.compression is not None:
+            layers = [layer for layer in self.primary if isinstance(layer, PrimaryCapsules)]
+            return self.compression.condense(layers, features)  # (B, m, d)
+        lifted = [layer(feature) for layer, feature in zip(self.primary, features, strict=True)]
+        return torch.cat(lifted, dim=1)  # (B, P, d)
+
+    @torch.no_grad()
+    def start_from(self, documents: Ragged) -> None:
+        """Fits the start to the training documents: word weights, features, condensed capsules."""
+        settings = self.settings
+        if settings.frequency_weighting:
+            counts = np.bincount(documents.values, minlength=self.embedding.table.num_embeddings)
+            self.embedding.weight_by_frequency(counts, settings.frequency_weighting)
+        rows = np.unique(np.linspace(0, len(documents) - 1, _STARTED_ON).astype(int))
+        device = self.embedding.table.weight.device
+        tokens = torch.from_numpy(documents.padded(rows, self.padding_id)).to(device)  # (B, l)
+        was_training = self.training
+        self.eval()
+        if settings.filter_start == "shared":
+            self.convolution.scale_start(self.embedding(self.convolution.fit(tokens))[0])
+        if settings.condensed_length and self.compression is not None:
+            self.compression.scale_start(self(tokens), settings.condensed_length)
+        self.train(was_training)
+
+
+class PaperNetwork(nn.Module):
+    """The whole chain for labels.
+
+    Args:
+        settings: The network's settings.
+        vocabulary_size: Number of tokens.
+        label_count: n.
+        length: l.
+        padding_id: The token that fills rows up.
+        vectors: Word vectors to start from.
+    """
+
+    def __init__(
+        self,
+        settings: PaperSettings,
+        vocabulary_size: int,
+        label_count: int,
+        length: int,
+        padding_id: int = 0,
+        vectors: np.ndarray | None = None,
+    ) -> None:
+        super().__init__()
+        self.settings = settings
+        self.document = PaperCapsules(settings, vocabulary_size, length, padding_id, vectors)
+        size = settings.capsule_size
+        if settings.votes == "pair":
+            _refuse_too_many_pairs(self.document.count, label_count, size)
+        self.transform = (
+            PairTransforms(label_count, self.document.count, size, _PAIR_DEVIATION, sparse=True)  # W_ij
+            if settings.votes == "pair"
+            else nn.Parameter(torch.randn(label_count, size, size) / math.sqrt(size))  # W_j
+        )
+        self.em_costs = em_costs(settings)
+
+    def start_from(self, documents: Ragged) -> None:
+        """Fits the start to the training documents; see `PaperCapsules.start_from`."""
+        self.document.start_from(documents)
+
+    def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
+        """Scores labels; see `LabelQueryNetwork.forward` for the arguments."""
+        votes = self.votes(self.document(tokens), outputs)
+        routed = route(votes, self.settings, self.em_costs, valid)
+        return Scored(log_odds(routed.activations), routed.iterations, routed.agreement)
+
+    def votes(self, capsules: Tensor, outputs: Tensor | None) -> Votes:
+        """û_{j|i} of condensed capsules (B, m, d) for the outputs asked for."""
+        if isinstance(self.transform, PairTransforms):
+            return self.transform(capsules, outputs)
+        return PerClassVotes(capsules, self.transform if outputs is None else self.transform[outputs])
+
+
+def _refuse_too_many_pairs(inputs: int, outputs: int, size: int) -> None:
+    """Refuses a matrix per pair where these would take more memory than a network should."""
+    per_input = 4 * outputs * size**2  # bytes
+    if inputs * per_input > _MOST_BYTES:
+        most = max(1, _MOST_BYTES // per_input)
+        raise ConfigError(
+            f"model.votes='pair': a matrix for each of {inputs:,} capsules and {outputs:,} labels takes "
+            f"{inputs * per_input / 2**30:.0f} GiB; set model.condensed between 1 and {most:,}, or "
+            "model.votes=class"
+        )

@@ -1,0 +1,162 @@
+"""What the words of a question and of an answer say about each other, beside their capsules.
+
+    Q, A        the words of question and answer that weigh something: idf(w) > 0
+    share       |Q ∩ A| / |Q|
+    idf share   Σ_{w ∈ Q ∩ A} idf(w) / Σ_{w ∈ Q} idf(w);  and its numerator, by itself
+    soft share  Σ_{w ∈ Q} idf(w) g(max_{a ∈ A} cos(w, a)) / Σ_{w ∈ Q} idf(w), twice:
+                g(x) = max(0, x) and g(x) = max(0, x − 0.4) / 0.6
+    centroids   cos of the two texts' mean word vectors, plain and weighted by idf
+    length      log(1 + |answer|), and its square
+    kind        ⟨K v_q, max over the answer's new words of σ(C x)⟩, v_q: the question's capsule
+    log-odds    u · tanh(W [all of these] + b) + c
+
+"How many …?" asks for a number and "Who …?" for a name, which are words that the question does not have: the
+kind feature learns what is asked for and which words are of that kind. A word vector x is a row of the
+embedding or, behind a transformer, the state of a token, and the soft share then compares words in context.
+Each feature depends on one question and one answer alone.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nlpcapsule.baselines.answers.word_overlap import stands_in
+from nlpcapsule.encoders.transformer import mean_state
+
+KINDS = 8  # of words that can be asked for
+_HIDDEN = 16
+_FEATURES = 9 + 1  # and the kind
+_ALIKE = 0.4  # cosine from which on two words have something in common
+_USUAL_LENGTH = 3.0  # log(1 + words) of a short sentence
+
+
+class TextReading(NamedTuple):
+    """What a network makes of B texts.
+
+    Attributes:
+        tokens: (B, l) ids, filled up at the end.
+        words: (B, l, v) a vector per token.
+        capsule: (B, d).
+    """
+
+    tokens: Tensor
+    words: Tensor
+    capsule: Tensor
+
+    def of(self, rows: Tensor) -> TextReading:
+        """The texts of the given rows (A,)."""
+        return TextReading(self.tokens[rows], self.words[rows], self.capsule[rows])
+
+
+class WordMatch(nn.Module):
+    """The log-odds that words add to the capsules' cosine.
+
+    Args:
+        vocabulary_size: V, number of tokens.
+        word_size: v, numbers in a word vector or state.
+        capsule_size: d.
+        padding_id: The token that fills rows up.
+        idf: (V,) weight of each word, 0 for what is no word; None stands for zeros, until a saved state is
+            loaded.
+    """
+
+    idf: Tensor  # (V,)
+    own_rate = 0.01  # the training loop's: so few weights need larger steps than an encoder
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        word_size: int,
+        capsule_size: int,
+        padding_id: int = 0,
+        idf: np.ndarray | None = None,
+    ) -> None:
+        super().__init__()
+        self.padding_id = padding_id
+        weights = np.zeros(vocabulary_size) if idf is None else idf
+        self.register_buffer("idf", torch.tensor(weights, dtype=torch.float32))
+        self.asked_kind = nn.Linear(capsule_size, KINDS)  # K
+        self.word_kind = nn.Linear(word_size, KINDS)  # C
+        self.score = nn.Sequential(nn.Linear(_FEATURES, _HIDDEN), nn.Tanh(), nn.Linear(_HIDDEN, 1))
+
+    def forward(self, asked: TextReading, answered: TextReading) -> Tensor:
+        """Pairs of A questions and A answers → (A,) float32."""
+        features = torch.cat([self.features(asked, answered), self.kind(asked, answered)], dim=1)
+        return self.score(features).squeeze(-1).float()
+
+    def features(self, asked: TextReading, answered: TextReading) -> Tensor:
+        """(A, 9): all but the kind, in the order of the module's docstring."""
+        asked_words, answer_words = asked.words.float(), answered.words.float()  # (A, l, v), (A, l', v)
+        asked_mask, answer_mask = self._real(asked.tokens), self._real(answered.tokens)
+        answer_weights = self.idf[answered.tokens] * answer_mask  # (A, l')
+        weights = self.idf[asked.tokens] * asked_mask * is_first(asked.tokens)  # (A, l)
+        counted = (weights > 0).float()
+        total = weights.sum(dim=1).clamp(min=1e-6)  # (A,)
+        repeated = stands_in(answered.tokens, asked.tokens)  # (A, l)
+        shared = (weights * repeated).sum(dim=1)  # (A,)
+
+        nearest = largest_cosines(asked_words, answer_words, answer_weights > 0)  # (A, l)
+        alike = (nearest - _ALIKE).clamp(min=0) / (1 - _ALIKE)
+        plain = F.cosine_similarity(
+            mean_state(asked_words, asked_mask), mean_state(answer_words, answer_mask), dim=-1
+        )
+        weighted = F.cosine_similarity(_sum(asked_words, weights), _sum(answer_words, answer_weights), dim=-1)
+        length = answer_mask.sum(dim=1).float().log1p() - _USUAL_LENGTH
+        columns = [
+            (counted * repeated).sum(dim=1) / counted.sum(dim=1).clamp(min=1),
+            shared / total,
+            shared / 10,  # all features are of about the same size
+            (weights * nearest).sum(dim=1) / total,
+            (weights * alike).sum(dim=1) / total,
+            plain,
+            weighted,
+            length,
+            length**2,
+        ]
+        return torch.stack(columns, dim=1)
+
+    def kind(self, asked: TextReading, answered: TextReading) -> Tensor:
+        """(A, 1): whether a word that the question does not have is of the kind that it asks for."""
+        is_new = self._real(answered.tokens) & ~stands_in(asked.tokens, answered.tokens)  # (A, l')
+        kinds = torch.sigmoid(self.word_kind(answered.words.float()))  # (A, l', KINDS)
+        strongest = (kinds * is_new.unsqueeze(-1)).amax(dim=1)  # (A, KINDS)
+        return (self.asked_kind(asked.capsule.float()) * strongest).sum(dim=1, keepdim=True)
+
+    def _real(self, tokens: Tensor) -> Tensor:
+        return tokens != self.padding_id
+
+
+def is_first(tokens: Tensor) -> Tensor:
+    """(B, l) → True where a token stands for the first time in its row.
+
+    Example:
+        >>> is_first(torch.tensor([[5, 7, 5, 5]]))
+        tensor([[ True,  True, False, False]])
+    """
+    same = tokens.unsqueeze(2) == tokens.unsqueeze(1)  # (B, l, l)
+    return ~same.tril(diagonal=-1).any(dim=2)
+
+
+def largest_cosines(words: Tensor, others: Tensor, counted: Tensor) -> Tensor:
+    """How near the nearest of other words is to each word.
+
+    Args:
+        words: (A, l, v).
+        others: (A, l', v).
+        counted: (A, l') False on those that do not count.
+
+    Returns:
+        (A, l) in [0, 1]; 0 where none is near, or none is counted.
+    """
+    cosines = F.normalize(words, dim=-1) @ F.normalize(others, dim=-1).transpose(1, 2)  # (A, l, l')
+    return cosines.masked_fill(~counted.unsqueeze(1), 0.0).amax(dim=2).clamp(min=0).float()
+
+
+def _sum(words: Tensor, weights: Tensor) -> Tensor:
+    """(A, l, v) and (A, l) → (A, v)."""
+    return (words * weights.unsqueeze(-1)).sum(dim=1)

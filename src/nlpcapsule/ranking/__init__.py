@@ -1,1 +1,0 @@
-"""Sixth step: from a network's scores to ranked labels and ranked answers."""

@@ -1,0 +1,1 @@
+"""Scores become ranked labels and ranked answers."""

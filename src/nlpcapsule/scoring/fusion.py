@@ -1,0 +1,209 @@
+"""What a network, a lexical system and similar documents say about a label, joined into one probability.
+
+    φ = (1, f, b) ⊗ (s, t, v, 1)
+    z = (1 − g) ⟨u, φ⟩ + g ⟨w, φ⟩      how likely one candidate is beside another: it ranks
+    g = min(1, max(0, 1 + ⟨u, φ⟩ − ⟨u, φ₂₀⟩))
+    log-odds = a z + c                 a > 0: how likely it is that a returned label is right
+
+s: the network's log-odds; t: the lexical system's; v: log-odds of the share that the nearest training
+documents give the label; f = log(1 + the label's training documents), as a part of the most frequent label's;
+b: the cosine with the nearest training document.
+
+Where labels have names, φ also has (1, f, e) ⊗ (m, k, m², k²) and e ⊗ (s, 1). m and k: how well the name
+matches the document, and its opening; e: 1 for a label without examples, else 0. Where hardly any such label
+is right on held-out documents, they only tell that it is rare: of what has an e in it, e alone is weighed.
+
+u and w are logistic regressions on the candidates of held-out documents, so all are weighed as they deserve
+on documents none has seen: rare labels otherwise than frequent ones, copies otherwise than new texts. Nearly
+all candidates are wrong and clearly so. u, fitted to all, finds the 20 of a document that compete, φ₂₀ being
+the last of them; w is fitted to these alone and ranks them, and u the others. g goes from one to the other
+without a step, at which the last digit of a network's score would decide. a and c are fitted to the few
+labels that a user gets to see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from nlpcapsule.data.top_columns import top_columns
+from nlpcapsule.errors import DataError
+
+CONTENDERS = 20  # candidates per document that the second weights are fitted to and rank
+SHOWN = 5  # labels per document that the probabilities are fitted to
+_FEWEST = 10  # right labels without examples from which on these have weights of their own
+_OF_NO_EXAMPLES = slice(20, 25)  # of φ: e ⊗ (m, k, m², k², s)
+_AT_A_TIME = 1_000  # documents whose φ is in memory: it takes some 50 to 100 kB each
+_FREEDOM = 1e4  # of weights; less below 100 documents: a handful would make them huge, and scores shaky
+_SMALLEST_SHARE = 0.003  # keeps the log-odds of a share of 0 or 1 finite
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known about the candidates of N documents, C each.
+
+    Attributes:
+        network: (N, C) s, the network's log-odds.
+        lexical: (N, C) t, the lexical system's.
+        shares: (N, C) what part of the nearest training documents has the label, between 0 and 1.
+        nearest: (N,) b, the cosine with the nearest training document.
+        frequency: (N, C) f of each candidate; 0 for a label without examples.
+        names: (N, C, 2) m and k, how well its name matches; None where labels have no names.
+    """
+
+    network: np.ndarray
+    lexical: np.ndarray
+    shares: np.ndarray
+    nearest: np.ndarray
+    frequency: np.ndarray
+    names: np.ndarray | None = None
+
+    def __getitem__(self, rows: slice) -> Evidence:
+        """What is known about the candidates of the chosen documents."""
+        names = None if self.names is None else self.names[rows]
+        return Evidence(
+            self.network[rows],
+            self.lexical[rows],
+            self.shares[rows],
+            self.nearest[rows],
+            self.frequency[rows],
+            names,
+        )
+
+    def features(self) -> np.ndarray:
+        """φ (N, C, 12), or (N, C, 26) with names."""
+        shares = np.log((self.shares + _SMALLEST_SHARE) / (1 + _SMALLEST_SHARE - self.shares))
+        ones = np.ones(shares.shape)
+        said = np.stack([self.network, self.lexical, shares, ones], axis=-1)  # (N, C, 4)
+        nearest = np.broadcast_to(self.nearest[:, None], shares.shape)
+        by = np.stack([ones, self.frequency, nearest], axis=-1)  # (N, C, 3)
+        features = (by[..., :, None] * said[..., None, :]).reshape(*shares.shape, -1).astype(np.float64)
+        if self.names is None:
+            return features
+        no_examples = (self.frequency == 0).astype(np.float64)
+        matches = np.concatenate([self.names, np.square(self.names)], axis=-1)  # (N, C, 4)
+        by = np.stack([ones, self.frequency, no_examples], axis=-1)  # (N, C, 3)
+        named = (by[..., :, None] * matches[..., None, :]).reshape(*shares.shape, -1)  # (N, C, 12)
+        alone = np.stack([no_examples * self.network, no_examples], axis=-1)
+        return np.concatenate([features, named, alone], axis=-1)
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """Weights of the joined evidence.
+
+    Attributes:
+        first: (12,) u, or (26,) with names.
+        weights: w, of the same size.
+        slope: a.
+        offset: c.
+    """
+
+    first: np.ndarray
+    weights: np.ndarray
+    slope: float = 1.0
+    offset: float = 0.0
+
+    @classmethod
+    def fit(cls, evidence: Evidence, right: np.ndarray) -> Self:
+        """Learns the weights from held-out documents.
+
+        Args:
+            evidence: About the candidates of each.
+            right: (N, C) whether the candidate is one of the document's labels.
+        """
+        if not right.any() or right.all():
+            problem = (
+                "each candidate of the held-out documents is one of their labels"
+                if right.any()
+                else "none of the held-out documents has a label among its candidates"
+            )
+            raise DataError(
+                f"{problem}, so the network's and the words' evidence cannot be weighed",
+                hint="give more held-out documents, or set inference.lexical=none",
+            )
+        features = evidence.features()
+        if evidence.names is not None and (right & (evidence.frequency == 0)).sum() < _FEWEST:
+            features[..., _OF_NO_EXAMPLES] = 0  # or nothing but wrong ones would say that a good match is bad
+        freedom = min(_FREEDOM, len(right) ** 2)
+        first = _weigh(features.reshape(-1, features.shape[-1]), right.reshape(-1), freedom)
+        strongest = top_columns(features @ first, CONTENDERS)  # (N, K)
+        chosen, is_right = _rows(features, strongest), _rows(right, strongest)
+        weights = _weigh(chosen, is_right, freedom) if is_right.any() and not is_right.all() else first
+        joined = _joined_in_two(features @ first, features @ weights)  # (N, C)
+        shown = top_columns(joined, SHOWN)
+        z, is_right = _rows(joined, shown), _rows(right, shown)
+        if is_right.all() or not is_right.any():
+            return cls(first, weights)
+        calibration = _regression(z[:, None], is_right, freedom, fit_intercept=True)
+        # A slope of 0 or less, which a handful of documents may give, would turn the ranking around.
+        slope = float(calibration.coef_[0, 0])
+        offset = float(calibration.intercept_[0])
+        return cls(first, weights, slope, offset) if slope > 0 else cls(first, weights)
+
+    def __call__(self, evidence: Evidence) -> np.ndarray:
+        """(N, C) joined log-odds."""
+        parts = [
+            self._joined(evidence[start : start + _AT_A_TIME])
+            for start in range(0, len(evidence.network), _AT_A_TIME)
+        ]
+        return np.concatenate(parts) if parts else np.zeros(evidence.network.shape)
+
+    def _joined(self, evidence: Evidence) -> np.ndarray:
+        features = evidence.features()
+        return self.slope * _joined_in_two(features @ self.first, features @ self.weights) + self.offset
+
+    def to_json(self) -> dict[str, Any]:
+        """For the model folder."""
+        return {
+            "first": self.first.tolist(),
+            "weights": self.weights.tolist(),
+            "slope": self.slope,
+            "offset": self.offset,
+        }
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> Self:
+        """Reads what `to_json` gave."""
+        first, weights = (np.asarray(record[name], dtype=np.float64) for name in ("first", "weights"))
+        return cls(first, weights, float(record["slope"]), float(record["offset"]))
+
+
+def _joined_in_two(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """(N, C) z from ⟨u, φ⟩ and ⟨w, φ⟩."""
+    strongest = top_columns(first, CONTENDERS)  # (N, K)
+    weakest = np.take_along_axis(first, strongest[:, -1:], axis=1)  # (N, 1) ⟨u, φ₂₀⟩
+    competes = np.clip(1 + first - weakest, 0, 1)  # (N, C) g
+    return first + competes * (second - first)
+
+
+def label_frequency(counts: np.ndarray) -> np.ndarray:
+    """F (n,) of each label, from its number of training documents."""
+    return np.log1p(counts) / np.log1p(max(int(counts.max()), 1))
+
+
+def are_right(candidates: np.ndarray, truth: Sequence[np.ndarray]) -> np.ndarray:
+    """(N, C) whether a candidate is among its document's labels."""
+    return np.stack([np.isin(row, labels) for row, labels in zip(candidates, truth, strict=True)])
+
+
+def _weigh(features: np.ndarray, right: np.ndarray, freedom: float) -> np.ndarray:
+    """W (F,) of the logistic regression from features (M, F) to right ones (M,)."""
+    size = np.sqrt(np.square(features).mean(axis=0))
+    scale = np.where(size > 0, size, 1.0)  # one regularisation for all
+    return _regression(features / scale, right, freedom, fit_intercept=False).coef_[0] / scale
+
+
+def _rows(values: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """The chosen columns (N, K) of (N, C, …), one after another: (N K, …)."""
+    chosen = np.take_along_axis(values, columns.reshape(*columns.shape, *(1,) * (values.ndim - 2)), axis=1)
+    return chosen.reshape(-1, *values.shape[2:])
+
+
+def _regression(features: np.ndarray, right: np.ndarray, freedom: float, fit_intercept: bool) -> Any:
+    from sklearn.linear_model import LogisticRegression  # slow to import, and only needed here
+
+    return LogisticRegression(C=freedom, max_iter=1000, fit_intercept=fit_intercept).fit(features, right)

@@ -1,0 +1,48 @@
+"""Label names and their ids."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nlpcapsule.data.labels import LabelVocabulary
+from nlpcapsule.errors import DataError
+
+LABELS = [["b", "a"], ["b"], ["c", "b"], [], ["c"], ["ä"]]
+
+
+def test_labels_are_ordered_by_frequency_and_then_by_name():
+    vocabulary = LabelVocabulary.from_labels(LABELS)
+    assert vocabulary.names == ["b", "c", "a", "ä"]
+    assert vocabulary.counts.tolist() == [3, 2, 1, 1]
+    assert len(vocabulary) == 4
+    assert "a" in vocabulary
+    assert "d" not in vocabulary
+
+
+@given(st.permutations(LABELS))
+def test_the_order_of_documents_does_not_matter(labels):
+    assert LabelVocabulary.from_labels(labels).names == ["b", "c", "a", "ä"]
+
+
+def test_a_label_given_twice_counts_its_document_once():
+    assert LabelVocabulary.from_labels([["a", "a"], ["b"], ["b"]]).counts.tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("labels", [[], [[], []]])
+def test_without_a_single_label_there_is_nothing_to_learn(labels):
+    with pytest.raises(DataError, match="nothing to learn"):
+        LabelVocabulary.from_labels(labels)
+
+
+def test_unseen_labels_get_ids_of_their_own_above_the_known_ones():
+    vocabulary = LabelVocabulary.from_labels(LABELS)
+    assert vocabulary.encode([["a", "new"], ["other", "b"], ["new"], []]) == [[2, 4], [5, 0], [4], []]
+    assert vocabulary.encode([["other"]]) == [[4]]  # one call knows nothing of another
+
+
+def test_json_gives_the_same_vocabulary_back():
+    vocabulary = LabelVocabulary.from_labels([*LABELS, ['quoted "x"', "line\nbreak"]])
+    again = LabelVocabulary.from_json(vocabulary.to_json())
+    assert again.names == vocabulary.names
+    assert again.counts.tolist() == vocabulary.counts.tolist()
+    assert '"ä"' in vocabulary.to_json()

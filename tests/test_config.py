@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from nlpcapsule.config import ANSWER_MODELS, LABEL_MODELS, MODELS, Config
-from nlpcapsule.config.networks import DEFAULTS, PRETRAINED_DEFAULTS
+from nlpcapsule.config import Config
 from nlpcapsule.config.reference import render_reference
 from nlpcapsule.errors import ConfigError
+from nlpcapsule.registry import find_system, system_names
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "configuration.md"
 
@@ -35,17 +35,24 @@ def test_without_arguments_it_is_label_query_on_labels():
     assert (config.task, config.model.name, config.training.loss) == ("labels", "label-query", "bce")
 
 
-@pytest.mark.parametrize(("task", "model"), list(DEFAULTS), ids="-".join)
-def test_a_networks_own_defaults_are_taken(task, model):
-    config = Config.build(task, model)
-    for section, values in DEFAULTS[task, model].items():
-        for name, value in values.items():
-            assert getattr(getattr(config, section), name) == value
+def test_without_arguments_a_configuration_is_the_one_that_build_gives():
+    assert Config() == Config.build()
+    assert Config(task="answers") == Config.build("answers")
+    assert Config(model={"name": "paper"}) == Config.build("labels", "paper")
+
+
+def test_a_systems_own_defaults_are_taken():
+    for name in system_names():
+        for task, sections in find_system(name).defaults.items():
+            config = Config.build(task, name)
+            for section, values in sections.items():
+                for setting, value in values.items():
+                    assert getattr(getattr(config, section), setting) == value, (name, task, setting)
 
 
 @pytest.mark.parametrize("task", ["labels", "answers"])
 def test_a_transformer_brings_defaults_of_its_own_wherever_it_is_named(task, toml):
-    own = PRETRAINED_DEFAULTS[task, "label-query"]
+    own = find_system("label-query").pretrained_defaults[task]
     configs = [
         Config.build(task, overrides={"encoder": "some/bert"}),
         Config.build(task, assignments=["model.encoder=some/bert"]),
@@ -57,7 +64,7 @@ def test_a_transformer_brings_defaults_of_its_own_wherever_it_is_named(task, tom
                 assert getattr(getattr(config, section), name) == value
     for encoder in ("convolution", "bilstm"):
         config = Config.build(task, overrides={"encoder": encoder})
-        assert config.training.epochs == DEFAULTS[task, "label-query"]["training"]["epochs"]
+        assert config.training.epochs == find_system("label-query").defaults[task]["training"]["epochs"]
 
 
 def test_what_is_given_wins_over_the_transformers_defaults(toml):
@@ -221,10 +228,10 @@ def test_a_wide_filter_may_fit_on_the_vectors_of_a_file():
 
 @pytest.mark.parametrize(
     ("task", "model"),
-    [*(("labels", model) for model in LABEL_MODELS), *(("answers", model) for model in ANSWER_MODELS)],
+    [(task, name) for task in ("labels", "answers") for name in system_names(task)],
 )
 def test_json_gives_the_same_configuration_back(task, model):
-    widths = ["windows=[4]"] if "windows" in MODELS[model].model_fields else []
+    widths = ["windows=[4]"] if "windows" in find_system(model).settings.model_fields else []
     config = Config.build(task, model, assignments=["epochs=3", *widths, "learning_rate=0.1"])
     assert Config.from_json(config.model_dump_json()) == config
 
@@ -247,7 +254,7 @@ def test_settings_cannot_be_changed_afterwards():
 def test_every_setting_has_a_description_and_a_row_in_the_reference():
     config_text = render_reference()
     sections = [Config.model_fields[name].annotation for name in ("text", "training", "inference")]
-    for settings in [*sections, *MODELS.values()]:
+    for settings in [*sections, *(find_system(name).settings for name in system_names())]:
         for name, field in settings.model_fields.items():
             if name != "name":
                 assert field.description

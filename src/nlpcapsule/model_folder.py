@@ -31,16 +31,16 @@ from torch import nn
 
 from nlpcapsule import __version__
 from nlpcapsule.atomic_files import atomic_path, write_text
-from nlpcapsule.config import Config, KimCNNSettings
-from nlpcapsule.config.lexical_settings import LexicalSettings
+from nlpcapsule.config import Config
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.encoders.transformer import TRANSFORMER_FILE, TransformerEncoder
 from nlpcapsule.errors import ConfigError, DataError, ModelFolderError, NlpCapsuleError
 from nlpcapsule.lexical.build import lexical_system
 from nlpcapsule.lexical.evidence import FittedEvidence, WordEvidence
-from nlpcapsule.lexical.ranker import LexicalRanker
+from nlpcapsule.lexical.ranker import LexicalRanker, LexicalSettings
 from nlpcapsule.networks.build import build_answer_network, build_label_network
+from nlpcapsule.networks.kim_cnn import KimCNNSettings
 from nlpcapsule.scoring.fusion import Fusion
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nlpcapsule.baselines.bow_cnn import BowCNN, dynamic_average_pool
-from nlpcapsule.config import BowCNNSettings, Config
+from nlpcapsule.baselines.bow_cnn import BowCNN, BowCNNSettings, dynamic_average_pool
+from nlpcapsule.config import Config
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.model_folder import load_model, save_model

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from nlpcapsule.baselines.cap_zhao import CapZhao
-from nlpcapsule.config import CapZhaoSettings
+from nlpcapsule.baselines.cap_zhao import CapZhao, CapZhaoSettings
 from nlpcapsule.errors import ConfigError
 
 VOCABULARY, LABELS, LENGTH = 20, 5, 11

@@ -2,8 +2,7 @@
 
 import torch
 
-from nlpcapsule.config import KimCNNSettings
-from nlpcapsule.networks.kim_cnn import KimCNN
+from nlpcapsule.networks.kim_cnn import KimCNN, KimCNNSettings
 
 
 def test_the_chain_equals_its_equations():

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from nlpcapsule.baselines.released_xml_cnn import ReleasedXMLCNN
-from nlpcapsule.config import ReleasedXMLCNNSettings
+from nlpcapsule.baselines.released_xml_cnn import ReleasedXMLCNN, ReleasedXMLCNNSettings
 from nlpcapsule.errors import ConfigError
 
 VOCABULARY, LABELS, LENGTH = 20, 5, 6

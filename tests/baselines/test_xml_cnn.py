@@ -5,8 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nlpcapsule.baselines.xml_cnn import XMLCNN, dynamic_max_pool
-from nlpcapsule.config import XMLCNNSettings
+from nlpcapsule.baselines.xml_cnn import XMLCNN, XMLCNNSettings, dynamic_max_pool
 
 
 def pooled_in_loops(states, length, pools):

@@ -7,8 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nlpcapsule.baselines.answers.bm25 import BM25
-from nlpcapsule.config.answer_baselines import BM25Settings
+from nlpcapsule.baselines.answers.bm25 import BM25, BM25Settings
 from nlpcapsule.data.ragged import Ragged
 
 WORDS = 12

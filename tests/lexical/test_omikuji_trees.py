@@ -20,11 +20,10 @@ from lexical_tasks import (
 )
 from pydantic import ValidationError
 
-from nlpcapsule.config.lexical_settings import OmikujiSettings
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import MissingExtraError, NlpCapsuleError
-from nlpcapsule.lexical.omikuji import OmikujiTrees
+from nlpcapsule.lexical.omikuji import OmikujiSettings, OmikujiTrees
 
 SETTINGS = OmikujiSettings(largest_leaf=4)  # so small that twelve labels make trees with branches
 

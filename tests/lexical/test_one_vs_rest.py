@@ -16,11 +16,10 @@ from lexical_tasks import (
 )
 from sklearn.svm import LinearSVC
 
-from nlpcapsule.config.lexical_settings import OneVsRestSettings
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.lexical import one_vs_rest
-from nlpcapsule.lexical.one_vs_rest import OneVsRest
+from nlpcapsule.lexical.one_vs_rest import OneVsRest, OneVsRestSettings
 
 SETTINGS = OneVsRestSettings()
 

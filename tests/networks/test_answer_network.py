@@ -12,7 +12,8 @@ from tiny_networks import (
     token_rows,
 )
 
-from nlpcapsule.networks.answer_ranker import AnswerNetwork, answer_loss
+from nlpcapsule.networks.answer_ranker import answer_loss
+from nlpcapsule.networks.build import build_answer_network
 
 ALONE = [  # the capsules' cosine without the words
     *(
@@ -101,8 +102,8 @@ def test_half_precision_gives_float32_scores():
 
 
 def test_a_network_that_does_not_rank_answers_is_refused():
-    with pytest.raises(TypeError, match="kim-cnn does not rank answers"):
-        AnswerNetwork(tiny_config("kim-cnn").model, VOCABULARY, 14)
+    with pytest.raises(TypeError, match="kim-cnn has no network for answers"):
+        build_answer_network(tiny_config("kim-cnn"), VOCABULARY)
 
 
 def random_candidates():

@@ -9,9 +9,8 @@ from tiny_networks import LABELS, tiny_config, tiny_network, token_rows
 
 from nlpcapsule.capsules.pair_transforms import PairTransforms
 from nlpcapsule.capsules.votes import FormedVotes, PerClassVotes
-from nlpcapsule.config import PaperSettings
 from nlpcapsule.errors import ConfigError
-from nlpcapsule.networks.paper import PaperNetwork
+from nlpcapsule.networks.paper import PaperNetwork, PaperSettings
 from nlpcapsule.networks.routing_choice import route
 from nlpcapsule.networks.scored import log_odds
 

@@ -7,7 +7,7 @@ import torch
 from encoder_runs import encoder_config, fitted_labels, planted_documents, right_at_first
 from tiny_transformer import CLS, PAD, SEP, SIZE, VOCABULARY, write_transformer
 
-from nlpcapsule.config import TrainingSettings
+from nlpcapsule.config.settings import TrainingSettings
 from nlpcapsule.encoders.windowed_transformer import cut_windows, leave_out
 from nlpcapsule.networks.build import build_label_network
 from nlpcapsule.training import loop

@@ -8,7 +8,7 @@ from tiny_runs import tiny_config
 from torch import nn
 from toy_task import ToyTask, network_with_sparse_gradients, toy_network, train_toy
 
-from nlpcapsule.config import TrainingSettings
+from nlpcapsule.config.settings import TrainingSettings
 from nlpcapsule.networks.build import build_answer_network, build_label_network
 from nlpcapsule.training.optimizers import (
     build_optimizers,

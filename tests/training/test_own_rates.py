@@ -3,7 +3,7 @@
 import pytest
 from toy_task import PowerCutError, ToyTask, copied, same_weights, toy_network
 
-from nlpcapsule.config import TrainingSettings
+from nlpcapsule.config.settings import TrainingSettings
 from nlpcapsule.training import loop
 from nlpcapsule.training.optimizers import build_optimizers
 from nlpcapsule.training.progress import TrainingProgress

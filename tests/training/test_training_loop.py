@@ -7,7 +7,7 @@ import pytest
 import torch
 from toy_task import BATCHES, ToyTask, copied, same_weights, toy_network, train_toy, without_seconds
 
-from nlpcapsule.config import TrainingSettings
+from nlpcapsule.config.settings import TrainingSettings
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.training import loop
 from nlpcapsule.training.loop import averaging_decay, learning_rate

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from nlpcapsule.capsules.pair_transforms import PairTransforms
-from nlpcapsule.config import TrainingSettings
+from nlpcapsule.config.settings import TrainingSettings
 from nlpcapsule.training.loop import train_network
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder

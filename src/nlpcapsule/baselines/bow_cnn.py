@@ -11,14 +11,32 @@ and no word vectors: vectors that are given are not used. A word that a region h
 
 from __future__ import annotations
 
+from typing import ClassVar, Literal
+
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.baselines.xml_cnn import dynamic_max_pool
-from nlpcapsule.config import BowCNNSettings
+from nlpcapsule.config.settings import SystemSettings, Widths
 from nlpcapsule.encoders.word_embedding import WordEmbedding
 from nlpcapsule.networks.scored import Scored
+from nlpcapsule.registry import System, register
+
+
+class BowCNNSettings(SystemSettings):
+    """`bow-cnn`: convolution over bags of neighbouring words (Johnson & Zhang 2015); uses no word vectors."""
+
+    # Its tables hold a filter's weights per word; whoever asks for the size of word vectors finds none.
+    embedding_size: ClassVar[int] = 0  # type: ignore[misc]
+
+    name: Literal["bow-cnn"] = "bow-cnn"
+    windows: Widths = Field((20,), min_length=1, description="region sizes, in tokens")
+    filters: int = Field(1000, ge=1, description="filters per region size")
+    pools: int = Field(10, ge=1, description="equal parts of the document, each pooled by itself")
+    pooling: Literal["average", "max"] = Field("average", description="what a part gives per filter")
+    dropout: float = Field(0.5, ge=0, lt=1, description="dropout before the output layer")
 
 
 class BowCNN(nn.Module):
@@ -95,3 +113,14 @@ def dynamic_average_pool(states: Tensor, mask: Tensor, pools: int) -> Tensor:
     totals = start.scatter_add(1, part.unsqueeze(-1).expand_as(states), states)  # (B, p, H)
     counts = states.new_zeros(states.shape[0], pools).scatter_add(1, part, mask.to(states.dtype))  # (B, p)
     return totals / counts.clamp(min=1).unsqueeze(-1)  # a short document has empty parts: zero
+
+
+register(
+    System(
+        "bow-cnn",
+        BowCNNSettings,
+        labels=lambda settings, inputs: BowCNN(
+            settings, inputs.vocabulary_size, inputs.label_count, inputs.padding_id, inputs.vectors
+        ),
+    )
+)

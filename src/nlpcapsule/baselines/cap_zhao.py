@@ -19,19 +19,42 @@ chain keeps 134 MB a document then, and 9 MB with 103 labels.
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.capsules.routing import Routed, dynamic
 from nlpcapsule.capsules.routing.routed import activation
 from nlpcapsule.capsules.squash import squash
 from nlpcapsule.capsules.votes import PerClassVotes
-from nlpcapsule.config import CapZhaoSettings
+from nlpcapsule.config.settings import EMBEDDING_SIZE, SystemSettings
 from nlpcapsule.encoders.word_embedding import WordEmbedding
 from nlpcapsule.errors import ConfigError
+from nlpcapsule.networks.answer_ranker import AnswerNetwork, TextCapsule
 from nlpcapsule.networks.scored import Scored, log_odds
+from nlpcapsule.networks.word_match import TextReading
+from nlpcapsule.registry import NetworkInputs, System, register
+
+
+class CapZhaoSettings(SystemSettings):
+    """`cap-zhao`: capsules over n-grams, routed twice (Zhao et al. 2018); routes to all labels."""
+
+    name: Literal["cap-zhao"] = "cap-zhao"
+    variant: Literal["A", "B"] = Field("B", description="A: 3-grams; B: the mean of 3-, 4- and 5-grams")
+    embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
+    filters: int = Field(32, ge=1, description="filters of the n-gram convolution")
+    stride: int = Field(2, ge=1, description="tokens between n-grams; 1 in the article, 2 in its code")
+    channels: int = Field(16, ge=1, description="capsules per position, in both layers below the labels")
+    capsule_size: int = Field(16, ge=2, description="numbers in a capsule")
+    neighbours: int = Field(3, ge=1, description="positions the convolutional capsule layer looks at")
+    iterations: int = Field(3, ge=1, description="routing iterations")
+    overlap: bool = Field(
+        False, description="answers: words that question and answer share join the capsules' cosine"
+    )
+
 
 _WINDOWS = {"A": (3,), "B": (3, 4, 5)}
 
@@ -129,3 +152,62 @@ class CapsuleChain(nn.Module):
 def _random_transforms(count: int, size: int) -> Tensor:
     """(count, d, d) matrices that keep a vector's length on average."""
     return torch.randn(count, size, size) / math.sqrt(size)
+
+
+class NgramTextCapsule(TextCapsule):
+    """Text → one capsule, by Cap-Zhao's capsules over n-grams, routed twice."""
+
+    def __init__(
+        self,
+        settings: CapZhaoSettings,
+        vocabulary_size: int,
+        length: int,
+        padding_id: int,
+        vectors: np.ndarray | None,
+    ) -> None:
+        super().__init__()
+        self.capsules = CapZhao(settings, vocabulary_size, 1, length, padding_id, vectors)
+
+    @property
+    def word_size(self) -> int:
+        """Numbers in a word vector."""
+        return self.capsules.embedding.size
+
+    def read(self, tokens: Tensor) -> TextReading:
+        """(B, l) → word vectors and the capsule."""
+        return TextReading(tokens, self.capsules.embedding(tokens)[0], self(tokens))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(B, l) → (B, d)."""
+        return mean_capsules(self.capsules.route_text(tokens)).squeeze(1)
+
+
+def _build_for_answers(settings: CapZhaoSettings, inputs: NetworkInputs) -> nn.Module:
+    text = NgramTextCapsule(
+        settings, inputs.vocabulary_size, inputs.length, inputs.padding_id, inputs.vectors
+    )
+    return AnswerNetwork(settings, text, inputs)
+
+
+register(
+    System(
+        "cap-zhao",
+        CapZhaoSettings,
+        labels=lambda settings, inputs: CapZhao(
+            settings,
+            inputs.vocabulary_size,
+            inputs.label_count,
+            inputs.length,
+            inputs.padding_id,
+            inputs.vectors,
+        ),
+        answers=_build_for_answers,
+        defaults={
+            "labels": {"training": {"weight_decay": 0.0}},
+            "answers": {
+                "text": {"max_tokens": 64},
+                "training": {"loss": "pointwise", "epochs": 10, "weight_decay": 0.0},
+            },
+        },
+    )
+)

@@ -9,14 +9,32 @@ Kim's network (`kim-cnn`) is of the same kind, with other windows and other drop
 
 from __future__ import annotations
 
+from typing import ClassVar, Literal
+
 import numpy as np
+from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.baselines.linear_head import LinearHead
-from nlpcapsule.config.linear_settings import ConvolutionLinearSettings
+from nlpcapsule.config.settings import EMBEDDING_SIZE, SystemSettings, Widths
 from nlpcapsule.encoders.convolution import ConvolutionEncoder
 from nlpcapsule.encoders.word_embedding import WordEmbedding
 from nlpcapsule.networks.scored import Scored
+from nlpcapsule.registry import System, register
+
+
+class ConvolutionLinearSettings(SystemSettings):
+    """`convolution-linear`: label-query's convolutions, their maximum over time and a linear head."""
+
+    scores_candidates: ClassVar[bool] = True
+
+    name: Literal["convolution-linear"] = "convolution-linear"
+    embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
+    windows: Widths = Field((1, 3, 5, 9), min_length=1, description="convolution widths, in tokens")
+    filters: int = Field(256, ge=1, description="filters per width")
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="part of the words left out in training")
+    token_dropout: float = Field(0.15, ge=0, lt=1, description="dropout on word vectors and encoder states")
+    dropout: float = Field(0.3, ge=0, lt=1, description="dropout before the linear head")
 
 
 class ConvolutionLinear(nn.Module):
@@ -58,3 +76,15 @@ class ConvolutionLinear(nn.Module):
         states = self.encoder(self.word_dropout(words), mask)  # (B, l, H), zero at padding
         documents = states.amax(dim=1)  # (B, H); states are ≥ 0, so padding never wins
         return Scored(self.head(documents, outputs))
+
+
+register(
+    System(
+        "convolution-linear",
+        ConvolutionLinearSettings,
+        labels=lambda settings, inputs: ConvolutionLinear(
+            settings, inputs.vocabulary_size, inputs.label_count, inputs.padding_id, inputs.vectors
+        ),
+        defaults={"labels": {"text": {"max_tokens": 1000}, "training": {"epochs": 25}}},
+    )
+)

@@ -14,16 +14,30 @@ The transformer is not trained. So training embeds each document once and then r
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.baselines.linear_head import LinearHead
-from nlpcapsule.config.linear_settings import EmbeddingLinearSettings
+from nlpcapsule.config.settings import PretrainedSettings
 from nlpcapsule.encoders.transformer import TransformerEncoder
 from nlpcapsule.encoders.windowed_transformer import cut_windows
 from nlpcapsule.networks.scored import Scored
+from nlpcapsule.registry import System, register
+
+_WINDOW = "tokens read at once; longer documents are cut into windows"
+
+
+class EmbeddingLinearSettings(PretrainedSettings):
+    """`embedding-linear`: frozen sentence embeddings and a logistic regression per label."""
+
+    scores_candidates: ClassVar[bool] = True
+
+    name: Literal["embedding-linear"] = "embedding-linear"
+    window: int = Field(512, ge=3, description=_WINDOW)
+    dropout: float = Field(0.0, ge=0, lt=1, description="dropout on the embeddings")
 
 
 class EmbeddingLinear(nn.Module):
@@ -85,3 +99,27 @@ class EmbeddingLinear(nn.Module):
             valid: Not used: a label's score does not depend on the other labels.
         """
         return Scored(self.head(self.embed(tokens), outputs))
+
+
+register(
+    System(
+        "embedding-linear",
+        EmbeddingLinearSettings,
+        labels=lambda settings, inputs: EmbeddingLinear(
+            settings,
+            inputs.vocabulary_size,
+            inputs.label_count,
+            inputs.padding_id,
+            inputs.length,
+            inputs.transformer,
+        ),
+        defaults={
+            # Chosen on eurlex15k's documents to select on, of which 128 word pieces were read.
+            "labels": {
+                "text": {"max_tokens": 512},
+                "training": {"epochs": 30, "batch_size": 128, "learning_rate": 3e-3, "weight_decay": 0.3},
+            }
+        },
+        extra="transformers",
+    )
+)

@@ -10,14 +10,35 @@ puts a ReLU behind the convolution and behind the bottleneck.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
-from nlpcapsule.config import ReleasedXMLCNNSettings
+from nlpcapsule.config import Config
+from nlpcapsule.config.settings import EMBEDDING_SIZE, SystemSettings, Widths, check_widths
 from nlpcapsule.encoders.word_embedding import WordEmbedding
 from nlpcapsule.networks.embedding_convolution import EmbeddingConvolution
 from nlpcapsule.networks.scored import Scored
+from nlpcapsule.registry import System, register
+
+
+class ReleasedXMLCNNSettings(SystemSettings):
+    """`released-xml-cnn`: what the released NLP-Capsule code calls XML-CNN; linear unless `relu` is set."""
+
+    name: Literal["released-xml-cnn"] = "released-xml-cnn"
+    embedding_size: int = Field(100, ge=8, description=EMBEDDING_SIZE)
+    windows: Widths = Field((2, 4, 8), min_length=1, description="filter widths along the embedding")
+    filters: int = Field(32, ge=1, description="filters per width")
+    bottleneck: int = Field(512, ge=1, description="hidden layer before the output layer")
+    relu: bool = Field(False, description="a ReLU after the convolution and after the bottleneck")
+    dropout: float = Field(0.0, ge=0, lt=1, description="dropout on the bottleneck")
+
+    def check(self, config: Config) -> None:
+        """Refuses filters that are wider than the embedding."""
+        check_widths(self.windows, self.embedding_size, config)
 
 
 class ReleasedXMLCNN(nn.Module):
@@ -59,3 +80,19 @@ class ReleasedXMLCNN(nn.Module):
         features = torch.cat([feature.flatten(1) for feature in maps], dim=1)  # (B, filters · Σ map sizes)
         hidden = self.activation(self.bottleneck(self.activation(features)))  # (B, bottleneck)
         return Scored(self.output(self.dropout(hidden)).float())
+
+
+register(
+    System(
+        "released-xml-cnn",
+        ReleasedXMLCNNSettings,
+        labels=lambda settings, inputs: ReleasedXMLCNN(
+            settings,
+            inputs.vocabulary_size,
+            inputs.label_count,
+            inputs.length,
+            inputs.padding_id,
+            inputs.vectors,
+        ),
+    )
+)

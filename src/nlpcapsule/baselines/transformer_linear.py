@@ -9,15 +9,45 @@ This is what Hugging Face's example of multi-label classification does.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Literal
 
+from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.baselines.linear_head import LinearHead
-from nlpcapsule.config.linear_settings import TransformerLinearSettings
+from nlpcapsule.config import Config
+from nlpcapsule.config.settings import PretrainedSettings, check_stride
 from nlpcapsule.encoders.transformer import mean_state
 from nlpcapsule.encoders.windowed_transformer import WindowedTransformer
 from nlpcapsule.networks.scored import Scored
+from nlpcapsule.registry import System, register
+
+_WINDOW = "tokens read at once; longer documents are cut into windows"
+
+
+class TransformerLinearSettings(PretrainedSettings):
+    """`transformer-linear`: a pretrained transformer, fine-tuned, its mean state and a linear head."""
+
+    token_dropout: ClassVar[float] = 0.0  # dropout is on the mean of the states
+
+    scores_candidates: ClassVar[bool] = True
+
+    name: Literal["transformer-linear"] = "transformer-linear"
+    window: int = Field(512, ge=3, description=_WINDOW)
+    stride: int | None = Field(
+        None, ge=1, description="tokens from one window's start to the next; none: even parts"
+    )
+    encoder_rate: float = Field(2e-4, gt=0, description="the peak of the transformer's own learning rate")
+    checkpointing: bool = Field(
+        False, description="computes states again for the gradient, which saves memory"
+    )
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="part of the word pieces left out in training")
+    dropout: float = Field(0.1, ge=0, lt=1, description="dropout before the linear head")
+
+    def check(self, config: Config) -> None:
+        """Refuses encoders of words, and windows that would leave tokens out."""
+        super().check(config)
+        check_stride(self.window, self.stride)
 
 
 class TransformerLinear(nn.Module):
@@ -56,3 +86,26 @@ class TransformerLinear(nn.Module):
         """
         documents = mean_state(*self.encoder(tokens))  # (B, h)
         return Scored(self.head(documents, outputs))
+
+
+register(
+    System(
+        "transformer-linear",
+        TransformerLinearSettings,
+        labels=lambda settings, inputs: TransformerLinear(
+            settings,
+            inputs.vocabulary_size,
+            inputs.label_count,
+            inputs.padding_id,
+            inputs.length,
+            inputs.transformer,
+        ),
+        defaults={
+            "labels": {
+                "text": {"max_tokens": 512},  # one window
+                "training": {"epochs": 15, "learning_rate": 3e-3},
+            }
+        },
+        extra="transformers",
+    )
+)

@@ -9,14 +9,31 @@ The p parts divide a document's own length, so padding changes nothing.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
-from nlpcapsule.config import XMLCNNSettings
+from nlpcapsule.config.settings import EMBEDDING_SIZE, SystemSettings, Widths
 from nlpcapsule.encoders.convolution import ConvolutionEncoder
 from nlpcapsule.encoders.word_embedding import WordEmbedding
 from nlpcapsule.networks.scored import Scored
+from nlpcapsule.registry import System, register
+
+
+class XMLCNNSettings(SystemSettings):
+    """`xml-cnn`: dynamic max pooling and a bottleneck (Liu et al. 2017)."""
+
+    name: Literal["xml-cnn"] = "xml-cnn"
+    embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
+    windows: Widths = Field((2, 4, 8), min_length=1, description="convolution widths, in tokens")
+    filters: int = Field(128, ge=1, description="filters per width")
+    pools: int = Field(8, ge=1, description="equal parts of the document, each giving one maximum per filter")
+    bottleneck: int = Field(512, ge=1, description="hidden layer before the output layer")
+    token_dropout: float = Field(0.25, ge=0, lt=1, description="dropout on word vectors")
+    dropout: float = Field(0.5, ge=0, lt=1, description="dropout on the bottleneck")
 
 
 class XMLCNN(nn.Module):
@@ -66,3 +83,14 @@ def dynamic_max_pool(states: Tensor, mask: Tensor, pools: int) -> Tensor:
     index = part.unsqueeze(-1).expand_as(states)
     start = states.new_zeros(states.shape[0], pools, states.shape[2])
     return start.scatter_reduce(1, index, states, reduce="amax")
+
+
+register(
+    System(
+        "xml-cnn",
+        XMLCNNSettings,
+        labels=lambda settings, inputs: XMLCNN(
+            settings, inputs.vocabulary_size, inputs.label_count, inputs.padding_id, inputs.vectors
+        ),
+    )
+)

@@ -21,7 +21,7 @@ from nlpcapsule.cli.files import (
     shown,
 )
 from nlpcapsule.cli.options import Quiet, reads_data
-from nlpcapsule.config import MODELS, PRESETS, Config
+from nlpcapsule.config import PRESETS, Config
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
 from nlpcapsule.errors import DataError, NlpCapsuleError
 
@@ -49,7 +49,12 @@ def train(
     ] = "labels",
     model: Annotated[
         str | None,
-        typer.Option("--model", metavar="NAME", help=f"[default: label-query]  One of {', '.join(MODELS)}."),
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            help="[default: label-query]  label-query, paper, one-vs-rest, omikuji, or another system that "
+            "`nlpcapsule systems` lists.",
+        ),
     ] = None,
     encoder: Annotated[
         str | None,

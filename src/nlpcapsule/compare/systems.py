@@ -7,10 +7,10 @@ from importlib.util import find_spec
 from typing import Any
 
 from nlpcapsule.config import Config
-from nlpcapsule.config.networks import ANSWER_MODELS, LABEL_MODELS
 from nlpcapsule.errors import ConfigError, MissingExtraError, did_you_mean
 from nlpcapsule.experiments.pecos_settings import PECOS, PecosSettings
 from nlpcapsule.experiments.plan import by_itself
+from nlpcapsule.registry import system_names
 
 OURS = "label-query"
 DEFAULT_SYSTEMS = {
@@ -34,7 +34,7 @@ _EXTRAS = {
 
 def known_systems(kind: str) -> list[str]:
     """The systems for labels, or for answers."""
-    return [*LABEL_MODELS, PECOS] if kind == "labels" else list(ANSWER_MODELS)
+    return [*system_names(kind), *([PECOS] if kind == "labels" else [])]
 
 
 def chosen_systems(wanted: str | None, kind: str) -> list[str]:

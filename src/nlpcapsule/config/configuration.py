@@ -4,58 +4,71 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pydantic import Field, ValidationError
+from pydantic import SerializeAsAny, ValidationError, field_validator, model_validator
 
-from nlpcapsule.config.answer_baselines import PretrainedSettings
-from nlpcapsule.config.linear_settings import LINEAR_MODELS, TransformerLinearSettings
-from nlpcapsule.config.networks import (
-    ANSWER_MODELS,
-    DEFAULTS,
-    LABEL_MODELS,
-    MODELS,
-    PRETRAINED_DEFAULTS,
-    ModelSettings,
-)
 from nlpcapsule.config.settings import (
     WORD_ENCODERS,
     InferenceSettings,
-    LabelQuerySettings,
-    OfficialSettings,
-    PaperSettings,
-    ReleasedXMLCNNSettings,
     Settings,
+    SystemSettings,
     Task,
     TextSettings,
     TrainingSettings,
 )
 from nlpcapsule.errors import ConfigError, did_you_mean
+from nlpcapsule.registry import System, find_system, system_names
 
+DEFAULT_SYSTEM = "label-query"
 PRESETS = ("small",)
 
 
 class Config(Settings):
     """A whole configuration, as it is saved in a model folder."""
 
-    task: Task = "labels"
-    text: TextSettings = TextSettings()
-    model: ModelSettings = Field(LabelQuerySettings(), discriminator="name")
-    training: TrainingSettings = TrainingSettings()
-    inference: InferenceSettings = InferenceSettings()
+    task: Task
+    text: TextSettings
+    model: SerializeAsAny[SystemSettings]
+    training: TrainingSettings
+    inference: InferenceSettings
 
     SECTIONS: ClassVar[tuple[str, ...]] = ("text", "model", "training", "inference")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _with_defaults(cls, data: Any) -> Any:
+        """Fills in what is not given: the system's defaults for the task, then those of the section."""
+        if not isinstance(data, Mapping):
+            return data
+        task = data.get("task", "labels")
+        model = data.get("model", {})
+        name = (
+            model.get("name", DEFAULT_SYSTEM) if isinstance(model, Mapping) else getattr(model, "name", None)
+        )
+        if not isinstance(name, str):
+            raise ConfigError(f"model.name={name!r}: expected the name of a system")
+        defaults = _own_defaults(find_system(name), task, model)
+        filled = {**data, "task": task}
+        for section in cls.SECTIONS:
+            given = data.get(section, {})
+            if isinstance(given, Mapping):
+                own = {"name": name} if section == "model" else {}
+                filled[section] = {**own, **defaults.get(section, {}), **given}
+        return filled
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _of_the_system(cls, value: Any) -> Any:
+        """Validates the section with the settings of the system that it names."""
+        return find_system(value["name"]).settings.model_validate(value) if isinstance(value, dict) else value
+
     @property
     def transformer(self) -> str | None:
-        """Return the pretrained transformer that reads the texts, a folder or a hub id; None without one."""
-        model = self.model
-        if isinstance(model, PretrainedSettings):
-            return model.encoder
-        return model.encoder if isinstance(model, LabelQuerySettings) and model.is_pretrained else None
+        """The pretrained transformer that reads the texts, a folder or a hub id; None without one."""
+        return self.model.transformer
 
     @classmethod
     def build(
@@ -87,9 +100,9 @@ class Config(Settings):
         prepared = {} if preset is None else _read_preset(preset)
         pairs = {**dict(_parse_assignment(text) for text in assignments), **(overrides or {})}
         name = _model_name(model, sections, pairs)
-        fitting = LABEL_MODELS if task == "labels" else ANSWER_MODELS
-        if name not in fitting:
-            raise ConfigError(f"the model {name!r} does not rank {task}: use one of {', '.join(fitting)}")
+        if task not in find_system(name).tasks:
+            fitting = ", ".join(system_names(task))
+            raise ConfigError(f"the model {name!r} does not rank {task}: use one of {fitting}")
         if preset is not None and (task, name) != ("labels", "label-query"):
             raise ConfigError(f"the preset {preset!r} is for label-query on labels, not {name} on {task}")
         known = _known_keys(name)
@@ -109,14 +122,7 @@ class Config(Settings):
                 given[section][field] = value
         if problems:
             raise ConfigError("\n".join(problems))
-        sources = [DEFAULTS.get((task, name), {}), given]
-        if given["model"].get("encoder", "convolution") not in WORD_ENCODERS:
-            sources.insert(1, PRETRAINED_DEFAULTS.get((task, name), {}))
-        settings: dict[str, dict[str, Any]] = {section: {} for section in cls.SECTIONS}
-        for source in sources:
-            for section, values in source.items():
-                settings[section].update(values)
-        return _checked(cls._validate(task, settings))
+        return _checked(cls._validate(task, given))
 
     @classmethod
     def _validate(cls, task: str, settings: dict[str, dict[str, Any]]) -> Config:
@@ -139,10 +145,23 @@ def _model_name(model: str | None, sections: Mapping[str, Any], pairs: dict[str,
     section = sections.get("model")
     in_file = section.get("name") if isinstance(section, dict) else None
     single = [pairs.pop(key) for key in ("name", "model.name") if key in pairs]
-    name = next((choice for choice in (*single, model, in_file) if choice is not None), "label-query")
-    if not isinstance(name, str) or name not in MODELS:
-        raise ConfigError(f"unknown model {name!r}: {did_you_mean(str(name), MODELS)}")
-    return name
+    name = next((choice for choice in (*single, model, in_file) if choice is not None), DEFAULT_SYSTEM)
+    if not isinstance(name, str):
+        raise ConfigError(f"unknown model {name!r}: {did_you_mean(str(name), system_names())}")
+    return find_system(name).name
+
+
+def _own_defaults(system: System, task: str, model: Any) -> dict[str, dict[str, Any]]:
+    """Where the system's defaults differ from the sections', section by section."""
+    encoder = model.get("encoder") if isinstance(model, Mapping) else getattr(model, "encoder", None)
+    sources = [system.defaults.get(task, {})]
+    if encoder is not None and encoder not in WORD_ENCODERS:
+        sources.append(system.pretrained_defaults.get(task, {}))
+    merged: dict[str, dict[str, Any]] = {}
+    for source in sources:
+        for section, values in source.items():
+            merged.setdefault(section, {}).update(values)
+    return merged
 
 
 def _checked(config: Config) -> Config:
@@ -153,19 +172,17 @@ def _checked(config: Config) -> Config:
             f"training.loss={config.training.loss!r} does not go with task {config.task!r}: "
             f"expected one of: {', '.join(losses)}"
         )
-    routed = config.model.name in ("label-query", "paper", "official")
-    if not routed and config.training.negatives != "all":
+    if not config.model.routes_to_chosen and config.training.negatives != "all":
         raise ConfigError(
             f"training.negatives={config.training.negatives!r} needs a network that routes to chosen labels; "
             f"{config.model.name!r} scores all labels at once: leave it at 'all'"
         )
-    scores_candidates = routed or config.model.name in LINEAR_MODELS
-    if not scores_candidates and config.inference.lexical != "none":
+    if not config.model.scores_candidates and config.inference.lexical != "none":
         raise ConfigError(
             f"inference.lexical={config.inference.lexical!r} needs a network that routes to chosen labels, "
             f"not {config.model.name!r}"
         )
-    if not scores_candidates and config.inference.candidates:
+    if not config.model.scores_candidates and config.inference.candidates:
         raise ConfigError(
             f"inference.candidates needs a network that routes to chosen labels, not {config.model.name!r}"
         )
@@ -188,8 +205,7 @@ def _checked(config: Config) -> Config:
             "tuned for it: set inference.threshold_for=precision, too"
         )
     _check_label_names(config)
-    _check_windows(config)
-    _check_encoder(config)
+    config.model.check(config)
     return config
 
 
@@ -199,7 +215,7 @@ def _check_label_names(config: Config) -> None:
         return
     if config.task != "labels":
         raise ConfigError("text.label_names is for task 'labels', not 'answers'")
-    if not isinstance(config.model, LabelQuerySettings):
+    if not config.model.takes_label_names:
         raise ConfigError(
             f"text.label_names is for the model 'label-query', not {config.model.name!r}, which learns "
             "labels from examples alone: leave it out, or choose --model label-query"
@@ -212,66 +228,10 @@ def _check_label_names(config: Config) -> None:
         )
 
 
-def _check_encoder(config: Config) -> None:
-    """What goes with a network's encoder and what does not."""
-    model = config.model
-    if isinstance(model, PretrainedSettings) and model.encoder in WORD_ENCODERS:
-        raise ConfigError(
-            f"model.encoder={model.encoder!r}: {model.name!r} needs a pretrained transformer, its folder or "
-            "its id on the Hugging Face hub"
-        )
-    if isinstance(model, TransformerLinearSettings):
-        _check_stride(model)
-    if not isinstance(model, LabelQuerySettings):
-        return
-    if not model.is_pretrained:
-        if model.checkpointing:
-            raise ConfigError(f"model.checkpointing is for a pretrained transformer, not {model.encoder!r}")
-        return
-    # A hub id may be any word, so a misspelt encoder would else be looked for on the hub.
-    meant = get_close_matches(model.encoder, WORD_ENCODERS, n=1)
-    if meant and not Path(model.encoder).is_dir():
-        raise ConfigError(f"unknown encoder {model.encoder!r}: did you mean {meant[0]!r}?")
-    if config.task == "answers" and config.text.max_tokens > model.window:
-        raise ConfigError(
-            f"text.max_tokens={config.text.max_tokens} does not fit model.window={model.window}: questions "
-            "and answers are read in one piece; lower text.max_tokens or raise model.window"
-        )
-    _check_stride(model)
-    if config.task == "answers" and model.word_dropout:
-        raise ConfigError(
-            f"model.word_dropout={model.word_dropout} does not go with a pretrained transformer on answers, "
-            "whose words are compared one by one: set it to 0"
-        )
-
-
-def _check_stride(model: LabelQuerySettings | TransformerLinearSettings) -> None:
-    """Windows may lie side by side or overlap."""
-    if model.stride is not None and model.stride > model.window - 2:
-        raise ConfigError(
-            f"model.stride={model.stride} would leave tokens out: windows of model.window={model.window} "
-            f"tokens, two of them special, may lie at most {model.window - 2} apart"
-        )
-
-
-def _check_windows(config: Config) -> None:
-    """Filters that slide along the embedding must fit on it; a vector file's size is known only later."""
-    model = config.model
-    if not isinstance(model, PaperSettings | OfficialSettings | ReleasedXMLCNNSettings):
-        return
-    if config.text.vectors is not None:
-        return
-    if max(model.windows) > model.embedding_size:
-        raise ConfigError(
-            f"model.windows={list(model.windows)}: filters slide along the embedding, so none may be wider "
-            f"than model.embedding_size={model.embedding_size}"
-        )
-
-
 def _known_keys(model: str) -> dict[str, list[str]]:
     classes: dict[str, type[Settings]] = {
         "text": TextSettings,
-        "model": MODELS[model],
+        "model": find_system(model).settings,
         "training": TrainingSettings,
         "inference": InferenceSettings,
     }
@@ -344,6 +304,6 @@ def _read_toml(path: Path) -> dict[str, Any]:
 def _worded(error: ValidationError) -> list[str]:
     lines = []
     for problem in error.errors():
-        place = ".".join(str(part) for part in problem["loc"] if part not in MODELS)
+        place = ".".join(str(part) for part in problem["loc"])
         lines.append(f"{place}={problem['input']!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}")
     return lines

@@ -10,13 +10,13 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from nlpcapsule.config.networks import ANSWER_MODELS, DEFAULTS, MODELS, PRETRAINED_DEFAULTS
 from nlpcapsule.config.settings import (
     InferenceSettings,
     Settings,
     TextSettings,
     TrainingSettings,
 )
+from nlpcapsule.registry import find_system, system_names
 
 _INTRODUCTION = """\
 # Configuration
@@ -52,9 +52,13 @@ def render_reference() -> str:
         _INTRODUCTION,
         _section("## `[text]`", TextSettings),
         "## `[model]`\n\n"
-        f"`name` (or `--model`) chooses the network: {_codes(MODELS)}; `label-query` if nothing is said. "
-        f"For the task `answers`: {_codes(ANSWER_MODELS)}. The other settings depend on it.\n",
-        *(_section(f"### `name = {json.dumps(name)}`", settings) for name, settings in MODELS.items()),
+        f"`name` (or `--model`) chooses the network: {_codes(system_names())}; `label-query` if nothing is "
+        f"said. For the task `answers`: {_codes(system_names('answers'))}. The other settings depend on "
+        "it.\n",
+        *(
+            _section(f"### `name = {json.dumps(name)}`", find_system(name).settings)
+            for name in system_names()
+        ),
         _section("## `[training]`", TrainingSettings),
         _section("## `[inference]`", InferenceSettings),
         _own_defaults(),
@@ -98,11 +102,14 @@ def _own_defaults() -> str:
 
 
 def _each_own_default() -> Iterator[tuple[str, str, str, Any]]:
-    for whose, defaults in (("", DEFAULTS), (" on a pretrained transformer", PRETRAINED_DEFAULTS)):
-        for (task, model), sections in defaults.items():
-            for section, values in sections.items():
-                for name, value in values.items():
-                    yield task, f"`{model}`{whose}", f"{section}.{name}", value
+    systems = [find_system(name) for name in system_names()]
+    for whose in ("", " on a pretrained transformer"):
+        for system in systems:
+            defaults = system.pretrained_defaults if whose else system.defaults
+            for task, sections in defaults.items():
+                for section, values in sections.items():
+                    for name, value in values.items():
+                        yield task, f"`{system.name}`{whose}", f"{section}.{name}", value
 
 
 def _default(value: Any) -> str:

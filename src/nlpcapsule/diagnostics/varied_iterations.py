@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from nlpcapsule.config import LabelQuerySettings, OfficialSettings, PaperSettings
+from nlpcapsule.networks.label_query import LabelQuerySettings
+from nlpcapsule.networks.official import OfficialSettings
+from nlpcapsule.networks.paper import PaperSettings
 
 RoutedSettings = LabelQuerySettings | PaperSettings | OfficialSettings
 

@@ -10,13 +10,11 @@ state in each of its windows.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from nlpcapsule.config import LabelQuerySettings
-from nlpcapsule.config.linear_settings import TransformerLinearSettings
 from nlpcapsule.encoders.transformer import TransformerEncoder
 
 _MARKS = 2  # special tokens of a row: its first and its last
@@ -38,6 +36,38 @@ class Windows(NamedTuple):
     document: Tensor
 
 
+class TransformerSettings(Protocol):
+    """The settings that choose a transformer and how it reads, of whichever network has them."""
+
+    @property
+    def encoder(self) -> str:
+        """Its folder or hub id."""
+
+    @property
+    def window(self) -> int:
+        """Tokens read at once."""
+
+    @property
+    def stride(self) -> int | None:
+        """Tokens from one window's start to the next; None: even parts."""
+
+    @property
+    def encoder_rate(self) -> float:
+        """The peak of its own learning rate."""
+
+    @property
+    def checkpointing(self) -> bool:
+        """Whether states are computed again for the gradient."""
+
+    @property
+    def word_dropout(self) -> float:
+        """Part of the word pieces left out in training."""
+
+    @property
+    def token_dropout(self) -> float:
+        """Dropout on states."""
+
+
 class WindowedTransformer(nn.Module):
     """Token ids → states of the whole document, read in windows by a pretrained transformer.
 
@@ -52,7 +82,7 @@ class WindowedTransformer(nn.Module):
 
     def __init__(
         self,
-        settings: LabelQuerySettings | TransformerLinearSettings,
+        settings: TransformerSettings,
         vocabulary_size: int,
         padding_id: int,
         length: int,

@@ -12,7 +12,8 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from nlpcapsule.atomic_files import atomic_path
-from nlpcapsule.config import Config, InferenceSettings
+from nlpcapsule.config import Config
+from nlpcapsule.config.settings import InferenceSettings
 from nlpcapsule.model_folder import nominator_config, weights_of
 from nlpcapsule.networks.build import build_label_network
 from nlpcapsule.training.fit_labels import needs_nominator, train_nominator

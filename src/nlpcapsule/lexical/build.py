@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from nlpcapsule.config.lexical_settings import LexicalSettings, OmikujiSettings, OneVsRestSettings
 from nlpcapsule.lexical.bag_of_words import OPENING
-from nlpcapsule.lexical.fast_text import FastText
-from nlpcapsule.lexical.fast_xml import FastXML
-from nlpcapsule.lexical.omikuji import OmikujiTrees
-from nlpcapsule.lexical.one_vs_rest import OneVsRest
-from nlpcapsule.lexical.pd_sparse import PDSparse
-from nlpcapsule.lexical.ranker import LexicalRanker
+from nlpcapsule.lexical.omikuji import OmikujiSettings
+from nlpcapsule.lexical.one_vs_rest import OneVsRestSettings
+from nlpcapsule.lexical.ranker import LexicalRanker, LexicalSettings
+from nlpcapsule.registry import find_system
 
-_SYSTEMS: tuple[type[LexicalRanker], ...] = (OneVsRest, OmikujiTrees, FastXML, PDSparse, FastText)
 # Documents times labels: half an hour on two cores. One-vs-rest is worth the time: beside a network it brings
 # half a point of P@1 more than Omikuji (EURLEX57K, 185 million).
 MOST_ONE_VS_REST_WORK = 250_000_000
@@ -19,7 +15,9 @@ MOST_ONE_VS_REST_WORK = 250_000_000
 
 def lexical_system(settings: LexicalSettings) -> type[LexicalRanker]:
     """The class that a configuration's model section asks for."""
-    return next(system for system in _SYSTEMS if isinstance(settings, system.settings_type))
+    system = find_system(settings.name).lexical
+    assert system is not None
+    return system
 
 
 def evidence_system(wanted: str, documents: int, labels: int) -> str:

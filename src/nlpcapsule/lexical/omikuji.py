@@ -11,21 +11,46 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+from pydantic import Field, model_validator
 from scipy import sparse
 from scipy.special import logit
 
 from nlpcapsule.atomic_files import atomic_text
-from nlpcapsule.config.lexical_settings import OmikujiSettings
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import MissingExtraError, NlpCapsuleError
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import BagOfWords
-from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, label_matrix
+from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
+from nlpcapsule.registry import System, register
+
+_OPENING = "first words of a document that are features of their own beside the whole's; 0: none"
+
+
+class OmikujiSettings(LexicalSettings):
+    """`omikuji`: trees of label clusters with a linear model per node (Parabel, Bonsai), on tf-idf."""
+
+    name: Literal["omikuji"] = "omikuji"
+    trees: int = Field(3, ge=1, description="trees whose scores are averaged")
+    clusters: int = Field(2, ge=2, description="children of a node: 2 is Parabel, 100 is Bonsai")
+    balanced: bool = Field(True, description="children hold equally many labels")
+    largest_leaf: int = Field(100, ge=2, description="nodes with fewer labels are not split")
+    beam: int = Field(10, ge=1, description="nodes kept per level, and labels per leaf, when ranking")
+    opening: int = Field(0, ge=0, description=_OPENING)
+
+    @model_validator(mode="after")
+    def _enough_labels_to_split(self) -> Self:
+        if self.largest_leaf < self.clusters:  # the library would end the whole process
+            raise ValueError(
+                f"`largest_leaf` must be at least `clusters` ({self.clusters}). "
+                f"Got {self.largest_leaf} instead."
+            )
+        return self
+
 
 _FILE = "omikuji.safetensors"
 # The library's float32 scores reach 0 and 1, whose log-odds are infinite.
@@ -201,3 +226,14 @@ def _silenced(doing: str) -> Iterator[None]:
             for stream, copy in kept.items():
                 os.dup2(copy, stream)
                 os.close(copy)
+
+
+register(
+    System(
+        "omikuji",
+        OmikujiSettings,
+        lexical=OmikujiTrees,
+        defaults={"labels": {"text": {"max_tokens": 1000}}},
+        extra="omikuji",
+    )
+)

@@ -9,20 +9,33 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 import joblib
 import numpy as np
+from pydantic import Field
 from scipy import sparse
 from sklearn.svm import LinearSVC
 
-from nlpcapsule.config.lexical_settings import OneVsRestSettings
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import BagOfWords
-from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, label_matrix
+from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
+from nlpcapsule.registry import System, register
+
+_OPENING = "first words of a document that are features of their own beside the whole's; 0: none"
+
+
+class OneVsRestSettings(LexicalSettings):
+    """`one-vs-rest`: a linear support vector machine per label, on tf-idf."""
+
+    name: Literal["one-vs-rest"] = "one-vs-rest"
+    penalty: float = Field(1.0, gt=0, description="C, the price of a margin that is missed")
+    smallest_weight: float = Field(0.01, ge=0, description="weights below this are dropped after training")
+    opening: int = Field(0, ge=0, description=_OPENING)
+
 
 _BLOCK = 32  # labels per checkpoint file
 _SCORES_AT_A_TIME = 2**24  # so that ranking takes little memory, however many labels there are
@@ -141,3 +154,13 @@ def _fit_block(
         weights.append(sparse.csr_matrix(row.astype(np.float32)))
         bias[label] = machine.intercept_[0]
     return start, (sparse.vstack(weights, format="csr"), bias)
+
+
+register(
+    System(
+        "one-vs-rest",
+        OneVsRestSettings,
+        lexical=OneVsRest,
+        defaults={"labels": {"text": {"max_tokens": 1000}}},
+    )
+)

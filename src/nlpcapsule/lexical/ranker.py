@@ -12,9 +12,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from nlpcapsule.config.lexical_settings import LexicalSettings
+from nlpcapsule.config.settings import SystemSettings
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
+
+
+class LexicalSettings(SystemSettings):
+    """What all of them share."""
+
+    embedding_size: ClassVar[int] = 0  # type: ignore[misc]  # they have no word vectors
+    name: str
 
 
 @dataclass(frozen=True)

@@ -11,32 +11,58 @@ With a single output a standard softmax over outputs is inert (every coupling is
 from __future__ import annotations
 
 import math
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nlpcapsule.baselines.cap_zhao import CapZhao, mean_capsules
 from nlpcapsule.capsules.pair_transforms import PairTransforms
 from nlpcapsule.capsules.routing.label_query import route_labels
 from nlpcapsule.capsules.votes import PerClassVotes, Votes
-from nlpcapsule.config import CapZhaoSettings, LabelQuerySettings, ModelSettings, PaperSettings
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.encoders.windowed_transformer import WindowedTransformer
 from nlpcapsule.networks.label_query import (
     CondensedCapsules,
+    LabelQuerySettings,
     adaptive_vote_scale,
     agreement_gate,
     agreement_projection,
 )
-from nlpcapsule.networks.paper import PaperCapsules
+from nlpcapsule.networks.paper import PaperCapsules, PaperSettings
 from nlpcapsule.networks.routing_choice import route
 from nlpcapsule.networks.word_match import TextReading, WordMatch
+from nlpcapsule.registry import NetworkInputs
 
 
-class PaperTextCapsule(nn.Module):
+class CapsuleTextSettings(Protocol):
+    """What all systems that read a text to one capsule let one choose."""
+
+    @property
+    def capsule_size(self) -> int:
+        """Numbers in a capsule."""
+
+    @property
+    def overlap(self) -> bool:
+        """Whether words that question and answer share join the cosine."""
+
+
+class TextCapsule(nn.Module, ABC):
+    """Reads texts: token ids (B, l) → one capsule each (B, d)."""
+
+    @property
+    @abstractmethod
+    def word_size(self) -> int:
+        """Numbers in what `read` gives for a word."""
+
+    @abstractmethod
+    def read(self, tokens: Tensor) -> TextReading:
+        """(B, l) → word vectors, or states, and the capsule."""
+
+
+class PaperTextCapsule(TextCapsule):
     """Text → one capsule, by the paper's chain and routing."""
 
     def __init__(
@@ -80,10 +106,11 @@ class PaperTextCapsule(nn.Module):
             if isinstance(self.transform, PairTransforms)
             else PerClassVotes(capsules, self.transform)
         )
-        return route(votes, self.settings, self.em_costs).capsules.squeeze(1)
+        routed = route(votes, self.settings, self.em_costs, literal=self.settings.literal)
+        return routed.capsules.squeeze(1)
 
 
-class QueryTextCapsule(nn.Module):
+class QueryTextCapsule(TextCapsule):
     """Text → one capsule, by a single learned query over condensed capsules."""
 
     def __init__(
@@ -155,34 +182,6 @@ class QueryTextCapsule(nn.Module):
         return routed.label_capsules.squeeze(1)
 
 
-class NgramTextCapsule(nn.Module):
-    """Text → one capsule, by Cap-Zhao's capsules over n-grams, routed twice."""
-
-    def __init__(
-        self,
-        settings: CapZhaoSettings,
-        vocabulary_size: int,
-        length: int,
-        padding_id: int,
-        vectors: np.ndarray | None,
-    ) -> None:
-        super().__init__()
-        self.capsules = CapZhao(settings, vocabulary_size, 1, length, padding_id, vectors)
-
-    @property
-    def word_size(self) -> int:
-        """Numbers in a word vector."""
-        return self.capsules.embedding.size
-
-    def read(self, tokens: Tensor) -> TextReading:
-        """(B, l) → word vectors and the capsule."""
-        return TextReading(tokens, self.capsules.embedding(tokens)[0], self(tokens))
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        """(B, l) → (B, d)."""
-        return mean_capsules(self.capsules.route_text(tokens)).squeeze(1)
-
-
 class CosineRanker(nn.Module):
     """Scores question-answer pairs by the cosine of what one network makes of each text.
 
@@ -215,43 +214,22 @@ class CosineRanker(nn.Module):
 
 
 class AnswerNetwork(CosineRanker):
-    """Scores question-answer pairs by the cosine of their capsules and, if asked to, by their words.
+    """The whole chain for answers.
 
     Args:
-        settings: Of `paper`, `label-query` or `cap-zhao`.
-        vocabulary_size: Number of tokens.
-        length: l, for `paper` and `cap-zhao`, which read rows of one length, and for a transformer.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
-        idf: (V,) weight of each word, where `settings.overlap` is set; see `WordMatch`.
-        transformer: A pretrained transformer's configuration where its weights will be loaded; None reads
-            the encoder that the settings name.
+        settings: The system's settings.
+        text: Text → one capsule.
+        inputs: What the network is built for; `idf` where `settings.overlap` is set, see `WordMatch`.
     """
 
-    text: PaperTextCapsule | QueryTextCapsule | NgramTextCapsule
+    text: TextCapsule
 
-    def __init__(
-        self,
-        settings: ModelSettings,
-        vocabulary_size: int,
-        length: int,
-        padding_id: int = 0,
-        vectors: np.ndarray | None = None,
-        idf: np.ndarray | None = None,
-        transformer: dict[str, Any] | None = None,
-    ) -> None:
-        text: PaperTextCapsule | QueryTextCapsule | NgramTextCapsule
-        if isinstance(settings, PaperSettings):
-            text = PaperTextCapsule(settings, vocabulary_size, length, padding_id, vectors)
-        elif isinstance(settings, LabelQuerySettings):
-            text = QueryTextCapsule(settings, vocabulary_size, padding_id, vectors, length, transformer)
-        elif isinstance(settings, CapZhaoSettings):
-            text = NgramTextCapsule(settings, vocabulary_size, length, padding_id, vectors)
-        else:
-            raise TypeError(f"{settings.name} does not rank answers")
+    def __init__(self, settings: CapsuleTextSettings, text: TextCapsule, inputs: NetworkInputs) -> None:
         super().__init__(text)
         self.match = (
-            WordMatch(vocabulary_size, text.word_size, settings.capsule_size, padding_id, idf)
+            WordMatch(
+                inputs.vocabulary_size, text.word_size, settings.capsule_size, inputs.padding_id, inputs.idf
+            )
             if settings.overlap
             else None
         )

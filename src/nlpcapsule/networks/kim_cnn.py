@@ -9,14 +9,28 @@ Also the paper's candidate generator: trained on the same documents, it nominate
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
-from nlpcapsule.config import KimCNNSettings
+from nlpcapsule.config.settings import EMBEDDING_SIZE, SystemSettings, Widths
 from nlpcapsule.encoders.convolution import ConvolutionEncoder
 from nlpcapsule.encoders.word_embedding import WordEmbedding
 from nlpcapsule.networks.scored import Scored
+from nlpcapsule.registry import System, register
+
+
+class KimCNNSettings(SystemSettings):
+    """`kim-cnn`: convolution over time, one maximum per filter (Kim 2014)."""
+
+    name: Literal["kim-cnn"] = "kim-cnn"
+    embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
+    windows: Widths = Field((3, 4, 5), min_length=1, description="convolution widths, in tokens")
+    filters: int = Field(128, ge=1, description="filters per width")
+    dropout: float = Field(0.5, ge=0, lt=1, description="dropout before the output layer")
 
 
 class KimCNN(nn.Module):
@@ -53,3 +67,14 @@ class KimCNN(nn.Module):
         states = self.encoder(words, mask)  # (B, l, H), zero at padding
         strongest = torch.amax(states, dim=1)  # (B, H); states are ≥ 0, so padding never wins
         return Scored(self.output(self.dropout(strongest)).float())
+
+
+register(
+    System(
+        "kim-cnn",
+        KimCNNSettings,
+        labels=lambda settings, inputs: KimCNN(
+            settings, inputs.vocabulary_size, inputs.label_count, inputs.padding_id, inputs.vectors
+        ),
+    )
+)

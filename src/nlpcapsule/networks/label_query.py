@@ -22,21 +22,33 @@ transformer, which reads a long document in windows; there l is the number of st
 from __future__ import annotations
 
 import math
-from typing import Any
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.capsules.routing.label_query import route_labels
 from nlpcapsule.capsules.vote_scale import VoteScale
-from nlpcapsule.config import LabelQuerySettings
+from nlpcapsule.config import Config
+from nlpcapsule.config.settings import (
+    EMBEDDING_SIZE,
+    WORD_ENCODERS,
+    LabelRouting,
+    SystemSettings,
+    Widths,
+    check_stride,
+)
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.encoders.bilstm import BiLSTMEncoder
 from nlpcapsule.encoders.convolution import ConvolutionEncoder
 from nlpcapsule.encoders.transformer import mean_state
 from nlpcapsule.encoders.windowed_transformer import WindowedTransformer
 from nlpcapsule.encoders.word_embedding import WordEmbedding
+from nlpcapsule.errors import ConfigError
 from nlpcapsule.networks.label_table import (
     LabelNameTable,
     mean_states,
@@ -44,6 +56,94 @@ from nlpcapsule.networks.label_table import (
     to_unit_length,
 )
 from nlpcapsule.networks.scored import Scored
+from nlpcapsule.registry import NetworkInputs, System, register
+
+
+class LabelQuerySettings(SystemSettings):
+    """`label-query`: every label asks the document's capsules with a learned query."""
+
+    routes_to_chosen: ClassVar[bool] = True
+    scores_candidates: ClassVar[bool] = True
+    takes_label_names: ClassVar[bool] = True
+
+    name: Literal["label-query"] = "label-query"
+    encoder: str = Field(
+        "convolution",
+        min_length=1,
+        description="convolution, bilstm, or a pretrained transformer: its folder, or its id on the Hugging "
+        "Face hub (extra `transformers`)",
+    )
+    embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
+    windows: Widths = Field((1, 3, 5, 9), min_length=1, description="convolution widths, in tokens")
+    filters: int = Field(256, ge=1, description="filters per width")
+    state_size: int = Field(256, ge=1, description="bilstm: numbers in a state, per direction")
+    layers: int = Field(1, ge=1, description="bilstm: layers on top of each other")
+    window: int = Field(
+        512, ge=3, description="transformer: tokens read at once; longer documents are cut into windows"
+    )
+    stride: int | None = Field(
+        None, ge=1, description="transformer: tokens from one window's start to the next; none: even parts"
+    )
+    encoder_rate: float = Field(5e-5, gt=0, description="transformer: the peak of its own learning rate")
+    checkpointing: bool = Field(
+        False, description="transformer: computes states again for the gradient, which saves memory"
+    )
+    capsule_size: int = Field(256, ge=2, description="numbers in a capsule")
+    condensed: int = Field(128, ge=0, description="condensed capsules; 0 routes every token, uncompressed")
+    routing: LabelRouting = Field("adaptive-kde", description="how label capsules and capsules agree")
+    iterations: int = Field(3, ge=1, description="routing iterations, where they are fixed")
+    max_iterations: int = Field(6, ge=1, description="adaptive: never more than this")
+    epsilon: float = Field(0.05, gt=0, description="adaptive: a document stops when its NAS moves less")
+    bandwidth: float = Field(
+        3.0,
+        ge=0,
+        description="adaptive: the kernel's reach to start from, in spreads of a document's capsules; "
+        "training moves it; 0: unscaled",
+    )
+    document_size: int = Field(512, ge=0, description="numbers for the document as a whole; 0 leaves it out")
+    word_dropout: float = Field(
+        0.0, ge=0, lt=1, description="part of the words (transformer: word pieces) left out in training"
+    )
+    token_dropout: float = Field(0.15, ge=0, lt=1, description="dropout on word vectors and encoder states")
+    capsule_dropout: float = Field(0.3, ge=0, lt=1, description="dropout on label capsules")
+    overlap: bool = Field(
+        False, description="answers: words that question and answer share join the capsules' cosine"
+    )
+
+    @property
+    def is_pretrained(self) -> bool:
+        """Whether the encoder is a pretrained transformer, with a tokenizer and word vectors of its own."""
+        return self.encoder not in WORD_ENCODERS
+
+    @property
+    def transformer(self) -> str | None:
+        """The pretrained transformer that reads the texts; None where words are read."""
+        return self.encoder if self.is_pretrained else None
+
+    def check(self, config: Config) -> None:
+        """Refuses what does not go with the encoder."""
+        if not self.is_pretrained:
+            if self.checkpointing:
+                raise ConfigError(
+                    f"model.checkpointing is for a pretrained transformer, not {self.encoder!r}"
+                )
+            return
+        # A hub id may be any word, so a misspelt encoder would else be looked for on the hub.
+        meant = get_close_matches(self.encoder, WORD_ENCODERS, n=1)
+        if meant and not Path(self.encoder).is_dir():
+            raise ConfigError(f"unknown encoder {self.encoder!r}: did you mean {meant[0]!r}?")
+        if config.task == "answers" and config.text.max_tokens > self.window:
+            raise ConfigError(
+                f"text.max_tokens={config.text.max_tokens} does not fit model.window={self.window}: "
+                "questions and answers are read in one piece; lower text.max_tokens or raise model.window"
+            )
+        check_stride(self.window, self.stride)
+        if config.task == "answers" and self.word_dropout:
+            raise ConfigError(
+                f"model.word_dropout={self.word_dropout} does not go with a pretrained transformer on "
+                "answers, whose words are compared one by one: set it to 0"
+            )
+
 
 FIRST_GATE = 0.1  # agreement starts as a small correction to the learned coupling
 _PLACED = 128  # training documents whose mean place is where documents are on the whole
@@ -317,3 +417,76 @@ def rows_of(table: Tensor, outputs: Tensor | None) -> Tensor:
         return table
     # Of ids that are not told apart by document each stands once: its gradient needs no sorting.
     return table.index_select(0, outputs) if outputs.dim() == 1 else table[outputs]
+
+
+def _build_for_labels(settings: LabelQuerySettings, inputs: NetworkInputs) -> LabelQueryNetwork:
+    return LabelQueryNetwork(
+        settings,
+        inputs.vocabulary_size,
+        inputs.label_count,
+        inputs.padding_id,
+        inputs.vectors,
+        inputs.length,
+        inputs.transformer,
+        named=inputs.named,
+    )
+
+
+def _build_for_answers(settings: LabelQuerySettings, inputs: NetworkInputs) -> nn.Module:
+    from nlpcapsule.networks.answer_ranker import AnswerNetwork, QueryTextCapsule
+
+    text = QueryTextCapsule(
+        settings,
+        inputs.vocabulary_size,
+        inputs.padding_id,
+        inputs.vectors,
+        inputs.length,
+        inputs.transformer,
+    )
+    return AnswerNetwork(settings, text, inputs)
+
+
+register(
+    System(
+        "label-query",
+        LabelQuerySettings,
+        labels=_build_for_labels,
+        answers=_build_for_answers,
+        defaults={
+            # As measured in results/fusion.json: three KDE iterations lose nothing to any other routing.
+            "labels": {
+                "text": {"max_tokens": 1000},
+                "training": {"epochs": 25},
+                "model": {"routing": "kde"},
+                "inference": {"lexical": "auto"},
+            },
+            # Names are rare and tell most, so every word of the training part counts.
+            "answers": {
+                "text": {"max_tokens": 64, "min_count": 1, "vocabulary_size": 100_000},
+                "training": {"loss": "pointwise", "epochs": 10, "learning_rate": 5e-4},
+                "model": {
+                    "overlap": True,
+                    "windows": (1, 3),
+                    "condensed": 32,
+                    "filters": 128,
+                    "capsule_size": 128,
+                    "word_dropout": 0.2,
+                    "token_dropout": 0.3,
+                },
+            },
+        },
+        pretrained_defaults={  # docs/encoders.md, docs/answers.md
+            "labels": {
+                "text": {"max_tokens": 1022},  # two windows of 512, less the marks around each
+                "training": {"epochs": 10},
+                "model": {"encoder_rate": 1e-4},
+            },
+            "answers": {
+                "text": {"max_tokens": 128},
+                "training": {"epochs": 6, "batch_size": 8, "warmup": 0.1},
+                "model": {"encoder_rate": 3e-5, "word_dropout": 0.0, "token_dropout": 0.1, "condensed": 8},
+                "inference": {"batch": 8},
+            },
+        },
+    )
+)

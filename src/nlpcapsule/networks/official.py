@@ -9,18 +9,49 @@ training. At inference it ranks one document at a time, where the batch's mean i
 
 from __future__ import annotations
 
+from typing import ClassVar, Literal
+
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.capsules.compression import CapsuleCompression
 from nlpcapsule.capsules.pair_transforms import PairTransforms
 from nlpcapsule.capsules.squash import squash
-from nlpcapsule.config import OfficialSettings
+from nlpcapsule.config import Config
+from nlpcapsule.config.settings import EMBEDDING_SIZE, CapsuleRouting, SystemSettings, Widths, check_widths
 from nlpcapsule.encoders.word_embedding import WordEmbedding
 from nlpcapsule.networks.embedding_convolution import EmbeddingConvolution
 from nlpcapsule.networks.routing_choice import em_costs, route
 from nlpcapsule.networks.scored import Scored, log_odds
+from nlpcapsule.registry import System, register
+
+
+class OfficialSettings(SystemSettings):
+    """`official`: what the released code does, for comparison."""
+
+    routes_to_chosen: ClassVar[bool] = True
+    scores_candidates: ClassVar[bool] = True
+
+    name: Literal["official"] = "official"
+    embedding_size: int = Field(100, ge=8, description=EMBEDDING_SIZE)
+    windows: Widths = Field((2, 4, 8), min_length=1, description="filter widths along the embedding")
+    filters: int = Field(32, ge=1, description="filters per width")
+    capsule_size: int = Field(16, ge=2, description="numbers in a capsule")
+    condensed: int = Field(128, ge=1, description="condensed capsules")
+    routing: CapsuleRouting = Field("adaptive-kde", description="routing algorithm")
+    iterations: int = Field(3, ge=1, description="routing iterations, where they are fixed")
+    max_iterations: int = Field(50, ge=1, description="adaptive: a cap the released code does not have")
+    epsilon: float = Field(0.05, gt=0, description="adaptive: stops when the batch's mean NAS moves less")
+    alpha: float = Field(1.0, gt=0, description="step size of the coupling update")
+    softmax: Literal["leaky", "standard"] = Field("standard", description="softmax over outputs")
+    kappa: float = Field(0.5, gt=0, description="squash: ‖x‖²/(κ+‖x‖²)")
+
+    def check(self, config: Config) -> None:
+        """Refuses filters that are wider than the embedding."""
+        check_widths(self.windows, self.embedding_size, config)
+
 
 _PAIR_STD = 1e-4
 
@@ -68,6 +99,33 @@ class OfficialNetwork(nn.Module):
         primary = squash(torch.cat(capsules, dim=1), self.settings.kappa)  # (B, P, d)
         condensed = self.compression(primary)  # (B, m, d)
         routed = route(
-            self.transform(condensed, outputs), self.settings, self.em_costs, valid, batch_stop=self.training
+            self.transform(condensed, outputs),
+            self.settings,
+            self.em_costs,
+            valid,
+            as_released=True,
+            batch_stop=self.training,
         )
         return Scored(log_odds(routed.activations), routed.iterations, routed.agreement)
+
+
+register(
+    System(
+        "official",
+        OfficialSettings,
+        labels=lambda settings, inputs: OfficialNetwork(
+            settings,
+            inputs.vocabulary_size,
+            inputs.label_count,
+            inputs.length,
+            inputs.padding_id,
+            inputs.vectors,
+        ),
+        defaults={
+            "labels": {
+                "training": {"negatives": "batch", "weight_decay": 0.0, "shuffle": False},
+                "inference": {"candidates": 200},
+            }
+        },
+    )
+)

@@ -17,22 +17,73 @@ length of `condensed_length`: with shorter votes, routing has no effect.
 from __future__ import annotations
 
 import math
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.capsules.compression import CapsuleCompression
 from nlpcapsule.capsules.pair_transforms import PairTransforms
 from nlpcapsule.capsules.primary import PrimaryCapsules
 from nlpcapsule.capsules.votes import PerClassVotes, Votes
-from nlpcapsule.config import PaperSettings
+from nlpcapsule.config import Config
+from nlpcapsule.config.settings import EMBEDDING_SIZE, CapsuleRouting, SystemSettings, Widths, check_widths
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.encoders.word_embedding import WordEmbedding
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.networks.embedding_convolution import EmbeddingConvolution
 from nlpcapsule.networks.routing_choice import em_costs, route
 from nlpcapsule.networks.scored import Scored, log_odds
+from nlpcapsule.registry import NetworkInputs, System, register
+
+
+class PaperSettings(SystemSettings):
+    """`paper`: the chain of Zhao et al. 2019 as printed, and how it starts."""
+
+    routes_to_chosen: ClassVar[bool] = True
+    scores_candidates: ClassVar[bool] = True
+
+    name: Literal["paper"] = "paper"
+    embedding_size: int = Field(300, ge=8, description=EMBEDDING_SIZE)
+    frequency_weighting: float = Field(
+        1e-3,
+        ge=0,
+        description="word vectors start centred and weighted by a/(a + p(w)), p being a word's frequency; "
+        "the smoothing constant a; 0 turns it off",
+    )
+    windows: Widths = Field((2, 4, 8), min_length=1, description="filter widths along the embedding")
+    filters: int = Field(32, ge=1, description="filters per width")
+    filter_start: Literal["shared", "independent"] = Field(
+        "shared", description="whether a filter starts alike at all token positions"
+    )
+    capsule_size: int = Field(16, ge=2, description="numbers in a capsule")
+    condensed: int = Field(128, ge=0, description="condensed capsules; 0 routes all primary capsules")
+    condensed_length: float = Field(
+        3.0, ge=0, description="mean length of condensed capsules at the start; 0 leaves it to chance"
+    )
+    votes: Literal["pair", "class"] = Field(
+        "pair", description="a matrix per pair of capsule and label, or one per label"
+    )
+    word_dropout: float = Field(0.2, ge=0, lt=1, description="part of the words left out in training")
+    token_dropout: float = Field(0.3, ge=0, lt=1, description="dropout on word vectors")
+    routing: CapsuleRouting = Field("adaptive-kde", description="routing algorithm")
+    iterations: int = Field(3, ge=1, description="routing iterations, where they are fixed")
+    max_iterations: int = Field(10, ge=1, description="adaptive: never more than this")
+    epsilon: float = Field(0.05, gt=0, description="adaptive: a document stops when its NAS moves less")
+    alpha: float = Field(1.0, gt=0, description="step size of the coupling update")
+    softmax: Literal["leaky", "standard"] = Field("leaky", description="softmax over outputs")
+    literal: bool = Field(False, description="adaptive: Algorithm 1 to the letter")
+    kappa: float = Field(1.0, gt=0, description="squash: ‖x‖²/(κ+‖x‖²)")
+    overlap: bool = Field(
+        False, description="answers: words that question and answer share join the capsules' cosine"
+    )
+
+    def check(self, config: Config) -> None:
+        """Refuses filters that are wider than the embedding."""
+        check_widths(self.windows, self.embedding_size, config)
+
 
 _PAIR_DEVIATION = 1e-4  # of W_ij: every label starts as absent
 _STARTED_ON = 128  # training documents that the start is scaled on
@@ -151,7 +202,7 @@ class PaperNetwork(nn.Module):
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
         """Scores labels; see `LabelQueryNetwork.forward` for the arguments."""
         votes = self.votes(self.document(tokens), outputs)
-        routed = route(votes, self.settings, self.em_costs, valid)
+        routed = route(votes, self.settings, self.em_costs, valid, literal=self.settings.literal)
         return Scored(log_odds(routed.activations), routed.iterations, routed.agreement)
 
     def votes(self, capsules: Tensor, outputs: Tensor | None) -> Votes:
@@ -171,3 +222,46 @@ def _refuse_too_many_pairs(inputs: int, outputs: int, size: int) -> None:
             f"{inputs * per_input / 2**30:.0f} GiB; set model.condensed between 1 and {most:,}, or "
             "model.votes=class"
         )
+
+
+def _build_for_answers(settings: PaperSettings, inputs: NetworkInputs) -> nn.Module:
+    from nlpcapsule.networks.answer_ranker import AnswerNetwork, PaperTextCapsule
+
+    text = PaperTextCapsule(
+        settings, inputs.vocabulary_size, inputs.length, inputs.padding_id, inputs.vectors
+    )
+    return AnswerNetwork(settings, text, inputs)
+
+
+register(
+    System(
+        "paper",
+        PaperSettings,
+        labels=lambda settings, inputs: PaperNetwork(
+            settings,
+            inputs.vocabulary_size,
+            inputs.label_count,
+            inputs.length,
+            inputs.padding_id,
+            inputs.vectors,
+        ),
+        answers=_build_for_answers,
+        defaults={
+            "labels": {
+                "training": {
+                    "negatives": "batch",
+                    "weight_decay": 0.0,
+                    "batch_size": 64,
+                    "learning_rate": 3e-3,
+                },
+                "inference": {"candidates": 200},
+            },
+            "answers": {
+                "text": {"max_tokens": 64, "min_count": 1, "vocabulary_size": 100_000},
+                "training": {"loss": "pointwise", "epochs": 10, "learning_rate": 5e-4},
+                # Chosen on held-out questions of TREC QA: a cosine of 16 numbers hardly tells texts apart.
+                "model": {"windows": (3, 4, 5), "condensed": 32, "capsule_size": 256},
+            },
+        },
+    )
+)

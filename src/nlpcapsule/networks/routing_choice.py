@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import torch
 from torch import Tensor, nn
 
@@ -9,12 +11,43 @@ from nlpcapsule.capsules.routing import ROUTINGS
 from nlpcapsule.capsules.routing.em import warmth
 from nlpcapsule.capsules.routing.routed import Routed
 from nlpcapsule.capsules.votes import Votes
-from nlpcapsule.config import OfficialSettings, PaperSettings
 
 FIRST_LOG_ODDS = -4.0  # of a label that EM routing has no reason yet to find in a document
 
 
-def em_costs(settings: PaperSettings | OfficialSettings) -> nn.Parameter | None:
+class RoutingSettings(Protocol):
+    """The settings that choose a routing, of whichever network has them."""
+
+    @property
+    def routing(self) -> str:
+        """The routing's name."""
+
+    @property
+    def iterations(self) -> int:
+        """T, where it is fixed."""
+
+    @property
+    def max_iterations(self) -> int:
+        """T_max of adaptive routing."""
+
+    @property
+    def epsilon(self) -> float:
+        """ε of adaptive routing."""
+
+    @property
+    def alpha(self) -> float:
+        """α, the step of the coupling update."""
+
+    @property
+    def softmax(self) -> str:
+        """The softmax over outputs: leaky or standard."""
+
+    @property
+    def kappa(self) -> float:
+        """κ of the squash."""
+
+
+def em_costs(settings: RoutingSettings) -> nn.Parameter | None:
     """β_u and β_a (2,), which EM routing learns; None for the other routings.
 
     β_a starts where a label that costs nothing is unlikely: of thousands of labels a document has a few, and
@@ -27,18 +60,23 @@ def em_costs(settings: PaperSettings | OfficialSettings) -> nn.Parameter | None:
 
 def route(
     votes: Votes,
-    settings: PaperSettings | OfficialSettings,
+    settings: RoutingSettings,
     em_costs: Tensor | None = None,
     valid: Tensor | None = None,
+    *,
+    literal: bool = False,
+    as_released: bool = False,
     batch_stop: bool = False,
 ) -> Routed:
     """Routes votes as the settings say.
 
     Args:
         votes: û_{j|i}.
-        settings: Of `paper` or `official`.
+        settings: The routing and its parameters.
         em_costs: (2,) β_u and β_a, learned, for EM routing.
         valid: (B, n) False where a document's outputs are filled up.
+        literal: Algorithm 1 to the letter, for adaptive routing.
+        as_released: The released code's kernel, which has no end, for adaptive routing.
         batch_stop: Adaptive routing decides on the batch's mean, as the released code does in training.
     """
     routing = ROUTINGS[settings.routing]
@@ -73,8 +111,8 @@ def route(
         votes,
         eps=settings.epsilon,
         max_iterations=settings.max_iterations,
-        literal=isinstance(settings, PaperSettings) and settings.literal,
-        clamp_kernel=isinstance(settings, PaperSettings),
+        literal=literal,
+        clamp_kernel=not as_released,
         stop="batch" if batch_stop else "instance",
         **shared,
     )

@@ -13,8 +13,9 @@ from accelerate import PartialState
 
 from nlpcapsule.baselines.answers.bm25 import BM25
 from nlpcapsule.baselines.answers.word_overlap import inverse_document_frequency
-from nlpcapsule.config import CapZhaoSettings, Config, LabelQuerySettings, PaperSettings
-from nlpcapsule.config.answer_baselines import PretrainedSettings
+from nlpcapsule.baselines.cap_zhao import CapZhaoSettings
+from nlpcapsule.config import Config
+from nlpcapsule.config.settings import PretrainedSettings
 from nlpcapsule.data.documents import Question
 from nlpcapsule.data.encoded import EncodedQuestions, encode_questions
 from nlpcapsule.data.tokens import WordTokenizer
@@ -25,6 +26,8 @@ from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
 from nlpcapsule.networks.answer_ranker import AnswerNetwork, PaperTextCapsule
 from nlpcapsule.networks.build import build_answer_network
+from nlpcapsule.networks.label_query import LabelQuerySettings
+from nlpcapsule.networks.paper import PaperSettings
 from nlpcapsule.scoring.answers import score_answers
 from nlpcapsule.scoring.models import AnswerModel
 from nlpcapsule.training.answer_task import AnswerTask

@@ -10,13 +10,13 @@ from torch import nn
 
 from nlpcapsule.baselines.embedding_linear import EmbeddingLinear
 from nlpcapsule.config import Config
-from nlpcapsule.config.lexical_settings import LexicalSettings
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.encoders.word_embedding import embedding_size
 from nlpcapsule.errors import DataError
 from nlpcapsule.lexical.build import evidence_system
 from nlpcapsule.lexical.evidence import WordEvidence
 from nlpcapsule.lexical.name_match import document_idf
+from nlpcapsule.lexical.ranker import LexicalSettings
 from nlpcapsule.model_folder import nominator_config
 from nlpcapsule.networks.build import build_label_network
 from nlpcapsule.networks.label_query import LabelQueryNetwork

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from nlpcapsule.config import Config
-from nlpcapsule.config.lexical_settings import LexicalSettings
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.lexical.build import evidence_settings, evidence_system, lexical_system
 from nlpcapsule.lexical.evidence import FittedEvidence
 from nlpcapsule.lexical.name_match import NameMatch, word_texts
 from nlpcapsule.lexical.neighbours import Neighbours
-from nlpcapsule.lexical.ranker import Fitting
+from nlpcapsule.lexical.ranker import Fitting, LexicalSettings
 from nlpcapsule.lexical.whole_words import UNKNOWN, WholeWords
 from nlpcapsule.scoring.documents import RANKED
 from nlpcapsule.scoring.fusion import Fusion, are_right

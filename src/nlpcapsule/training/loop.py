@@ -15,7 +15,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from nlpcapsule.config import TrainingSettings
+from nlpcapsule.config.settings import TrainingSettings
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.training.checkpoint import Checkpoint, Position
 from nlpcapsule.training.optimizers import build_optimizers, clip_gradients, use_dense_gradients

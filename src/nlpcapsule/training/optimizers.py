@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from nlpcapsule.capsules.pair_transforms import PairTransforms
-from nlpcapsule.config import TrainingSettings
+from nlpcapsule.config.settings import TrainingSettings
 
 # Without momentum: a row that is seldom read would lose most of an update that is spread over steps to come.
 # SparseAdam corrects its bias by the steps of all rows. A row that is first read late in training moves by

@@ -3,12 +3,11 @@
 import numpy as np
 import torch
 
-from nlpcapsule.baselines.answers.build import build_answer_baseline
-from nlpcapsule.config.answer_baselines import ANSWER_BASELINES
 from nlpcapsule.data.encoded import EncodedQuestions
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
 from nlpcapsule.networks.answer_ranker import answer_loss
+from nlpcapsule.registry import NetworkInputs, find_system
 
 VOCABULARY = 40
 SIZES = {
@@ -40,8 +39,9 @@ def variant_name(value):
 
 def small_ranker(name, vocabulary_size=VOCABULARY, idf=None, **settings):
     torch.manual_seed(3)
-    chosen = ANSWER_BASELINES[name](**{"embedding_size": 8, **SIZES[name], **settings})
-    return build_answer_baseline(chosen, vocabulary_size, 0, None, idf)
+    system = find_system(name)
+    chosen = system.settings(**{"embedding_size": 8, **SIZES[name], **settings})
+    return system.answers(chosen, NetworkInputs(vocabulary_size, padding_id=0, length=14, idf=idf))
 
 
 def token_rows(*lengths, width=None, seed=5):

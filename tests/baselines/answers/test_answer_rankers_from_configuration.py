@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from small_rankers import SIZES
 
 from nlpcapsule.config import Config
-from nlpcapsule.config.answer_baselines import ANSWER_BASELINES
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.sample import load_questions
@@ -13,7 +13,7 @@ from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
 
 
-@pytest.mark.parametrize("name", ANSWER_BASELINES)
+@pytest.mark.parametrize("name", SIZES)
 def test_ranker_trained_from_a_configuration_is_the_same_when_opened_again(name, tmp_path):
     config = Config.build("answers", name, overrides={"training.epochs": 1, "embedding_size": 12})
     questions = load_questions("train")[:12]

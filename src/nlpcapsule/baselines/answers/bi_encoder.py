@@ -8,13 +8,23 @@ Without `tune` nothing is trained: the weights stay as they were pretrained, and
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
+from pydantic import Field
 from torch import Tensor, nn
 
-from nlpcapsule.config.answer_baselines import BiEncoderSettings
+from nlpcapsule.baselines.answers.pretrained_defaults import PRETRAINED_ANSWER_DEFAULTS
+from nlpcapsule.config.settings import PretrainedSettings
 from nlpcapsule.encoders.transformer import TransformerEncoder, mean_state
 from nlpcapsule.networks.answer_ranker import CosineRanker
+from nlpcapsule.registry import System, register
+
+
+class BiEncoderSettings(PretrainedSettings):
+    """`bi-encoder`: cosine of a transformer's mean states (Reimers & Gurevych 2019)."""
+
+    name: Literal["bi-encoder"] = "bi-encoder"
+    tune: bool = Field(False, description="train the transformer further; false uses it as it is")
 
 
 class MeanStateText(nn.Module):
@@ -55,3 +65,16 @@ class BiEncoder(CosineRanker):
         # learning rate hardly moves them.
         super().__init__(MeanStateText(encoder), scale=12.0, offset=-8.0)
         self.requires_grad_(settings.tune)
+
+
+register(
+    System(
+        "bi-encoder",
+        BiEncoderSettings,
+        answers=lambda settings, inputs: BiEncoder(
+            settings, inputs.vocabulary_size, inputs.length, inputs.padding_id, inputs.transformer
+        ),
+        defaults=PRETRAINED_ANSWER_DEFAULTS,
+        extra="transformers",
+    )
+)

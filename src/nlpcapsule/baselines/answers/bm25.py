@@ -14,12 +14,25 @@ The score itself serves as log-odds: it ranks as it should, but it says nothing 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
-from nlpcapsule.config.answer_baselines import BM25Settings
+from nlpcapsule.config.settings import SystemSettings
+from nlpcapsule.registry import System, register
+
+
+class BM25Settings(SystemSettings):
+    """`bm25`: weighted counts of the question's words in the answer (Robertson & Zaragoza 2009)."""
+
+    embedding_size: ClassVar[int] = 0  # type: ignore[misc]  # it has no word vectors
+
+    name: Literal["bm25"] = "bm25"
+    k1: float = Field(1.2, ge=0, description="how much a word's second, third, … occurrence adds")
+    b: float = Field(0.75, ge=0, le=1, description="how much long answers are marked down")
 
 
 class BM25(nn.Module):
@@ -65,3 +78,15 @@ class BM25(nn.Module):
         # Where neither the word occurs nor anything normalises it, there is nothing to divide.
         gain = count * (self.saturation + 1) / (count + norm).clamp(min=1e-9)  # (A, l)
         return (self.idf[asked] * gain).sum(dim=1)
+
+
+register(
+    System(
+        "bm25",
+        BM25Settings,
+        answers=lambda settings, inputs: BM25(settings, inputs.vocabulary_size, inputs.padding_id),
+        defaults={
+            "answers": {"text": {"max_tokens": 500, "min_count": 1}, "training": {"loss": "pointwise"}}
+        },
+    )
+)

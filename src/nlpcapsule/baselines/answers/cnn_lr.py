@@ -11,13 +11,30 @@ regression's bias serves both.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nlpcapsule.baselines.answers.pair_network import FIRST_LOG_ODDS, BilinearSimilarity, PairNetwork
-from nlpcapsule.config.answer_baselines import CNNLRSettings
+from nlpcapsule.baselines.answers.pair_network import (
+    ANSWER_DEFAULTS,
+    FIRST_LOG_ODDS,
+    BilinearSimilarity,
+    PairNetwork,
+    PairSettings,
+)
+from nlpcapsule.registry import System, register
+
+
+class CNNLRSettings(PairSettings):
+    """`cnn-lr`: similarity of mean vectors and logistic regression (Yu et al. 2014)."""
+
+    name: Literal["cnn-lr"] = "cnn-lr"
+    order: Literal[1, 2] = Field(2, description="1: mean of words (unigrams); 2: of convolved bigrams")
+    overlap: bool = Field(True, description="also look at the question words that the answer repeats")
 
 
 class CNNLR(PairNetwork):
@@ -57,3 +74,15 @@ class CNNLR(PairNetwork):
             counted[:, 0] = True
         weights = counted.unsqueeze(-1) / counted.sum(dim=1).clamp(min=1).view(-1, 1, 1)
         return (states * weights).sum(dim=1)
+
+
+register(
+    System(
+        "cnn-lr",
+        CNNLRSettings,
+        answers=lambda settings, inputs: CNNLR(
+            settings, inputs.vocabulary_size, inputs.padding_id, inputs.vectors, inputs.idf
+        ),
+        defaults=ANSWER_DEFAULTS,
+    )
+)

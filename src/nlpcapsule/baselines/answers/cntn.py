@@ -8,14 +8,33 @@ One encoder reads questions and answers; the original's stack of convolutions is
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nlpcapsule.baselines.answers.pair_network import FIRST_LOG_ODDS, PairNetwork
+from nlpcapsule.baselines.answers.pair_network import (
+    ANSWER_DEFAULTS,
+    FIRST_LOG_ODDS,
+    PairNetwork,
+    PairSettings,
+)
 from nlpcapsule.baselines.answers.severyn_cnn import WideConvolution
-from nlpcapsule.config.answer_baselines import CNTNSettings
+from nlpcapsule.registry import System, register
+
+
+class CNTNSettings(PairSettings):
+    """`cntn`: convolution, k-max pooling and a tensor layer (Qiu & Huang 2015)."""
+
+    name: Literal["cntn"] = "cntn"
+    window: int = Field(5, ge=1, description="width of the convolution, in tokens")
+    filters: int = Field(50, ge=1, description="filters of the convolution")
+    strongest: int = Field(4, ge=1, description="k: values each filter keeps, in the text's order")
+    text_size: int = Field(64, ge=1, description="numbers that stand for a question or an answer")
+    slices: int = Field(5, ge=1, description="r: slices of the tensor")
 
 
 def k_max_pooling(states: Tensor, valid: Tensor, k: int) -> Tensor:
@@ -90,3 +109,15 @@ class CNTN(PairNetwork):
         states, valid = self.convolution(*self.words(tokens))
         pooled = k_max_pooling(states, valid, self.strongest)  # (B, filters, k)
         return self.dropout(torch.tanh(self.text(pooled.flatten(start_dim=1))))
+
+
+register(
+    System(
+        "cntn",
+        CNTNSettings,
+        answers=lambda settings, inputs: CNTN(
+            settings, inputs.vocabulary_size, inputs.padding_id, inputs.vectors, inputs.idf
+        ),
+        defaults=ANSWER_DEFAULTS,
+    )
+)

@@ -8,14 +8,24 @@ Every word of the answer is read in the light of the question; nothing can be co
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.baselines.answers.pair_network import FIRST_LOG_ODDS
-from nlpcapsule.config.answer_baselines import CrossEncoderSettings
+from nlpcapsule.baselines.answers.pretrained_defaults import PRETRAINED_ANSWER_DEFAULTS
+from nlpcapsule.config.settings import PretrainedSettings
 from nlpcapsule.encoders.transformer import TransformerEncoder
+from nlpcapsule.registry import System, register
+
+
+class CrossEncoderSettings(PretrainedSettings):
+    """`cross-encoder`: a transformer reads question and answer together (Nogueira & Cho 2019)."""
+
+    name: Literal["cross-encoder"] = "cross-encoder"
+    dropout: float = Field(0.1, ge=0, lt=1, description="dropout before the last layer")
 
 
 class CrossEncoder(nn.Module):
@@ -79,3 +89,16 @@ def join_texts(questions: Tensor, answers: Tensor, padding_id: int = 0) -> tuple
     order = is_padding.long().argsort(dim=1, stable=True)[:, :width]
     tokens, kinds = tokens.gather(1, order), kinds.gather(1, order)
     return tokens, kinds.masked_fill(tokens == padding_id, 0)
+
+
+register(
+    System(
+        "cross-encoder",
+        CrossEncoderSettings,
+        answers=lambda settings, inputs: CrossEncoder(
+            settings, inputs.vocabulary_size, inputs.length, inputs.padding_id, inputs.transformer
+        ),
+        defaults=PRETRAINED_ANSWER_DEFAULTS,
+        extra="transformers",
+    )
+)

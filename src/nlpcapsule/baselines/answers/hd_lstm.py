@@ -10,13 +10,30 @@ The correlation relates every number of x_q to every number of x_a without a mat
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
-from nlpcapsule.baselines.answers.lstm import LSTMTextVector
-from nlpcapsule.baselines.answers.pair_network import BilinearSimilarity, HiddenLayerScore, PairNetwork
-from nlpcapsule.config.answer_baselines import HDLSTMSettings
+from nlpcapsule.baselines.answers.lstm import LSTMTextSettings, LSTMTextVector
+from nlpcapsule.baselines.answers.pair_network import (
+    ANSWER_DEFAULTS,
+    BilinearSimilarity,
+    HiddenLayerScore,
+    PairNetwork,
+)
+from nlpcapsule.registry import System, register
+
+
+class HDLSTMSettings(LSTMTextSettings):
+    """`hd-lstm`: circular correlation of two LSTMs' states (Tay et al. 2017)."""
+
+    name: Literal["hd-lstm"] = "hd-lstm"
+    similarity: Literal["bilinear", "cosine"] = Field("bilinear", description="joined to the correlation")
+    hidden: int = Field(64, ge=1, description="numbers in the hidden layer")
+    overlap: bool = Field(True, description="also look at the question words that the answer repeats")
 
 
 def circular_correlation(asked: Tensor, answered: Tensor) -> Tensor:
@@ -71,3 +88,15 @@ class HDLSTM(PairNetwork):
         answered = self.of_answers(*self.words(answers))  # (A, H)
         overlap = self.overlap(questions, answers, question_of)
         return self.score(circular_correlation(asked, answered), self.similarity(asked, answered), overlap)
+
+
+register(
+    System(
+        "hd-lstm",
+        HDLSTMSettings,
+        answers=lambda settings, inputs: HDLSTM(
+            settings, inputs.vocabulary_size, inputs.padding_id, inputs.vectors, inputs.idf
+        ),
+        defaults=ANSWER_DEFAULTS,
+    )
+)

@@ -8,12 +8,35 @@ Overlap features are joined if the settings ask for them; the baseline does with
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from nlpcapsule.baselines.answers.pair_network import HiddenLayerScore, PairNetwork
-from nlpcapsule.config.answer_baselines import HDLSTMSettings, LSTMSettings, NTNLSTMSettings
+from nlpcapsule.baselines.answers.pair_network import (
+    ANSWER_DEFAULTS,
+    HiddenLayerScore,
+    PairNetwork,
+    PairSettings,
+)
+from nlpcapsule.registry import System, register
+
+
+class LSTMTextSettings(PairSettings):
+    """What rankers that read each text with an LSTM share."""
+
+    state_size: int = Field(128, ge=1, description="numbers in an LSTM's state")
+    layers: int = Field(1, ge=1, description="LSTM layers on top of each other")
+    pooling: Literal["last", "mean"] = Field("last", description="the text is its last state, or their mean")
+
+
+class LSTMSettings(LSTMTextSettings):
+    """`lstm`: an LSTM for questions, one for answers, a hidden layer (baseline of Tay et al. 2017)."""
+
+    name: Literal["lstm"] = "lstm"
+    hidden: int = Field(64, ge=1, description="numbers in the hidden layer")
 
 
 def run_lstm(lstm: nn.LSTM, words: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -42,7 +65,7 @@ class LSTMTextVector(nn.Module):
         settings: Size, layers and pooling of the LSTM.
     """
 
-    def __init__(self, size: int, settings: LSTMSettings | NTNLSTMSettings | HDLSTMSettings) -> None:
+    def __init__(self, size: int, settings: LSTMTextSettings) -> None:
         super().__init__()
         self.takes_mean = settings.pooling == "mean"
         between = settings.dropout if settings.layers > 1 else 0.0
@@ -76,3 +99,15 @@ class LSTMRanker(PairNetwork):
         asked = self.of_questions(*self.words(questions))[question_of]  # (A, H)
         answered = self.of_answers(*self.words(answers))  # (A, H)
         return self.score(asked, answered, self.overlap(questions, answers, question_of))
+
+
+register(
+    System(
+        "lstm",
+        LSTMSettings,
+        answers=lambda settings, inputs: LSTMRanker(
+            settings, inputs.vocabulary_size, inputs.padding_id, inputs.vectors, inputs.idf
+        ),
+        defaults=ANSWER_DEFAULTS,
+    )
+)

@@ -9,14 +9,32 @@ Overlap features are joined if the settings ask for them; the original does with
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nlpcapsule.baselines.answers.lstm import run_lstm
-from nlpcapsule.baselines.answers.pair_network import HiddenLayerScore, PairNetwork
-from nlpcapsule.config.answer_baselines import MVLSTMSettings
+from nlpcapsule.baselines.answers.pair_network import (
+    ANSWER_DEFAULTS,
+    HiddenLayerScore,
+    PairNetwork,
+    PairSettings,
+)
+from nlpcapsule.registry import System, register
+
+
+class MVLSTMSettings(PairSettings):
+    """`mv-lstm`: similarities of all positions, the k largest (Wan et al. 2016)."""
+
+    name: Literal["mv-lstm"] = "mv-lstm"
+    state_size: int = Field(50, ge=1, description="numbers in an LSTM's state, per direction")
+    similarity: Literal["bilinear", "cosine"] = Field("bilinear", description="how two positions compare")
+    strongest: int = Field(5, ge=1, description="k: similarities that are kept, largest first")
+    hidden: int = Field(32, ge=1, description="numbers in the hidden layer")
 
 
 def largest_values(table: Tensor, valid: Tensor, k: int) -> Tensor:
@@ -73,3 +91,15 @@ class MVLSTM(PairNetwork):
         words, mask = self.words(tokens)
         states, _ = run_lstm(self.lstm, words, mask)
         return (states if self.transform is not None else F.normalize(states, dim=-1)), mask
+
+
+register(
+    System(
+        "mv-lstm",
+        MVLSTMSettings,
+        answers=lambda settings, inputs: MVLSTM(
+            settings, inputs.vocabulary_size, inputs.padding_id, inputs.vectors, inputs.idf
+        ),
+        defaults=ANSWER_DEFAULTS,
+    )
+)

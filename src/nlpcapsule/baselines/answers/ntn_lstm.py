@@ -8,13 +8,23 @@ Overlap features, if the settings ask for them, stand beside the r slices.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
+from pydantic import Field
 from torch import Tensor
 
 from nlpcapsule.baselines.answers.cntn import TensorLayer
-from nlpcapsule.baselines.answers.lstm import LSTMTextVector
-from nlpcapsule.baselines.answers.pair_network import PairNetwork
-from nlpcapsule.config.answer_baselines import NTNLSTMSettings
+from nlpcapsule.baselines.answers.lstm import LSTMTextSettings, LSTMTextVector
+from nlpcapsule.baselines.answers.pair_network import ANSWER_DEFAULTS, PairNetwork
+from nlpcapsule.registry import System, register
+
+
+class NTNLSTMSettings(LSTMTextSettings):
+    """`ntn-lstm`: an LSTM for questions, one for answers, a tensor layer (baseline of Tay et al. 2017)."""
+
+    name: Literal["ntn-lstm"] = "ntn-lstm"
+    slices: int = Field(5, ge=1, description="r: slices of the tensor")
 
 
 class NTNLSTM(PairNetwork):
@@ -38,3 +48,15 @@ class NTNLSTM(PairNetwork):
         asked = self.dropout(self.of_questions(*self.words(questions)))[question_of]  # (A, H)
         answered = self.dropout(self.of_answers(*self.words(answers)))  # (A, H)
         return self.relation(asked, answered, self.overlap(questions, answers, question_of))
+
+
+register(
+    System(
+        "ntn-lstm",
+        NTNLSTMSettings,
+        answers=lambda settings, inputs: NTNLSTM(
+            settings, inputs.vocabulary_size, inputs.padding_id, inputs.vectors, inputs.idf
+        ),
+        defaults=ANSWER_DEFAULTS,
+    )
+)

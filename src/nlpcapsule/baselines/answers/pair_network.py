@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.baselines.answers.word_overlap import FEATURES, overlap_features
-from nlpcapsule.config.answer_baselines import PairSettings
+from nlpcapsule.config.settings import EMBEDDING_SIZE, SystemSettings
 from nlpcapsule.encoders.word_embedding import WordEmbedding
+from nlpcapsule.registry import Sections
+
+ANSWER_DEFAULTS: Mapping[str, Sections] = {
+    "answers": {"text": {"max_tokens": 64}, "training": {"loss": "pointwise", "epochs": 10}}
+}
+
+
+class PairSettings(SystemSettings):
+    """What every answer ranker of the comparison lets one choose."""
+
+    embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
+    overlap: bool = Field(False, description="also look at the question words that the answer repeats")
+    dropout: float = Field(0.3, ge=0, lt=1, description="dropout on word vectors and on the last layer")
+
 
 FIRST_LOG_ODDS = -2.0  # most candidates are wrong
 

@@ -9,13 +9,32 @@ The convolution is wide: it also looks at windows that reach over the text's end
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nlpcapsule.baselines.answers.pair_network import BilinearSimilarity, HiddenLayerScore, PairNetwork
-from nlpcapsule.config.answer_baselines import SeverynCNNSettings
+from nlpcapsule.baselines.answers.pair_network import (
+    ANSWER_DEFAULTS,
+    BilinearSimilarity,
+    HiddenLayerScore,
+    PairNetwork,
+    PairSettings,
+)
+from nlpcapsule.registry import System, register
+
+
+class SeverynCNNSettings(PairSettings):
+    """`severyn-cnn`: convolution, maximum and bilinear similarity (Severyn & Moschitti 2015)."""
+
+    name: Literal["severyn-cnn"] = "severyn-cnn"
+    window: int = Field(5, ge=1, description="width of the convolution, in tokens")
+    filters: int = Field(100, ge=1, description="filters for questions, and as many for answers")
+    hidden: int = Field(200, ge=1, description="numbers in the hidden layer")
+    overlap: bool = Field(True, description="also look at the question words that the answer repeats")
 
 
 class WideConvolution(nn.Module):
@@ -68,3 +87,15 @@ class SeverynCNN(PairNetwork):
         states, valid = convolution(*self.words(tokens))
         # States are ≥ 0, so that a window of padding, set to 0, never wins.
         return torch.amax(torch.relu(states) * valid.unsqueeze(1), dim=-1)
+
+
+register(
+    System(
+        "severyn-cnn",
+        SeverynCNNSettings,
+        answers=lambda settings, inputs: SeverynCNN(
+            settings, inputs.vocabulary_size, inputs.padding_id, inputs.vectors, inputs.idf
+        ),
+        defaults=ANSWER_DEFAULTS,
+    )
+)

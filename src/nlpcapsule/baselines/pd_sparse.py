@@ -24,18 +24,29 @@ G never rises, since ‖x_i‖² bounds its curvature. Xᵀα is kept per word, 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
+from pydantic import Field
 from scipy import sparse
 
-from nlpcapsule.config.lexical_settings import PDSparseSettings
+from nlpcapsule.baselines.compiled import check_numba, compiled
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import BagOfWords
-from nlpcapsule.lexical.compiled import check_numba, compiled
-from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, label_matrix
+from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
+from nlpcapsule.registry import System, register
+
+
+class PDSparseSettings(LexicalSettings):
+    """`pd-sparse`: primal and dual sparse, max-margin (Yen et al. 2016), on tf-idf."""
+
+    name: Literal["pd-sparse"] = "pd-sparse"
+    l1: float = Field(0.1, ge=0, description="λ, the price of a weight: more gives fewer weights")
+    penalty: float = Field(10.0, gt=0, description="C, the price of a margin that is missed")
+    passes: int = Field(20, ge=1, description="passes over the training part")
+
 
 _CHUNK = 512  # documents ranked at a time, so that memory stays bounded
 _SPARE_SLOTS = 1.5  # slots of a word's table per label it may meet, so that probing stays short
@@ -315,3 +326,14 @@ def nearest_with_sum(b, total):  # type: ignore[no-untyped-def]
         if value > (running - total) / (count + 1):
             m = (running - total) / (count + 1)
     return np.maximum(b - m, 0)
+
+
+register(
+    System(
+        "pd-sparse",
+        PDSparseSettings,
+        lexical=PDSparse,
+        defaults={"labels": {"text": {"max_tokens": 1000}}},
+        extra="trees",
+    )
+)

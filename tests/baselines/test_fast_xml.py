@@ -10,14 +10,13 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 
-from nlpcapsule.config.lexical_settings import FastXMLSettings
+from nlpcapsule.baselines import compiled, fast_xml, fast_xml_node
+from nlpcapsule.baselines.fast_xml import FastXML, FastXMLSettings
 from nlpcapsule.data.encoded import EncodedDocuments, encode_documents
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import MissingExtraError
-from nlpcapsule.lexical import compiled, fast_xml, fast_xml_node
-from nlpcapsule.lexical.fast_xml import FastXML
 from nlpcapsule.lexical.ranker import Fitting
 from nlpcapsule.sample import load_documents
 
@@ -246,6 +245,6 @@ def test_without_numba_the_error_names_the_command_that_installs_it(train, tmp_p
 
 
 def test_without_numba_the_module_can_be_imported():
-    program = "import sys; sys.modules['numba'] = None; import nlpcapsule.lexical.fast_xml"
+    program = "import sys; sys.modules['numba'] = None; import nlpcapsule.baselines.fast_xml"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

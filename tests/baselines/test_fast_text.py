@@ -17,10 +17,9 @@ from lexical_tasks import (
     precision_at_1,
 )
 
-from nlpcapsule.config.lexical_settings import FastTextSettings
+from nlpcapsule.baselines.fast_text import FastText, FastTextSettings
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import MissingExtraError, NlpCapsuleError
-from nlpcapsule.lexical.fast_text import FastText
 
 SMALL = {
     "softmax": FastTextSettings(size=16, passes=60, rate=0.5, loss="softmax"),

@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
 
-from nlpcapsule.config.lexical_settings import PDSparseSettings
+from nlpcapsule.baselines import compiled, pd_sparse
+from nlpcapsule.baselines.pd_sparse import PDSparse, PDSparseSettings
 from nlpcapsule.data.encoded import EncodedDocuments, encode_documents
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import MissingExtraError
-from nlpcapsule.lexical import compiled, pd_sparse
-from nlpcapsule.lexical.pd_sparse import PDSparse
 from nlpcapsule.lexical.ranker import Fitting
 from nlpcapsule.sample import load_documents
 

@@ -7,19 +7,33 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+from pydantic import Field
 from scipy.special import logsumexp
 
 from nlpcapsule.atomic_files import atomic_path, atomic_text
-from nlpcapsule.config.lexical_settings import FastTextSettings
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import MissingExtraError, NlpCapsuleError
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays
-from nlpcapsule.lexical.ranker import Fitting, LexicalRanker
+from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings
+from nlpcapsule.registry import System, register
+
+
+class FastTextSettings(LexicalSettings):
+    """`fasttext`: the mean of word vectors and a linear layer (Joulin et al. 2017), by its own library."""
+
+    name: Literal["fasttext"] = "fasttext"
+    size: int = Field(50, ge=1, description="numbers in a word vector")
+    passes: int = Field(40, ge=1, description="passes over the training part")
+    rate: float = Field(0.5, gt=0, description="learning rate")
+    loss: Literal["softmax", "ova"] = Field(
+        "ova", description="softmax: one of many; ova: each label by itself"
+    )
+
 
 _PREFIX = "__label__"
 _LINE_END = "</s>"  # a word of every document, by the library's custom: even an empty one has a vector
@@ -153,3 +167,14 @@ def _write_first_vectors(path: Path, tokens: Ragged, ignored: np.ndarray, size: 
         file.write(f"{len(words)} {size}\n")
         for word, vector in zip(words, vectors, strict=True):
             file.write(f"{word} {' '.join(f'{number:.6g}' for number in vector)}\n")
+
+
+register(
+    System(
+        "fasttext",
+        FastTextSettings,
+        lexical=FastText,
+        defaults={"labels": {"text": {"max_tokens": 1000}}},
+        extra="fasttext",
+    )
+)

@@ -18,12 +18,16 @@ large one. The paper's turns may go on from there, with the loss in the choice o
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy import sparse
 
-from nlpcapsule.config.lexical_settings import FastXMLSettings
-from nlpcapsule.lexical.compiled import compiled
-from nlpcapsule.lexical.l1_logistic import Entries, l1_logistic
+from nlpcapsule.baselines.compiled import compiled
+from nlpcapsule.baselines.l1_logistic import Entries, l1_logistic
+
+if TYPE_CHECKING:
+    from nlpcapsule.baselines.fast_xml import FastXMLSettings
 
 _TIE = 1e-9  # gains below this are rounding: the document stays where it is, so that the turns end
 _TOLERANCE, _MOST_STEPS = 0.01, 30  # of a node's separator

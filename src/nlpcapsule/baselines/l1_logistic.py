@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nlpcapsule.lexical.compiled import compiled
+from nlpcapsule.baselines.compiled import compiled
 
 Entries = tuple[np.ndarray, np.ndarray, np.ndarray]  # of a sparse matrix, as in scipy: indptr, indices, data
 

@@ -10,20 +10,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from pydantic import Field
 from scipy import sparse
 
-from nlpcapsule.config.lexical_settings import FastXMLSettings
+from nlpcapsule.baselines.compiled import check_numba, compiled
+from nlpcapsule.baselines.fast_xml_node import entries_of, part
+from nlpcapsule.baselines.l1_logistic import Entries
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import BagOfWords
-from nlpcapsule.lexical.compiled import check_numba, compiled
-from nlpcapsule.lexical.fast_xml_node import entries_of, part
-from nlpcapsule.lexical.l1_logistic import Entries
-from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, label_matrix
+from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
+from nlpcapsule.registry import System, register
+
+
+class FastXMLSettings(LexicalSettings):
+    """`fast-xml`: trees whose splits maximise nDCG (Prabhu & Varma 2014), on tf-idf."""
+
+    name: Literal["fast-xml"] = "fast-xml"
+    trees: int = Field(50, ge=1, description="trees whose leaves are averaged")
+    largest_leaf: int = Field(10, ge=1, description="a node of so many documents or fewer is a leaf")
+    kept_labels: int = Field(100, ge=1, description="most frequent labels a leaf keeps")
+    penalty: float = Field(4.0, gt=0, description="C of a node's logistic loss: more gives denser nodes")
+    bias: float = Field(1.0, ge=0, description="a constant feature's value; 0 leaves it out")
+
 
 SMALLEST_PROBABILITY = 1e-12
 _MODEL_FILE = "fast_xml.safetensors"
@@ -213,3 +226,14 @@ def _with_constant(features: sparse.csr_matrix, bias: float) -> sparse.csr_matri
     """(N, V + 1): one more feature, the same for all documents."""
     constant = sparse.csr_matrix(np.full((features.shape[0], 1), bias, dtype=np.float32))
     return sparse.hstack([features, constant], format="csr")
+
+
+register(
+    System(
+        "fast-xml",
+        FastXMLSettings,
+        lexical=FastXML,
+        defaults={"labels": {"text": {"max_tokens": 1000}}},
+        extra="trees",
+    )
+)

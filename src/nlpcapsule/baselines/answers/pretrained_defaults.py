@@ -1,0 +1,16 @@
+"""Defaults of rankers made of a pretrained transformer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nlpcapsule.registry import Sections
+
+# A pretrained transformer moves in small steps; the texts' special tokens count as tokens.
+PRETRAINED_ANSWER_DEFAULTS: Mapping[str, Sections] = {
+    "answers": {
+        "text": {"max_tokens": 128},
+        "training": {"loss": "pointwise", "epochs": 3, "batch_size": 8, "learning_rate": 3e-5, "warmup": 0.1},
+        "inference": {"batch": 8},
+    }
+}

@@ -1,0 +1,167 @@
+"""The systems there are, by name: networks, lexical systems and the rivals they are compared with.
+
+A system is one file. It holds the system's settings and its class, and registers both with `register`: what
+it builds for which task, where its defaults differ, and the extra it needs. The tables below say in which
+module a name is found, so that only the system that is used is imported. A package outside this one adds
+systems with the entry-point group `nlpcapsule.systems` (name → module), or by calling `register` itself.
+
+Example:
+    >>> find_system("xml-cnn").tasks
+    ('labels',)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+from nlpcapsule.errors import ConfigError, did_you_mean
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from nlpcapsule.config.settings import SystemSettings
+
+ENTRY_POINTS = "nlpcapsule.systems"
+
+LABEL_SYSTEMS = {
+    "label-query": "nlpcapsule.networks.label_query",
+    "paper": "nlpcapsule.networks.paper",
+    "official": "nlpcapsule.networks.official",
+    "kim-cnn": "nlpcapsule.networks.kim_cnn",
+    "xml-cnn": "nlpcapsule.baselines.xml_cnn",
+    "bow-cnn": "nlpcapsule.baselines.bow_cnn",
+    "released-xml-cnn": "nlpcapsule.baselines.released_xml_cnn",
+    "cap-zhao": "nlpcapsule.baselines.cap_zhao",
+    "convolution-linear": "nlpcapsule.baselines.convolution_linear",
+    "transformer-linear": "nlpcapsule.baselines.transformer_linear",
+    "embedding-linear": "nlpcapsule.baselines.embedding_linear",
+    "one-vs-rest": "nlpcapsule.lexical.one_vs_rest",
+    "omikuji": "nlpcapsule.lexical.omikuji",
+    "fast-xml": "nlpcapsule.baselines.fast_xml",
+    "pd-sparse": "nlpcapsule.baselines.pd_sparse",
+    "fasttext": "nlpcapsule.baselines.fast_text",
+}
+
+ANSWER_SYSTEMS = {
+    "label-query": "nlpcapsule.networks.label_query",
+    "paper": "nlpcapsule.networks.paper",
+    "cap-zhao": "nlpcapsule.baselines.cap_zhao",
+    "cnn-lr": "nlpcapsule.baselines.answers.cnn_lr",
+    "severyn-cnn": "nlpcapsule.baselines.answers.severyn_cnn",
+    "cntn": "nlpcapsule.baselines.answers.cntn",
+    "lstm": "nlpcapsule.baselines.answers.lstm",
+    "mv-lstm": "nlpcapsule.baselines.answers.mv_lstm",
+    "ntn-lstm": "nlpcapsule.baselines.answers.ntn_lstm",
+    "hd-lstm": "nlpcapsule.baselines.answers.hd_lstm",
+    "bm25": "nlpcapsule.baselines.answers.bm25",
+    "bi-encoder": "nlpcapsule.baselines.answers.bi_encoder",
+    "cross-encoder": "nlpcapsule.baselines.answers.cross_encoder",
+}
+
+Sections = Mapping[str, Mapping[str, Any]]  # section → setting → value
+
+
+@dataclass(frozen=True)
+class NetworkInputs:
+    """What a network is built for.
+
+    Attributes:
+        vocabulary_size: Number of tokens.
+        padding_id: The token that fills rows up.
+        length: Most tokens of a text.
+        label_count: n; 0 for answers.
+        vectors: (V, v) word vectors to start from.
+        idf: (V,) weights of words that question and answer share.
+        transformer: A pretrained transformer's configuration where its weights will be loaded from a model
+            folder; None reads the encoder that the settings name.
+        named: Whether labels have names.
+    """
+
+    vocabulary_size: int
+    padding_id: int
+    length: int
+    label_count: int = 0
+    vectors: np.ndarray | None = None
+    idf: np.ndarray | None = None
+    transformer: dict[str, Any] | None = None
+    named: bool = False
+
+
+@dataclass(frozen=True)
+class System:
+    """A system as its file registers it.
+
+    Attributes:
+        name: What users call it.
+        settings: The class of its `[model]` section.
+        labels: Builds its network for labels; None if it has none.
+        answers: Builds its network for answers; None if it has none.
+        lexical: The class of a lexical system for labels, which is no network; None for networks.
+        defaults: Task → section → setting → default, where a task's default differs from the section's.
+        pretrained_defaults: Likewise, where its encoder is a pretrained transformer.
+        extra: The optional dependency it needs, as in `pip install 'nlpcapsule[EXTRA]'`.
+    """
+
+    name: str
+    settings: type[SystemSettings]
+    labels: Callable[[Any, NetworkInputs], Any] | None = None
+    answers: Callable[[Any, NetworkInputs], Any] | None = None
+    lexical: type | None = None
+    defaults: Mapping[str, Sections] = field(default_factory=dict)
+    pretrained_defaults: Mapping[str, Sections] = field(default_factory=dict)
+    extra: str | None = None
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks it is for."""
+        has_labels = self.labels is not None or self.lexical is not None
+        return (*(("labels",) if has_labels else ()), *(("answers",) if self.answers is not None else ()))
+
+    @property
+    def description(self) -> str:
+        """What it is, in a line."""
+        first = (self.settings.__doc__ or "").strip().splitlines()[0]
+        return first.split(": ", 1)[-1]
+
+
+_registered: dict[str, System] = {}
+
+
+def register(system: System) -> System:
+    """Makes a system known under its name."""
+    _registered[system.name] = system
+    return system
+
+
+def find_system(name: str) -> System:
+    """The system of this name; imports the module that registers it, and no other.
+
+    Raises:
+        ConfigError: There is no such system.
+    """
+    if name not in _registered:
+        module = LABEL_SYSTEMS.get(name) or ANSWER_SYSTEMS.get(name) or _entry_points().get(name)
+        if module is None:
+            raise ConfigError(f"unknown model {name!r}: {did_you_mean(name, system_names())}")
+        import_module(module)
+    return _registered[name]
+
+
+def system_names(task: str | None = None) -> list[str]:
+    """The names of all systems, or of those for a task; nothing is imported but what is not built in."""
+    built_in = {"labels": LABEL_SYSTEMS, "answers": ANSWER_SYSTEMS}
+    names = [*LABEL_SYSTEMS, *ANSWER_SYSTEMS] if task is None else list(built_in[task])
+    known = {*LABEL_SYSTEMS, *ANSWER_SYSTEMS}
+    others = [name for name in [*_registered, *_entry_points()] if name not in known]
+    names += [name for name in others if task is None or task in find_system(name).tasks]
+    return list(dict.fromkeys(names))
+
+
+@cache
+def _entry_points() -> dict[str, str]:
+    return {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}

@@ -19,12 +19,13 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
+
 from nlpcapsule.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from nlpcapsule.config.settings import SystemSettings
 
 ENTRY_POINTS = "nlpcapsule.systems"
 
@@ -108,7 +109,7 @@ class System:
     """
 
     name: str
-    settings: type[SystemSettings]
+    settings: type[BaseModel]
     labels: Callable[[Any, NetworkInputs], Any] | None = None
     answers: Callable[[Any, NetworkInputs], Any] | None = None
     lexical: type | None = None

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.lexical.name_match import OPENING, NameMatch, document_idf, fold_words, word_texts
+from nlpcapsule.data.word_frequency import inverse_document_frequency
+from nlpcapsule.lexical.name_match import OPENING, NameMatch, fold_words, word_texts
 from nlpcapsule.lexical.whole_words import WholeWords
 
 PAD, UNKNOWN = 0, 1
@@ -94,7 +95,7 @@ def test_neither_order_nor_company_of_documents_matters(words, random):
 
 
 def test_a_word_of_every_document_says_nothing():
-    assert document_idf(TRAINING, len(WORDS))[THE] == 0
+    assert inverse_document_frequency(TRAINING, len(WORDS))[THE] == 0
 
 
 def test_plurals_are_folded_and_short_words_are_left_alone():

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pydantic import SerializeAsAny, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, SerializeAsAny, ValidationError, field_validator, model_validator
 
 from nlpcapsule.config.settings import (
     WORD_ENCODERS,
@@ -229,7 +229,7 @@ def _check_label_names(config: Config) -> None:
 
 
 def _known_keys(model: str) -> dict[str, list[str]]:
-    classes: dict[str, type[Settings]] = {
+    classes: dict[str, type[BaseModel]] = {
         "text": TextSettings,
         "model": find_system(model).settings,
         "training": TrainingSettings,

@@ -10,9 +10,10 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from pydantic import BaseModel
+
 from nlpcapsule.config.settings import (
     InferenceSettings,
-    Settings,
     TextSettings,
     TrainingSettings,
 )
@@ -66,7 +67,7 @@ def render_reference() -> str:
     return "\n".join(blocks)
 
 
-def _section(heading: str, settings: type[Settings]) -> str:
+def _section(heading: str, settings: type[BaseModel]) -> str:
     """A heading, what the section is about, and a row for each setting."""
     about = (settings.__doc__ or "").strip()
     rows = [

@@ -17,6 +17,7 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 
 from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.data.word_frequency import document_frequency
 
 OPENING = 60  # words, in which a document says most of what it is about
 _OPENING_WEIGHT = 0.7  # ρ
@@ -63,9 +64,9 @@ class BagOfWords:
 
 
 def _idf(tokens: Ragged, vocabulary_size: int, ignored: tuple[int, ...]) -> np.ndarray:
-    frequency = np.bincount(word_counts(tokens, vocabulary_size).indices, minlength=vocabulary_size)
-    idf = np.log((1 + len(tokens)) / (1 + frequency)) + 1
-    idf[frequency == 0] = 0
+    count, containing = document_frequency(tokens, vocabulary_size)
+    idf = np.log((1 + count) / (1 + containing)) + 1
+    idf[containing == 0] = 0
     idf[list(ignored)] = 0
     return idf.astype(np.float32)
 

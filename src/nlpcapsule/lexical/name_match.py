@@ -20,6 +20,7 @@ from scipy import sparse
 
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.top_columns import top_columns
+from nlpcapsule.data.word_frequency import inverse_document_frequency
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import OPENING, word_counts
 from nlpcapsule.lexical.whole_words import WholeWords
@@ -66,7 +67,7 @@ class NameMatch:
         folded = fold_words(vocabulary)
         folded[list(ignored)] = -1
         size = int(folded.max(initial=-1)) + 1
-        idf = document_idf(_folded(documents, folded), size)
+        idf = inverse_document_frequency(_folded(documents, folded), size)
         forms = Ragged.from_rows(form for label in names for form in label)
         known = _folded(forms, folded)
         weights = _present(known, size)  # (F, W)
@@ -161,12 +162,6 @@ def word_texts(whole_words: WholeWords, tokens: Ragged, vocabulary: Sequence[str
     for word, text in zip(words[first], whole_words.pieces.texts(tokens, first, vocabulary), strict=True):
         texts[word] = text
     return texts
-
-
-def document_idf(tokens: Ragged, vocabulary_size: int) -> np.ndarray:
-    """(V,) log((1 + N) / (1 + df)): 0 for a word of every document."""
-    frequency = np.bincount(_present(tokens, vocabulary_size).indices, minlength=vocabulary_size)
-    return np.log((1 + len(tokens)) / (1 + frequency))
 
 
 def _singular(word: str) -> str:

@@ -25,7 +25,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nlpcapsule.baselines.answers.word_overlap import stands_in
 from nlpcapsule.encoders.transformer import mean_state
 
 KINDS = 8  # of words that can be asked for
@@ -160,3 +159,13 @@ def largest_cosines(words: Tensor, others: Tensor, counted: Tensor) -> Tensor:
 def _sum(words: Tensor, weights: Tensor) -> Tensor:
     """(A, l, v) and (A, l) → (A, v)."""
     return (words * weights.unsqueeze(-1)).sum(dim=1)
+
+
+def stands_in(texts: Tensor, words: Tensor) -> Tensor:
+    """Which words stand in a text: (A, l') and (A, l) → (A, l), True where a word is one of its row's text.
+
+    Words are looked up in sorted rows, so memory grows with the tokens and not with pairs of them.
+    """
+    rows = texts.sort(dim=1).values  # (A, l')
+    place = torch.searchsorted(rows, words.contiguous()).clamp(max=rows.shape[1] - 1)
+    return rows.gather(1, place) == words

@@ -12,7 +12,6 @@ import numpy as np
 from accelerate import PartialState
 
 from nlpcapsule.baselines.answers.bm25 import BM25
-from nlpcapsule.baselines.answers.word_overlap import inverse_document_frequency
 from nlpcapsule.baselines.cap_zhao import CapZhaoSettings
 from nlpcapsule.config import Config
 from nlpcapsule.config.settings import PretrainedSettings
@@ -20,6 +19,7 @@ from nlpcapsule.data.documents import Question
 from nlpcapsule.data.encoded import EncodedQuestions, encode_questions
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.data.vectors import vector_words
+from nlpcapsule.data.word_frequency import inverse_document_frequency
 from nlpcapsule.encoders.transformer import encoder_tokenizer, tokenizer_file
 from nlpcapsule.encoders.word_embedding import embedding_size
 from nlpcapsule.errors import DataError

@@ -11,11 +11,11 @@ from torch import nn
 from nlpcapsule.baselines.embedding_linear import EmbeddingLinear
 from nlpcapsule.config import Config
 from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.data.word_frequency import inverse_document_frequency
 from nlpcapsule.encoders.word_embedding import embedding_size
 from nlpcapsule.errors import DataError
 from nlpcapsule.lexical.build import evidence_system
 from nlpcapsule.lexical.evidence import WordEvidence
-from nlpcapsule.lexical.name_match import document_idf
 from nlpcapsule.lexical.ranker import LexicalSettings
 from nlpcapsule.model_folder import nominator_config
 from nlpcapsule.networks.build import build_label_network
@@ -104,7 +104,7 @@ def _fit_network(
     if isinstance(network, PaperNetwork):
         network.start_from(data.train.tokens)
     if isinstance(network, LabelQueryNetwork) and network.names is not None:
-        idf = document_idf(data.train.tokens, data.tokenizer.size)
+        idf = inverse_document_frequency(data.train.tokens, data.tokenizer.size)
         idf[[padding_id, data.tokenizer.unknown_id]] = 0
         network.to(PartialState().device)  # where there is a GPU, a transformer reads the names there
         network.read_names(data.name_texts(), idf, data.labels.counts, data.train.tokens)

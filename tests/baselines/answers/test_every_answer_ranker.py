@@ -5,7 +5,7 @@ import pytest
 import torch
 from small_rankers import SIZES, VARIANTS, VOCABULARY, small_ranker, token_rows, variant_name
 
-from nlpcapsule.baselines.answers.word_overlap import inverse_document_frequency
+from nlpcapsule.data.word_frequency import inverse_document_frequency
 from nlpcapsule.networks.answer_ranker import answer_loss
 from nlpcapsule.registry import find_system
 

@@ -7,8 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nlpcapsule.baselines.answers.word_overlap import inverse_document_frequency, overlap_features
+from nlpcapsule.baselines.answers.word_overlap import overlap_features
 from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.data.word_frequency import inverse_document_frequency
 
 WORDS = 12
 texts = st.lists(st.lists(st.integers(1, WORDS - 1), max_size=7), min_size=1, max_size=5)

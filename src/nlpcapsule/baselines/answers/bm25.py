@@ -22,6 +22,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.config.settings import SystemSettings
+from nlpcapsule.data.word_frequency import document_frequency
 from nlpcapsule.registry import System, register
 
 
@@ -54,12 +55,9 @@ class BM25(nn.Module):
 
     def count(self, answers: Iterable[Sequence[int] | np.ndarray]) -> None:
         """Takes the words' weights and the mean length from answers, token ids with one array per answer."""
-        total = tokens = 0
-        containing = np.zeros(len(self.idf))
-        for answer in answers:
-            total += 1
-            tokens += len(answer)
-            containing[np.unique(np.asarray(answer, dtype=np.int64))] += 1
+        rows = list(answers)
+        total, containing = document_frequency(rows, len(self.idf))
+        tokens = sum(map(len, rows))
         idf = np.log1p((total - containing + 0.5) / (containing + 0.5))
         idf[self.padding_id] = 0
         self.idf.copy_(torch.from_numpy(idf))

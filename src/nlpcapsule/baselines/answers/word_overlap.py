@@ -9,11 +9,10 @@ Both works count the words; shares do not favour long questions when one thresho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-import numpy as np
 import torch
 from torch import Tensor
+
+from nlpcapsule.networks.word_match import stands_in
 
 FEATURES = 2
 
@@ -49,32 +48,3 @@ def overlap_features(
     repeated = (weights[question_of] * found.unsqueeze(-1)).sum(dim=1)  # (A, 2)
     total = weights.sum(dim=1)[question_of]  # (A, 2)
     return torch.where(total > 0, repeated / total.clamp(min=1e-9), 0.0)
-
-
-def stands_in(texts: Tensor, words: Tensor) -> Tensor:
-    """Which words stand in a text: (A, l') and (A, l) → (A, l), True where a word is one of its row's text.
-
-    Words are looked up in sorted rows, so memory grows with the tokens and not with pairs of them.
-    """
-    rows = texts.sort(dim=1).values  # (A, l')
-    place = torch.searchsorted(rows, words.contiguous()).clamp(max=rows.shape[1] - 1)
-    return rows.gather(1, place) == words
-
-
-def inverse_document_frequency(
-    tokens: Iterable[Sequence[int] | np.ndarray], vocabulary_size: int
-) -> np.ndarray:
-    """Weight of each word: rare words tell more.
-
-    Args:
-        tokens: Token ids, one array per text.
-        vocabulary_size: V.
-
-    Returns:
-        (V,) float32; a word in every text weighs 0, a word in none weighs most.
-    """
-    texts, containing = 0, np.zeros(vocabulary_size, dtype=np.int64)
-    for row in tokens:
-        texts += 1
-        containing[np.unique(np.asarray(row, dtype=np.int64))] += 1
-    return np.log((1 + texts) / (1 + containing)).astype(np.float32)

@@ -1,0 +1,36 @@
+"""How many texts hold a word, and what that says of its weight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+
+def document_frequency(
+    texts: Iterable[Sequence[int] | np.ndarray], vocabulary_size: int
+) -> tuple[int, np.ndarray]:
+    """N, the number of texts, and N_w (V,), how many of them hold word w.
+
+    Args:
+        texts: Token ids, one array per text.
+        vocabulary_size: V.
+    """
+    count, containing = 0, np.zeros(vocabulary_size, dtype=np.int64)
+    for row in texts:
+        count += 1
+        containing[np.unique(np.asarray(row, dtype=np.int64))] += 1
+    return count, containing
+
+
+def inverse_document_frequency(
+    texts: Iterable[Sequence[int] | np.ndarray], vocabulary_size: int
+) -> np.ndarray:
+    """idf(w) = log((1 + N) / (1 + N_w)) (V,) float32: 0 for a word of every text, most for a word of none.
+
+    Args:
+        texts: Token ids, one array per text.
+        vocabulary_size: V.
+    """
+    count, containing = document_frequency(texts, vocabulary_size)
+    return np.log((1 + count) / (1 + containing)).astype(np.float32)

@@ -49,12 +49,22 @@ def test_help_names_all_formats_networks_and_defaults() -> None:
     for name in [
         "reuters21578",
         "wikiqa",
-        "xml-cnn",
+        "omikuji",
+        "`nlpcapsule systems`",
         "[default: label-query]",
         "[default: ;]",
         "--dev-split",
     ]:
         assert name in text
+
+
+def test_systems_are_listed_with_what_they_need() -> None:
+    lines = run_command("systems").out.splitlines()
+    assert any(line.split()[:2] == ["xml-cnn", "labels"] for line in lines)
+    assert any(line.startswith("fast-xml") and " trees " in line for line in lines)
+    answers = run_command("systems", "--task", "answers").out
+    assert "bm25" in answers
+    assert "xml-cnn" not in answers
 
 
 def test_predict_has_no_options_about_labels() -> None:
@@ -70,7 +80,6 @@ def test_predict_has_no_options_about_labels() -> None:
         *[([command, "--help"], 0) for command in COMMANDS],
         (["predict", "model", "data", "--top-k", "0"], 2),
         (["train", "data", "--out", "model", "--model", "nonsense"], 2),
-        (["train", "data", "--out", "model", "--set", "nonsense=1"], 2),
         (["evaluate", "model"], 2),
     ],
 )

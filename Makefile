@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 demo: $(STAMP)
-	$(BIN)/nlpcapsule demo --out demo-output
+	$(BIN)/nlpcapsule demo --output demo-output
 
 # Two at a time, a file's tests in one process; the tests themselves keep to one thread.
 test: $(STAMP)

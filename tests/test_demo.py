@@ -1,6 +1,7 @@
 """The demo on a small part of the sample, with small networks."""
 
 import json
+import re
 
 import pytest
 
@@ -20,7 +21,7 @@ def small_demo(monkeypatch):
 
 
 def test_demo_prints_tables_and_examples_and_writes_everything(small_demo, tmp_path, capsys):
-    figures = demo.run_demo(tmp_path, quiet=True)
+    figures = demo.run_demo(tmp_path, quiet=True, compare=True)
     printed = capsys.readouterr().out
     for title in ("phrasings seen in training", "phrasings training never saw", "Answers"):
         assert title in printed
@@ -32,16 +33,26 @@ def test_demo_prints_tables_and_examples_and_writes_everything(small_demo, tmp_p
     assert (tmp_path / "data" / "documents-train.jsonl").exists()
 
 
+def test_demo_trains_the_default_alone_unless_it_is_to_compare(small_demo, tmp_path, capsys):
+    figures = demo.run_demo(tmp_path, quiet=True)
+    assert [list(rows) for rows in figures["labels"].values()] == [["label-query"], ["label-query"]]
+    assert list(figures["answers"]) == ["label-query"]
+    printed = capsys.readouterr().out
+    assert "kim-cnn" not in printed
+    assert printed.count("its labels:") == 3
+    assert len(re.findall(r"^  \d\.\d\d( \(right\))?  \S", printed, re.MULTILINE)) == 6  # two questions
+
+
 def test_demo_keeps_what_it_has_trained_unless_settings_change(small_demo, tmp_path, monkeypatch):
     def weights():
         paths = sorted((tmp_path / "models").glob("*/network.safetensors"))
         return {path.parent.name: path.stat().st_mtime_ns for path in paths}
 
-    demo.run_demo(tmp_path, quiet=True)
+    demo.run_demo(tmp_path, quiet=True, compare=True)
     first = weights()
-    demo.run_demo(tmp_path, quiet=True)
+    demo.run_demo(tmp_path, quiet=True, compare=True)
     assert weights() == first
     changed = {**demo.LABEL_SYSTEMS, "kim-cnn": SMALL | {"filters": 4}}
     monkeypatch.setattr(demo, "LABEL_SYSTEMS", changed)
-    demo.run_demo(tmp_path, quiet=True)
+    demo.run_demo(tmp_path, quiet=True, compare=True)
     assert {name for name, time in weights().items() if time != first[name]} == {"kim-cnn"}

@@ -64,6 +64,7 @@ ANSWER_SYSTEMS: dict[str, dict[str, Any]] = {
     },
     "label-query": {"max_tokens": 48, "training.epochs": 20, "condensed": 16, "training.batch_size": 16},
 }
+OURS = "label-query"
 TEST_PARTS = {"test-seen": "phrasings seen in training", "test-unseen": "phrasings training never saw"}
 
 
@@ -91,12 +92,13 @@ class Demo:
         return model or fit_answers(data, config, _run_folder(path), self.progress)
 
 
-def run_demo(folder: Path, quiet: bool = False) -> dict[str, Any]:
-    """Trains the systems on the embedded sample, prints what they reach and writes report.html.
+def run_demo(folder: Path, quiet: bool = False, compare: bool = False) -> dict[str, Any]:
+    """Trains the default on the embedded sample, shows what it does and writes report.html.
 
     Args:
         folder: For the sample's files, the models and the report.
         quiet: No progress.
+        compare: Also trains the networks it is compared with.
 
     Returns:
         All figures, as results.json has them.
@@ -112,10 +114,12 @@ def run_demo(folder: Path, quiet: bool = False) -> dict[str, Any]:
         for note in data.notes:
             progress.say(note)
         data = replace(data, notes=())  # said once, not with every system
-        models = {name: demo.train_labels(data, name) for name in LABEL_SYSTEMS}
+        models = {name: demo.train_labels(data, name) for name in LABEL_SYSTEMS if compare or name == OURS}
         questions = {part: load_questions(part) for part in ("train", "dev", "test")}
         rankers = {
-            name: demo.train_answers(questions["train"], questions["dev"], name) for name in ANSWER_SYSTEMS
+            name: demo.train_answers(questions["train"], questions["dev"], name)
+            for name in ANSWER_SYSTEMS
+            if compare or name == OURS
         }
     label_tables = {
         title: {name: evaluate_labels(model, load_documents(part)) for name, model in models.items()}
@@ -125,10 +129,13 @@ def run_demo(folder: Path, quiet: bool = False) -> dict[str, Any]:
     for table in demo_tables(label_tables, answers):
         console.print(table)
 
-    ours = models["label-query"]
+    ours = models[OURS]
     examples = example_documents(ours, [*load_documents("test-seen")[:2], *load_documents("test-unseen")[:1]])
     for example in examples:
         _print_document(console, example)
+    answered = example_questions(rankers[OURS], questions["test"][:3])
+    for question in answered[:2]:
+        _print_question(console, question)
     seconds = time.perf_counter() - started
     report = DemoReport(
         label_tables={
@@ -137,8 +144,8 @@ def run_demo(folder: Path, quiet: bool = False) -> dict[str, Any]:
         },
         answer_figures=answers,
         documents=tuple(examples),
-        questions=tuple(example_questions(rankers["label-query"], questions["test"][:3])),
-        figures=_curves(folder, ours),
+        questions=tuple(answered),
+        figures=_curves(folder, models),
         facts={
             "nlpcapsule": __version__,
             "training documents": f"{len(data.train):,}",
@@ -151,7 +158,7 @@ def run_demo(folder: Path, quiet: bool = False) -> dict[str, Any]:
     )
     write_text(folder / "report.html", report_html(report))
     figures = {
-        **provenance("nlpcapsule demo", data=data.fingerprint(), seeds=[config.training.seed]),
+        **provenance(f"nlpcapsule demo{' --compare' if compare else ''}", data=data.fingerprint(), seeds=[config.training.seed]),
         "labels": label_tables,
         "answers": answers,
         "seconds": round(seconds, 1),
@@ -205,16 +212,16 @@ def _run_folder(path: Path) -> RunFolder:
     return RunFolder(path, resume=(path / "checkpoint" / "run.json").exists())
 
 
-def _curves(folder: Path, model: LabelModel) -> dict[str, str]:
+def _curves(folder: Path, models: dict[str, LabelModel]) -> dict[str, str]:
     """Training curves of all systems, and the paper's two routing curves of ours."""
     histories = {
         name: [
             json.loads(line)
             for line in (folder / "models" / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
         ]
-        for name in LABEL_SYSTEMS
+        for name in models
     }
-    seen = inspect_routing(model, load_documents("test-unseen"))
+    seen = inspect_routing(models[OURS], load_documents("test-unseen"))
     curves = {"Dev nDCG@5 by epoch": plots.training_curves(histories, "nDCG@5")}
     if seen.loss_by_iterations:
         curves["System level: loss by number of iterations"] = plots.system_curve(seen.loss_by_iterations)
@@ -234,4 +241,11 @@ def _print_document(console: Console, example: ExampleDocument) -> None:
         f"{label} {score:.2f}{' (right)' if label in example.true_labels else ''}"
         for label, score in example.predicted
     )
-    console.print(f"  label-query: {ranked}", highlight=False, markup=False)
+    console.print(f"  found: {ranked}", highlight=False, markup=False)
+
+
+def _print_question(console: Console, example: ExampleQuestion) -> None:
+    console.print(f"\n{example.question}", highlight=False, markup=False)
+    for answer, score, is_right in example.ranking[:3]:
+        mark = " (right)" if is_right else ""
+        console.print(f"  {score:.2f}{mark}  {answer}", highlight=False, markup=False)

@@ -26,7 +26,7 @@ def test_wheel_in_an_empty_environment_runs_the_demo(tmp_path):
     pip = [binaries / "python", "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt"]
     run(*pip, "torch")  # first and alone, as the Makefile does
     run(*pip, wheel)
-    printed = run(binaries / "nlpcapsule", "demo", "--quiet", "--out", "demo", cwd=tmp_path)
+    printed = run(binaries / "nlpcapsule", "demo", "--quiet", "--output", "demo", cwd=tmp_path)
     assert "label-query" in printed
     figures = json.loads((tmp_path / "demo" / "results.json").read_text())
     seen = figures["labels"]["phrasings seen in training"]

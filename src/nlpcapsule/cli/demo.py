@@ -11,15 +11,19 @@ from nlpcapsule.cli.options import Quiet
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", help="Folder for models, data and report.html.")] = Path(
+    output: Annotated[Path, typer.Option("--output", help="Folder for models, data and report.html.")] = Path(
         "demo-output"
     ),
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Also train the networks it is compared with, and show them all.")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare networks on the embedded sample.
+    """Show on an embedded sample what the package does, in about a minute.
 
-    Trains them, prints one table, tags a few documents and writes report.html with the curves.
+    Trains the default, prints its figures, tags three letters, ranks the answers to two questions and writes
+    report.html with the curves.
     """
     from nlpcapsule.demo import run_demo
 
-    run_demo(out, quiet)
+    run_demo(output, quiet, compare)

@@ -19,6 +19,7 @@ STAGES: list[set[str]] = [
     {"errors"},
     {"atomic_files"},
     {"registry"},
+    {"plugins"},
     {"config"},
     {"data"},
     {"sample"},

@@ -157,8 +157,13 @@ def run_demo(folder: Path, quiet: bool = False, compare: bool = False) -> dict[s
         },
     )
     write_text(folder / "report.html", report_html(report))
+    command = f"nlpcapsule demo{' --compare' if compare else ''}"
     figures = {
-        **provenance(f"nlpcapsule demo{' --compare' if compare else ''}", data=data.fingerprint(), seeds=[config.training.seed]),
+        **provenance(
+            command,
+            data=data.fingerprint(),
+            seeds=[config.training.seed],
+        ),
         "labels": label_tables,
         "answers": answers,
         "seconds": round(seconds, 1),

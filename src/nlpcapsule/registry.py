@@ -12,12 +12,12 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -65,6 +65,63 @@ ANSWER_SYSTEMS = {
 }
 
 Sections = Mapping[str, Mapping[str, Any]]  # section → setting → value
+
+Item = TypeVar("Item")
+
+
+class Registry(Mapping[str, Item]):
+    """Interchangeable parts by name: routings, label losses, readers of documents.
+
+    Args:
+        what: What the parts are called in messages.
+
+    Example:
+        >>> greetings = Registry("greeting")
+        >>> @greetings.register("hello")
+        ... def hello(): return "Hello"
+        >>> greetings["hello"]()
+        'Hello'
+    """
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self._items: dict[str, Item] = {}
+
+    def register(self, name: str) -> Callable[[Item], Item]:
+        """Decorates a part to make it known under a name."""
+
+        def add(item: Item) -> Item:
+            self._items[name] = item
+            return item
+
+        return add
+
+    def check(self, name: str) -> str:
+        """Returns a name that is known.
+
+        Raises:
+            ConfigError: It is not.
+        """
+        if name not in self._items:
+            raise ConfigError(f"unknown {self.what} {name!r}: {did_you_mean(name, self._items)}")
+        return name
+
+    def __getitem__(self, name: str) -> Item:
+        return self._items[self.check(name)]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._items
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
+# logits (B, n), targets (B, n) → the loss of each pair (B, n). Here, since settings are checked against it;
+# `networks.losses` fills it, and `@LABEL_LOSSES.register("name")` adds one.
+LABEL_LOSSES: Registry[Callable[[Any, Any], Any]] = Registry("loss")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -43,11 +44,22 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    plugin: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--plugin",
+            metavar="FILE.py",
+            help="A Python file that adds a system, routing, encoder, loss or format; may be repeated.",
+        ),
+    ] = None,
     debug: Annotated[
         bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere.")
     ] = False,
 ) -> None:
     """Tag text with labels out of thousands, and rank answers to questions, with capsule networks."""
+    from nlpcapsule.plugins import load_plugins
+
+    load_plugins(plugin or ())
 
 
 def main() -> None:

@@ -15,7 +15,8 @@ def demo(
         "demo-output"
     ),
     compare: Annotated[
-        bool, typer.Option("--compare", help="Also train the networks it is compared with, and show them all.")
+        bool,
+        typer.Option("--compare", help="Also train the networks it is compared with."),
     ] = False,
     quiet: Quiet = False,
 ) -> None:

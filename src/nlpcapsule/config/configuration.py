@@ -20,7 +20,7 @@ from nlpcapsule.config.settings import (
     TrainingSettings,
 )
 from nlpcapsule.errors import ConfigError, did_you_mean
-from nlpcapsule.registry import System, find_system, system_names
+from nlpcapsule.registry import LABEL_LOSSES, System, find_system, system_names
 
 DEFAULT_SYSTEM = "label-query"
 PRESETS = ("small",)
@@ -166,7 +166,8 @@ def _own_defaults(system: System, task: str, model: Any) -> dict[str, dict[str, 
 
 def _checked(config: Config) -> Config:
     """Refuses settings that are each possible and impossible together."""
-    losses = ("bce", "margin", "spread") if config.task == "labels" else ("pointwise", "pairwise")
+    for_labels = dict.fromkeys(["bce", "margin", "spread", *LABEL_LOSSES])
+    losses = tuple(for_labels) if config.task == "labels" else ("pointwise", "pairwise")
     if config.training.loss not in losses:
         raise ConfigError(
             f"training.loss={config.training.loss!r} does not go with task {config.task!r}: "
@@ -186,12 +187,12 @@ def _checked(config: Config) -> Config:
         raise ConfigError(
             f"inference.candidates needs a network that routes to chosen labels, not {config.model.name!r}"
         )
-    for_labels = (
+    only_for_labels = (
         config.training.negatives != "all",
         config.inference.candidates,
         config.inference.lexical != "none",
     )
-    if config.task == "answers" and any(for_labels):
+    if config.task == "answers" and any(only_for_labels):
         raise ConfigError(
             "training.negatives, inference.candidates and inference.lexical are for task 'labels', "
             "not 'answers'"

@@ -12,7 +12,11 @@ if TYPE_CHECKING:
     from nlpcapsule.config.configuration import Config
 
 Task = Literal["labels", "answers"]
-CapsuleRouting = Literal["dynamic", "em", "kde", "kde-em", "adaptive-kde"]
+# Names that a plugin may add to; `capsules.routing.ROUTINGS` and `networks.losses.LABEL_LOSSES` know them.
+CapsuleRouting = Annotated[
+    str, Field(json_schema_extra={"enum": ["dynamic", "em", "kde", "kde-em", "adaptive-kde"]})
+]
+Loss = Annotated[str, Field(json_schema_extra={"enum": ["bce", "margin", "spread", "pointwise", "pairwise"]})]
 LabelRouting = Literal["dot", "kde", "adaptive-kde"]
 Widths = tuple[Annotated[int, Field(ge=1)], ...]
 
@@ -129,9 +133,7 @@ class TrainingSettings(Settings):
         0.01, ge=0, description="AdamW's decay of weight matrices, but for `paper`'s per pair"
     )
     clip: float = Field(1.0, gt=0, description="largest norm of a step's gradient")
-    loss: Literal["bce", "margin", "spread", "pointwise", "pairwise"] = Field(
-        "bce", description="labels: bce, margin, spread; answers: pointwise, pairwise"
-    )
+    loss: Loss = Field("bce", description="labels: bce, margin, spread; answers: pointwise, pairwise")
     negatives: Literal["all", "uniform", "batch", "hard"] = Field(
         "all", description="partial routing: the outputs a document is routed to beside its own labels"
     )

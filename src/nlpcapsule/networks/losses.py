@@ -5,20 +5,22 @@ Every loss is summed over a document's outputs and averaged over documents; λ w
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from nlpcapsule.registry import LABEL_LOSSES
+
 _UPPER, _LOWER = 0.9, 0.1  # margin loss: lengths above and below which nothing is asked
 
 
+@LABEL_LOSSES.register("bce")
 def binary_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     """−y log a − (1−y) log(1−a), elementwise."""
     return F.binary_cross_entropy_with_logits(logits, targets, reduction="none")
 
 
+@LABEL_LOSSES.register("margin")
 def margin(logits: Tensor, targets: Tensor) -> Tensor:
     """Y max(0, 0.9−a)² + (1−y) max(0, a−0.1)² (Sabour 2017; λ is applied by the caller), elementwise."""
     length = torch.sigmoid(logits)
@@ -31,7 +33,7 @@ def label_loss(
     """The loss of a batch.
 
     Args:
-        kind: "bce", "margin" or "spread".
+        kind: "spread", or one of `LABEL_LOSSES`.
         logits: (B, n).
         targets: (B, n), 1 for a document's own labels.
         valid: (B, n) False where outputs are filled up; those count for nothing.
@@ -39,7 +41,7 @@ def label_loss(
     """
     if kind == "spread":
         return spread(logits, targets, valid, negative_weight)
-    terms = _ELEMENTWISE[kind](logits, targets)  # (B, n)
+    terms = LABEL_LOSSES[kind](logits, targets)  # (B, n)
     weights = torch.where(targets > 0, 1.0, negative_weight)
     if valid is not None:
         weights = weights * valid
@@ -68,6 +70,3 @@ def spread(
     pairs = strongest.unsqueeze(2) * negative.unsqueeze(1)  # (B, p, n)
     per_document = (gap * pairs).sum(dim=(1, 2)) / positive.sum(dim=1).clamp(min=1)
     return negative_weight * per_document.mean()
-
-
-_ELEMENTWISE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"bce": binary_cross_entropy, "margin": margin}

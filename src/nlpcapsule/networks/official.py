@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from nlpcapsule.capsules.compression import CapsuleCompression
 from nlpcapsule.capsules.pair_transforms import PairTransforms
+from nlpcapsule.capsules.routing import ROUTINGS
 from nlpcapsule.capsules.squash import squash
 from nlpcapsule.config import Config
 from nlpcapsule.config.settings import EMBEDDING_SIZE, CapsuleRouting, SystemSettings, Widths, check_widths
@@ -49,7 +50,8 @@ class OfficialSettings(SystemSettings):
     kappa: float = Field(0.5, gt=0, description="squash: ‖x‖²/(κ+‖x‖²)")
 
     def check(self, config: Config) -> None:
-        """Refuses filters that are wider than the embedding."""
+        """Refuses a routing that does not exist, and filters that are wider than the embedding."""
+        ROUTINGS.check(self.routing)
         check_widths(self.windows, self.embedding_size, config)
 
 

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from nlpcapsule.capsules.compression import CapsuleCompression
 from nlpcapsule.capsules.pair_transforms import PairTransforms
 from nlpcapsule.capsules.primary import PrimaryCapsules
+from nlpcapsule.capsules.routing import ROUTINGS
 from nlpcapsule.capsules.votes import PerClassVotes, Votes
 from nlpcapsule.config import Config
 from nlpcapsule.config.settings import EMBEDDING_SIZE, CapsuleRouting, SystemSettings, Widths, check_widths
@@ -81,7 +82,8 @@ class PaperSettings(SystemSettings):
     )
 
     def check(self, config: Config) -> None:
-        """Refuses filters that are wider than the embedding."""
+        """Refuses a routing that does not exist, and filters that are wider than the embedding."""
+        ROUTINGS.check(self.routing)
         check_widths(self.windows, self.embedding_size, config)
 
 

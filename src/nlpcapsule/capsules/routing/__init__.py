@@ -11,14 +11,15 @@ from nlpcapsule.capsules.routing.kde_em import kde_em
 from nlpcapsule.capsules.routing.kde_mean_shift import kde_mean_shift
 from nlpcapsule.capsules.routing.label_query import LabelsRouted, route_labels
 from nlpcapsule.capsules.routing.routed import Routed
+from nlpcapsule.registry import Registry
 
-ROUTINGS: dict[str, Callable[..., Routed]] = {
-    "dynamic": dynamic,
-    "em": em,
-    "kde": kde_mean_shift,
-    "kde-em": kde_em,
-    "adaptive-kde": adaptive_kde,
-}
+# votes, iterations=…, softmax=…, kappa=…, alpha=…, valid=… → Routed; `@ROUTINGS.register("name")` adds one.
+ROUTINGS: Registry[Callable[..., Routed]] = Registry("routing")
+ROUTINGS.register("dynamic")(dynamic)
+ROUTINGS.register("em")(em)
+ROUTINGS.register("kde")(kde_mean_shift)
+ROUTINGS.register("kde-em")(kde_em)
+ROUTINGS.register("adaptive-kde")(adaptive_kde)
 
 __all__ = [
     "ROUTINGS",

@@ -16,6 +16,7 @@ from nlpcapsule.data.readers.eurlex57k import read_eurlex57k
 from nlpcapsule.data.readers.extreme import read_extreme, read_svmlight
 from nlpcapsule.data.readers.formats import (
     DOCUMENT_FORMATS,
+    DOCUMENT_READERS,
     check_format,
     document_file_format,
     document_folder_format,
@@ -27,13 +28,11 @@ from nlpcapsule.data.readers.reuters21578 import read_reuters21578
 from nlpcapsule.data.readers.tables import read_table
 from nlpcapsule.errors import DataError
 
-LAYOUTS = {
-    "eurlex57k": read_eurlex57k,
-    "reuters21578": read_reuters21578,
-    "rcv1": read_rcv1,
-    "extreme-text": read_extreme,
-    "svmlight": read_svmlight,
-}
+DOCUMENT_READERS.register("eurlex57k")(read_eurlex57k)
+DOCUMENT_READERS.register("reuters21578")(read_reuters21578)
+DOCUMENT_READERS.register("rcv1")(read_rcv1)
+DOCUMENT_READERS.register("extreme-text")(read_extreme)
+DOCUMENT_READERS.register("svmlight")(read_svmlight)
 
 
 def read_documents(
@@ -59,7 +58,7 @@ def read_documents(
     """
     options = options or ReadOptions()
     report = ReadReport() if report is None else report
-    check_format(options.format, DOCUMENT_FORMATS)
+    check_format(options.format, tuple(dict.fromkeys([*DOCUMENT_FORMATS, *DOCUMENT_READERS])))
     rows, bad_rows, examples = 0, report.bad_rows, len(report.examples)
     for document in _documents(source, options, report):
         rows += 1
@@ -74,9 +73,9 @@ def _documents(source: str | Path, options: ReadOptions, report: ReadReport) -> 
     from_stdin = str(source) == STDIN
     if not from_stdin and path.is_dir():
         name = document_folder_format(path) if options.format == "auto" else options.format
-        if name not in LAYOUTS or name == "svmlight":
+        if name not in DOCUMENT_READERS or name == "svmlight":
             raise DataError(f"this is a folder, expected a file for the format {name!r}", path)
-        yield from LAYOUTS[name](path, options, report)
+        yield from DOCUMENT_READERS[name](path, options, report)
         return
     with TextFile(source) as file:
         if file.empty:
@@ -84,14 +83,14 @@ def _documents(source: str | Path, options: ReadOptions, report: ReadReport) -> 
         name = options.format
         if name == "auto":
             name = document_file_format(file.name, file.peek(), options)
-        if name not in LAYOUTS:
+        if name not in DOCUMENT_READERS:
             yield from _read_file(name, file, options, report)
             return
     if from_stdin:
         raise DataError(
             f"the format {name!r} cannot be read from standard input", file.name, hint="name a path"
         )
-    yield from LAYOUTS[name](path, options, report)
+    yield from DOCUMENT_READERS[name](path, options, report)
 
 
 def _read_file(name: str, file: TextFile, options: ReadOptions, report: ReadReport) -> Iterator[Document]:

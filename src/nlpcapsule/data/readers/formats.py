@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from nlpcapsule.data.documents import Document
 from nlpcapsule.data.readers import eurlex57k, extreme, rcv1, reuters21578, wikiqa
-from nlpcapsule.data.readers.reading import ReadOptions
+from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
 from nlpcapsule.errors import ConfigError, DataError, did_you_mean
+from nlpcapsule.registry import Registry
 
 DOCUMENT_FORMATS = (
     "jsonl",
@@ -21,6 +24,8 @@ DOCUMENT_FORMATS = (
     "extreme-text",
     "svmlight",
 )
+# path, options, report → documents; `@DOCUMENT_READERS.register("name")` adds a format.
+DOCUMENT_READERS: Registry[Callable[[Path, ReadOptions, ReadReport], Iterator[Document]]] = Registry("format")
 QUESTION_FORMATS = ("jsonl", "tsv", "trecqa", "wikiqa")
 FOLDER_NAMES_SHOWN = 5
 

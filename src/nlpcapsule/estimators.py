@@ -164,7 +164,7 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
     @property
     def threshold_(self) -> float:
         """The probability from which on a label is given, tuned on the dev part; 0.5 without one."""
-        return self._fitted().facts["threshold"]
+        return self._fitted().threshold
 
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, labels) probabilities, columns in the order of `classes_`."""

@@ -16,6 +16,7 @@ from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.model_folder import nominator_config
 from nlpcapsule.networks.build import build_answer_network, build_label_network
+from nlpcapsule.scoring.build import network_scorer
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 
 WORDS = [
@@ -58,7 +59,8 @@ def random_label_model(model: str, routing: str | None, **settings: Any) -> Labe
         nominator = scaled(
             build_label_network(beside, tokenizer.size, len(LABELS), tokenizer.padding_id), 2.0
         )
-    return LabelModel(config, tokenizer, LABELS, scaled(network, _SCALE[model]), nominator)
+    scorer = network_scorer(config, tokenizer, scaled(network, _SCALE[model]), nominator)
+    return LabelModel(config, tokenizer, LABELS, scorer)
 
 
 def random_answer_model(model: str, routing: str) -> AnswerModel:

@@ -83,16 +83,16 @@ def test_same_seed_same_model_other_seed_other_model(tmp_path):
 
 def test_a_dev_part_selects_the_epoch_and_sets_the_threshold(tmp_path):
     trained = fit_documents(tmp_path, tiny_config(epochs=2, learning_rate=0.01))
-    assert trained.facts["dev"]["documents"] == 16
-    assert 0 <= trained.facts["threshold"] <= 1
+    assert trained.facts.dev["documents"] == 16
+    assert 0 <= trained.facts.threshold <= 1
     lines = (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    assert max(json.loads(line)["nDCG@5"] for line in lines) == trained.facts["dev"]["nDCG@5"]
+    assert max(json.loads(line)["nDCG@5"] for line in lines) == trained.facts.dev["nDCG@5"]
 
 
 def test_without_a_dev_part_the_threshold_is_one_half(tmp_path):
     facts = fit_documents(tmp_path, tiny_config(), dev=0).facts
-    assert facts["threshold"] == 0.5
-    assert "dev" not in facts
+    assert facts.threshold == 0.5
+    assert facts.dev is None
 
 
 def test_another_figure_can_select_the_epoch(tmp_path):
@@ -122,7 +122,7 @@ def test_word_vectors_start_the_embedding_and_the_larger_size_wins(tmp_path, giv
     assert data.vectors.shape == (data.tokenizer.size, given)
     assert any("words found" in note for note in data.notes)
     trained = fit_documents(tmp_path / "model", config)
-    assert trained.facts["embedding_size"] == used
+    assert trained.facts.embedding_size == used
     assert trained.network.document.embedding.size == trained.nominator.embedding.size == used
     vectors.unlink()  # a model folder needs nothing beside itself
     texts = [document.text for document in documents[:3]]

@@ -50,8 +50,8 @@ def test_dev_figures_and_threshold_are_those_of_the_opened_model(name, tmp_path)
     opened = load_model(tmp_path / "model")
     config = opened.config
     dev = prepare_labels(some_documents(80), some_documents(16, "dev"), config).dev
-    assert opened.evaluate(dev) == pytest.approx(model.facts["dev"], nan_ok=True)
-    assert 0 <= model.facts["threshold"] <= 1
+    assert opened.evaluate(dev) == pytest.approx(model.facts.dev, nan_ok=True)
+    assert 0 <= model.facts.threshold <= 1
 
 
 @every_system

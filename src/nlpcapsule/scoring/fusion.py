@@ -61,7 +61,7 @@ class Evidence:
     frequency: np.ndarray
     names: np.ndarray | None = None
 
-    def __getitem__(self, rows: slice) -> Evidence:
+    def __getitem__(self, rows: slice | np.ndarray) -> Evidence:
         """What is known about the candidates of the chosen documents."""
         names = None if self.names is None else self.names[rows]
         return Evidence(

@@ -16,12 +16,12 @@ from random_models import (
     random_answer_model,
     random_label_model,
     texts,
+    with_batch,
 )
 from scipy.special import expit
 
 from nlpcapsule.capsules import pair_transforms
 from nlpcapsule.scoring.models import AnswerModel
-from nlpcapsule.scoring.nominated_scorer import NominatedScorer
 
 PER_CLASS = "paper, a matrix per label"
 NETWORKS = [
@@ -53,10 +53,7 @@ def batched(model, size):
     if isinstance(model, AnswerModel):
         inference = model.config.inference.model_copy(update={"batch": size})
         return replace(model, config=model.config.model_copy(update={"inference": inference}))
-    if isinstance(model.scorer, NominatedScorer):
-        parts = {name: replace(getattr(model.scorer, name), batch=size) for name in ("nominator", "scorer")}
-        return replace(model, scorer=replace(model.scorer, **parts))
-    return replace(model, scorer=replace(model.scorer, batch=size))
+    return replace(model, scorer=with_batch(model.scorer, size))
 
 
 def by_label(rankings, row):

@@ -98,8 +98,8 @@ def test_a_stopped_training_goes_on_where_it_was(tmp_path, monkeypatch):
     kept = len(list((tmp_path / "model" / "checkpoint" / "lexical").rglob("*.safetensors")))
     assert kept > 0
     resumed = fit("one-vs-rest", tmp_path / "model", resume=True)
-    assert np.array_equal(resumed.lexical.bias, whole.lexical.bias)
-    assert (resumed.lexical.weights != whole.lexical.weights).nnz == 0
+    assert np.array_equal(resumed.scorer.ranker.bias, whole.scorer.ranker.bias)
+    assert (resumed.scorer.ranker.weights != whole.scorer.ranker.weights).nnz == 0
 
 
 def test_a_lexical_system_has_no_routing_to_inspect(tmp_path):

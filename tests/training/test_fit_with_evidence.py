@@ -12,6 +12,7 @@ from nlpcapsule.data.documents import Document
 from nlpcapsule.diagnostics.inspection import inspect_routing
 from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
 from nlpcapsule.lexical.build import evidence_system
+from nlpcapsule.lexical.evidence import FittedEvidence
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.network_scorer import NetworkScorer
@@ -53,6 +54,26 @@ def test_training_ends_with_what_network_and_words_reach_together(tmp_path):
     model = fit_labels(data, config, RunFolder(tmp_path / "model"), progress)
     assert told[-1].startswith("network and words, on the documents they were weighed on: P@1 ")
     assert f"nDCG@5 {model.facts.dev['nDCG@5']:.4f}" in told[-1]
+
+
+def test_held_out_documents_are_scored_once_after_training(tmp_path, monkeypatch):
+    """For the fusion weights, the threshold and the metrics; the lexical system reads them once in all."""
+    network, lexical = [], []
+    score, top = NetworkScorer.score, FittedEvidence.top
+
+    def counted_score(self, tokens, *options):
+        network.append(len(tokens))
+        return score(self, tokens, *options)
+
+    def counted_top(self, tokens, top_k):
+        lexical.append(len(tokens))
+        return top(self, tokens, top_k)
+
+    monkeypatch.setattr(NetworkScorer, "score", counted_score)
+    monkeypatch.setattr(FittedEvidence, "top", counted_top)
+    fit(tmp_path / "model", dev=40, epochs=2)
+    assert sum(network) == 2 * 40 + 40, "after each epoch, and at the end"
+    assert sum(lexical) == 40
 
 
 def test_only_what_the_words_nominate_is_ranked(fitted):

@@ -9,7 +9,7 @@ from torch import nn
 
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.lexical.evidence import WordEvidence
-from nlpcapsule.scoring.fusion import Evidence, Fusion
+from nlpcapsule.scoring.fusion import CandidateFeatures, Fusion
 from nlpcapsule.scoring.lexical_scorer import select_log_odds
 from nlpcapsule.scoring.network_scorer import NetworkScorer
 from nlpcapsule.scoring.scorer import Scores
@@ -34,10 +34,10 @@ class HybridParts:
     frequency: np.ndarray
     count: int = CANDIDATES
 
-    def evidence(
+    def features(
         self, tokens: Ragged, candidates: np.ndarray, lexical: np.ndarray
-    ) -> tuple[Evidence, Scores]:
-        """Collect what is known about candidates.
+    ) -> tuple[CandidateFeatures, Scores]:
+        """Compute the features of candidates that the fusion weights join.
 
         Args:
             tokens: N rows of token ids.
@@ -45,13 +45,13 @@ class HybridParts:
             lexical: (N, C) the lexical system's log-odds of them.
 
         Returns:
-            The evidence, and the network's own scores.
+            The features, and the network's own scores.
         """
         scored = self.scorer.score(tokens, candidates)
         shares, nearest = self.lexical.shares(tokens, candidates)
         names = self.lexical.names(tokens, candidates)
         frequency = self.frequency[candidates]
-        return Evidence(scored.log_odds, lexical, shares, nearest, frequency, names), scored
+        return CandidateFeatures(scored.log_odds, lexical, shares, nearest, frequency, names), scored
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,5 +98,5 @@ class HybridScorer:
         else:
             ranked = self.lexical.top(tokens, len(self.parts.frequency))
             lexical = select_log_odds(*ranked, candidates)
-        evidence, scored = self.parts.evidence(tokens, candidates, lexical)
-        return replace(scored, log_odds=self.fusion(evidence))
+        features, scored = self.parts.features(tokens, candidates, lexical)
+        return replace(scored, log_odds=self.fusion(features))

@@ -182,15 +182,15 @@ def _join(
     Returns:
         The hybrid scorer, and its scores of the held-out documents.
     """
-    evidence, scored = parts.evidence(dev.tokens, *nominated)
+    features, scored = parts.features(dev.tokens, *nominated)
     try:
-        fusion = learn_fusion(evidence, nominated[0], dev)
+        fusion = learn_fusion(features, nominated[0], dev)
     except DataError as error:
         if config.inference.lexical != "auto":
             raise
         progress.say(f"words are left out: {error.problem}")
         return None
-    return HybridScorer(parts, fusion), replace(scored, log_odds=fusion(evidence))
+    return HybridScorer(parts, fusion), replace(scored, log_odds=fusion(features))
 
 
 def _without_nominations(config: Config, progress: TrainingProgress) -> Config:

@@ -18,7 +18,7 @@ from nlpcapsule.lexical.ranker import Fitting
 from nlpcapsule.lexical.whole_words import UNKNOWN, WholeWords
 from nlpcapsule.scoring.documents import RANKED
 from nlpcapsule.scoring.facts import ModelFacts
-from nlpcapsule.scoring.fusion import Evidence, Fusion, are_right
+from nlpcapsule.scoring.fusion import CandidateFeatures, Fusion, is_relevant
 from nlpcapsule.scoring.lexical_scorer import LexicalScorer
 from nlpcapsule.scoring.models import LabelModel
 from nlpcapsule.training.preparation import tuned_threshold
@@ -89,11 +89,11 @@ def _renumbered(documents: EncodedDocuments, labels: np.ndarray) -> EncodedDocum
     return EncodedDocuments(documents.tokens, Ragged(numbers, documents.labels.offsets))
 
 
-def learn_fusion(evidence: Evidence, candidates: np.ndarray, dev: EncodedDocuments) -> Fusion:
+def learn_fusion(features: CandidateFeatures, candidates: np.ndarray, dev: EncodedDocuments) -> Fusion:
     """Learn the fusion weights from held-out documents, or from enough of them.
 
     Args:
-        evidence: What is known about the candidates of each.
+        features: Of the candidates of each document.
         candidates: (N, C) label ids.
         dev: The documents.
     """
@@ -101,7 +101,7 @@ def learn_fusion(evidence: Evidence, candidates: np.ndarray, dev: EncodedDocumen
     if len(dev) > _WEIGHED_ON_AT_MOST:
         rows = np.linspace(0, len(dev) - 1, _WEIGHED_ON_AT_MOST).astype(int)
     truth = [dev.labels[int(row)] for row in rows]
-    return Fusion.fit(evidence[rows], are_right(candidates[rows], truth))
+    return Fusion.fit(features[rows], is_relevant(candidates[rows], truth))
 
 
 def _fitting(

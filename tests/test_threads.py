@@ -67,7 +67,7 @@ def jobs(model: CapsuleClassifier | AnswerRanker) -> list[Callable[[], Any]]:
             work += [lambda t=texts, c=given: (model.rank(t, c), model.predict(t, c))]
         else:
             texts = [document.text for document in generator.sample(DOCUMENTS, generator.randint(1, 6))]
-            work += [lambda t=texts: (model.rank(t, top_k=6), model.predict(t))]
+            work += [lambda t=texts: (model.rank(t, 6), model.predict(t), model.predict_proba(t).tolist())]
     return work
 
 

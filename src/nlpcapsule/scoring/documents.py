@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,17 +71,28 @@ def rank_documents(
         unused: As in `rank_scores`.
         advance: Called with the number of documents done since the last call, for progress.
     """
-    order = np.argsort(tokens.lengths, kind="stable")  # networks batch documents of similar length
-    parts: list[LabelRankings] = []
-    for start in range(0, len(order), scorer.batch):
-        rows = order[start : start + scorer.batch]
-        chosen = None if candidates is None else candidates[rows]
-        parts.append(rank_scores(scorer.score(tokens.take(rows), chosen, top_k), top_k, unused))
+    rows, parts = [], []
+    for chosen, scores in score_in_parts(scorer, tokens, candidates, top_k):
+        rows.append(chosen)
+        parts.append(rank_scores(scores, top_k, unused))
         if advance is not None:
-            advance(len(rows))
+            advance(len(chosen))
     if not parts:
         return LabelRankings(np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0), dtype=np.float32))
-    return _joined(parts, np.argsort(order, kind="stable"))
+    return _joined(parts, np.argsort(np.concatenate(rows), kind="stable"))
+
+
+def score_in_parts(
+    scorer: LabelScorer, tokens: Ragged, candidates: np.ndarray | None = None, top_k: int | None = None
+) -> Iterator[tuple[np.ndarray, Scores]]:
+    """Yield some documents' rows (B,) and their scores at a time: those of all may not fit into memory.
+
+    Documents of similar length come together, as networks batch them.
+    """
+    order = np.argsort(tokens.lengths, kind="stable")
+    for start in range(0, len(order), scorer.batch):
+        rows = order[start : start + scorer.batch]
+        yield rows, scorer.score(tokens.take(rows), None if candidates is None else candidates[rows], top_k)
 
 
 def _best(labels: np.ndarray, log_odds: np.ndarray, top_k: int) -> LabelRankings:

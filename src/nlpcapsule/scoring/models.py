@@ -19,7 +19,7 @@ from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
 from nlpcapsule.evaluation.label_metrics import label_metrics
 from nlpcapsule.scoring.answers import score_answers
-from nlpcapsule.scoring.documents import RANKED, LabelRankings, rank_documents
+from nlpcapsule.scoring.documents import RANKED, LabelRankings, rank_documents, score_in_parts
 from nlpcapsule.scoring.facts import ModelFacts
 from nlpcapsule.scoring.lexical_scorer import LexicalScorer
 from nlpcapsule.scoring.scorer import LabelScorer
@@ -88,6 +88,14 @@ class LabelModel:
             advance: Called with the number of documents done since the last call, for progress.
         """
         return rank_documents(self.scorer, tokens, top_k, unused=self.unused, advance=advance)
+
+    def probabilities(self, tokens: Ragged) -> np.ndarray:
+        """Return the probabilities (N, n) of all labels; 0 for labels that are no candidates."""
+        found = np.zeros((len(tokens), len(self.labels)), dtype=np.float32)
+        for rows, scores in score_in_parts(self.scorer, tokens):
+            labels = np.broadcast_to(scores.labels, scores.log_odds.shape)  # (B, C)
+            found[rows[:, None], labels] = expit(scores.log_odds)
+        return found
 
     @property
     def unused(self) -> np.ndarray | None:

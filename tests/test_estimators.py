@@ -107,7 +107,7 @@ def test_labels_training_never_saw_count_as_missed(classifier):
 
 def test_a_dev_part_selects_the_epoch():
     fitted = CapsuleClassifier(epochs=2, settings=LABEL_TINY).fit(TEXTS, LABELS, TEXTS[:4], LABELS[:4])
-    assert fitted.model_.facts["dev"]["documents"] == 4
+    assert fitted.model_.facts.dev["documents"] == 4
 
 
 def test_same_seed_same_result_other_seed_other_result():

@@ -18,7 +18,10 @@ from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.model_folder import load_model, nominator_config, save_model
 from nlpcapsule.networks.build import build_answer_network, build_label_network
+from nlpcapsule.scoring.build import network_scorer
+from nlpcapsule.scoring.facts import ModelFacts
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
+from nlpcapsule.scoring.network_scorer import NetworkScorer
 
 SOURCE = Path(__file__).parents[1] / "src"
 TEXTS = ["rain and wind", "a goal in the last minute", "snow", ""]
@@ -36,14 +39,14 @@ def label_model(model="label-query", **settings):
     if config.inference.candidates:
         beside = nominator_config(config)
         nominator = build_label_network(beside, TOKENIZER.size, len(LABELS), TOKENIZER.padding_id).eval()
-    facts = {"threshold": 0.4, "training_documents": 9}
-    return LabelModel(config, TOKENIZER, LABELS, network, nominator, facts)
+    facts = ModelFacts(threshold=0.4, training_documents=9)
+    return LabelModel(config, TOKENIZER, LABELS, network_scorer(config, TOKENIZER, network, nominator), facts)
 
 
 def answer_model(model="label-query"):
     config = Config.build("answers", model, overrides=SIZES)
     network = build_answer_network(config, TOKENIZER.size, TOKENIZER.padding_id).eval()
-    return AnswerModel(config, TOKENIZER, network, {"epochs_run": 1})
+    return AnswerModel(config, TOKENIZER, network, ModelFacts(epochs_run=1))
 
 
 @pytest.fixture
@@ -110,7 +113,7 @@ def test_a_model_saved_over_another_is_not_mixed_with_it(folder):
     plain = label_model("kim-cnn")
     save_model(plain, folder)
     loaded = load_model(folder)
-    assert loaded.nominator is None
+    assert isinstance(loaded.scorer, NetworkScorer)
     assert loaded.rank(TEXTS) == plain.rank(TEXTS)
     assert not (folder / "nominator.safetensors").exists()
 
@@ -335,15 +338,23 @@ def test_a_save_cut_short_while_files_change_places_is_no_model_and_can_be_repea
     with pytest.raises(ModelFolderError):
         load_model(folder)
     save_model(label_model("kim-cnn"), folder)
-    assert load_model(folder).nominator is None
+    assert isinstance(load_model(folder).scorer, NetworkScorer)
     listed = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["sha256"]
     assert {path.name for path in folder.iterdir()} == {*listed, "manifest.json"}
 
 
 def test_facts_are_kept_letter_by_letter(tmp_path):
-    model = replace(label_model(), facts={"threshold": 0.1 + 0.2, "training_documents": 3, "note": "été"})
-    save_model(model, tmp_path)
-    assert load_model(tmp_path).facts == model.facts
+    facts = ModelFacts(threshold=0.1 + 0.2, training_documents=3, data="été", dev={"P@1": 1 / 3})
+    save_model(replace(label_model(), facts=facts), tmp_path)
+    assert load_model(tmp_path).facts == facts
+    written = json.loads((tmp_path / "facts.json").read_text(encoding="utf-8"))
+    assert list(written) == ["training_documents", "data", "threshold", "dev"], "only what is known"
+
+
+def test_an_unknown_fact_is_refused(folder):
+    edit(folder, "facts.json", lambda facts: facts.update(treshold=0.3))
+    with pytest.raises(ModelFolderError, match="unknown key 'treshold': did you mean 'threshold'"):
+        load_model(folder)
 
 
 def test_nothing_in_the_package_reads_or_writes_pickles():

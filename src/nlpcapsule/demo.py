@@ -207,7 +207,7 @@ def _trained_before(path: Path, config: Config, fingerprint: str) -> Any:
     if not (path / "manifest.json").exists():
         return None
     model = load_model(path)
-    if model.config == config and model.facts["data"] == fingerprint:
+    if model.config == config and model.facts.data == fingerprint:
         return model
     shutil.rmtree(path)
     return None

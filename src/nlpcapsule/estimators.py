@@ -164,15 +164,12 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
     @property
     def threshold_(self) -> float:
         """The probability from which on a label is given, tuned on the dev part; 0.5 without one."""
-        return self._fitted().facts["threshold"]
+        return self._fitted().threshold
 
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
-        """(texts, labels) probabilities, columns in the order of `classes_`."""
+        """Return probabilities (texts, labels), columns in the order of `classes_`."""
         model = self._fitted()
-        rankings = model.rank_tokens(model.encode(_texts(texts)), len(model.labels))
-        probabilities = np.zeros((len(rankings.labels), len(model.labels)), dtype=np.float32)
-        np.put_along_axis(probabilities, rankings.labels, rankings.scores, axis=1)
-        return probabilities
+        return model.probabilities(model.encode(_texts(texts)))
 
     def score(self, texts: Sequence[str], labels: Sequence[Sequence[str]]) -> float:
         """Precision at 1: how often the best label is right."""

@@ -41,8 +41,14 @@ from nlpcapsule.lexical.evidence import FittedEvidence, WordEvidence
 from nlpcapsule.lexical.ranker import LexicalRanker, LexicalSettings
 from nlpcapsule.networks.build import build_answer_network, build_label_network
 from nlpcapsule.networks.kim_cnn import KimCNNSettings
+from nlpcapsule.scoring.build import hybrid_parts, network_scorer
+from nlpcapsule.scoring.facts import ModelFacts
 from nlpcapsule.scoring.fusion import Fusion
+from nlpcapsule.scoring.hybrid_scorer import HybridScorer
+from nlpcapsule.scoring.lexical_scorer import LexicalScorer
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
+from nlpcapsule.scoring.nominated_scorer import NominatedScorer
+from nlpcapsule.scoring.scorer import LabelScorer
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
@@ -75,7 +81,7 @@ def save_model(model: LabelModel | AnswerModel, folder: Path) -> None:
             (staged / name).replace(folder / name)
     except OSError as error:
         raise ModelFolderError(
-            f"{folder}: the model is saved in part only: {error}; mend that and save it again"
+            f"{folder}: the model is saved in part only: {error}; fix that and save it again"
         ) from None
     shutil.rmtree(staged, ignore_errors=True)
 
@@ -92,7 +98,7 @@ def load_model(folder: str | Path, device: str | None = None) -> LabelModel | An
     try:
         config = Config.from_json((folder / "config.json").read_text(encoding="utf-8"))
         tokenizer = WordTokenizer.from_json((folder / "tokenizer.json").read_text(encoding="utf-8"))
-        facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
+        facts = _read_facts(folder)
         place = device or ("cuda" if torch.cuda.is_available() else "cpu")
         if config.task == "answers":
             network = build_answer_network(
@@ -105,9 +111,8 @@ def load_model(folder: str | Path, device: str | None = None) -> LabelModel | An
             return AnswerModel(config, tokenizer, network.to(place).eval(), facts)
         labels = LabelVocabulary.from_json((folder / "labels.json").read_text(encoding="utf-8"))
         if isinstance(config.model, LexicalSettings):
-            lexical = lexical_system(config.model).load(config.model, folder / LEXICAL)
-            return LabelModel(config, tokenizer, labels, None, None, facts, lexical)
-        words, fusion = _evidence(folder, facts, manifest)
+            ranker = lexical_system(config.model).load(config.model, folder / LEXICAL)
+            return LabelModel(config, tokenizer, labels, LexicalScorer(ranker, len(labels)), facts)
         network = build_label_network(
             _plain(config, facts),
             tokenizer.size,
@@ -116,22 +121,22 @@ def load_model(folder: str | Path, device: str | None = None) -> LabelModel | An
             transformer=_transformer(folder, manifest),
         )
         _load_weights(network, folder / "network.safetensors")
+        network.to(place).eval()
         nominator = None
         if "nominator.safetensors" in manifest["sha256"]:
             beside = nominator_config(_plain(config, facts))
             nominator = build_label_network(beside, tokenizer.size, len(labels), tokenizer.padding_id)
             _load_weights(nominator, folder / "nominator.safetensors")
-            nominator = nominator.to(place).eval()
-        return LabelModel(
-            config,
-            tokenizer,
-            labels,
-            network.to(place).eval(),
-            nominator,
-            facts,
-            words=words,
-            fusion=fusion,
-        )
+            nominator.to(place).eval()
+        scorer = network_scorer(config, tokenizer, network, nominator)
+        if FUSION in manifest["sha256"]:
+            fusion = Fusion.from_json(json.loads((folder / FUSION).read_text(encoding="utf-8")))
+            if facts.lexical is None:
+                raise ModelFolderError(f"{folder}: facts.json does not name the lexical system")
+            lexical = FittedEvidence.load(facts.lexical, folder / LEXICAL)
+            parts = hybrid_parts(config, tokenizer, labels, network, lexical)
+            scorer = HybridScorer(parts, fusion)
+        return LabelModel(config, tokenizer, labels, scorer, facts)
     except (ConfigError, DataError, KeyError, OSError, TypeError, ValueError) as error:
         raise ModelFolderError(f"{folder}: its files do not fit together: {error}") from None
 
@@ -170,16 +175,6 @@ def checked_manifest(folder: Path) -> dict[str, Any]:
                 f"{path} is not as it was written (truncated or edited); restore it or train again"
             )
     return manifest
-
-
-def _evidence(
-    folder: Path, facts: dict[str, Any], manifest: dict[str, Any]
-) -> tuple[WordEvidence | None, Fusion | None]:
-    """What works beside a network and how all of it is joined, if it has that."""
-    if FUSION not in manifest["sha256"]:
-        return None, None
-    fusion = Fusion.from_json(json.loads((folder / FUSION).read_text(encoding="utf-8")))
-    return FittedEvidence.load(facts["lexical"], folder / LEXICAL), fusion
 
 
 def _earlier_files(folder: Path) -> list[Path]:
@@ -228,15 +223,15 @@ def _write_files(model: LabelModel | AnswerModel, folder: Path) -> list[str]:
     texts = {
         "config.json": model.config.model_dump_json(indent=2) + "\n",
         "tokenizer.json": model.tokenizer.to_json(),
-        "facts.json": json.dumps(model.facts, indent=2, ensure_ascii=False) + "\n",
+        "facts.json": json.dumps(model.facts.to_json(), indent=2, ensure_ascii=False) + "\n",
     }
     networks = {} if model.network is None else {"network.safetensors": model.network}
     if isinstance(model, LabelModel):
         texts["labels.json"] = model.labels.to_json()
-        if model.fusion is not None:
-            texts[FUSION] = json.dumps(model.fusion.to_json(), indent=2) + "\n"
-        if model.nominator is not None:
-            networks["nominator.safetensors"] = model.nominator
+        if isinstance(model.scorer, HybridScorer):
+            texts[FUSION] = json.dumps(model.scorer.fusion.to_json(), indent=2) + "\n"
+        if isinstance(model.scorer, NominatedScorer):
+            networks["nominator.safetensors"] = model.scorer.nominator.network
     for module in () if model.network is None else model.network.modules():
         if isinstance(module, TransformerEncoder):
             texts[TRANSFORMER_FILE] = module.to_json() + "\n"
@@ -247,17 +242,23 @@ def _write_files(model: LabelModel | AnswerModel, folder: Path) -> list[str]:
             save_file(weights_of(network), temporary)
     names = [*texts, *networks]
     if isinstance(model, LabelModel):
-        names += _save_lexical(model.lexical or model.words, folder)
+        names += _save_lexical(model.scorer, folder)
     checksums = {name: _checksum(folder / name) for name in sorted(names)}
     manifest = {"format_version": FORMAT_VERSION, "nlpcapsule": __version__, "sha256": checksums}
     write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
     return names
 
 
-def _save_lexical(lexical: LexicalRanker | WordEvidence | None, folder: Path) -> list[str]:
-    """Writes the files of what knows words and returns their names, relative to the model folder."""
-    if lexical is None:
-        return []
+def _save_lexical(scorer: LabelScorer, folder: Path) -> list[str]:
+    """Write the files of a lexical system, if any, and return their names, relative to the model folder."""
+    lexical: LexicalRanker | WordEvidence
+    match scorer:
+        case LexicalScorer():
+            lexical = scorer.ranker
+        case HybridScorer():
+            lexical = scorer.lexical
+        case _:
+            return []
     place = folder / LEXICAL
     place.mkdir()
     lexical.save(place)
@@ -293,9 +294,17 @@ def weights_of(network: nn.Module) -> dict[str, torch.Tensor]:
     return {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
 
 
-def _plain(config: Config, facts: dict[str, Any]) -> Config:
-    """The configuration with the word vectors' size that the weights really have."""
-    size = facts.get("embedding_size", config.model.embedding_size)
+def _read_facts(folder: Path) -> ModelFacts:
+    record = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
+    try:
+        return ModelFacts.from_json(record)
+    except ModelFolderError as error:
+        raise ModelFolderError(f"{folder}: {error}") from None
+
+
+def _plain(config: Config, facts: ModelFacts) -> Config:
+    """Return the configuration with the word vectors' size that the weights have."""
+    size = config.model.embedding_size if facts.embedding_size is None else facts.embedding_size
     return config.model_copy(update={"model": config.model.model_copy(update={"embedding_size": size})})
 
 

@@ -11,6 +11,8 @@ from nlpcapsule.config import Config
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.model_folder import load_model, save_model
+from nlpcapsule.scoring.build import network_scorer
+from nlpcapsule.scoring.facts import ModelFacts
 from nlpcapsule.scoring.models import LabelModel
 
 VOCABULARY, LABELS = 20, 5
@@ -102,7 +104,8 @@ def test_a_model_trained_beside_word_vectors_can_be_opened(tmp_path):
     config = Config.build(model="bow-cnn", overrides={"filters": 3, "vectors": "glove.7d.txt"})
     labels = LabelVocabulary(["wet", "cold"], [2, 1])
     network = BowCNN(config.model, tokenizer.size, len(labels), tokenizer.padding_id).eval()
-    saved = LabelModel(config, tokenizer, labels, network, facts={"embedding_size": 7})
+    scorer = network_scorer(config, tokenizer, network)
+    saved = LabelModel(config, tokenizer, labels, scorer, ModelFacts(embedding_size=7))
     save_model(saved, tmp_path)
     assert load_model(tmp_path).rank(["wind and snow"]) == saved.rank(["wind and snow"])
     assert load_model(tmp_path).config == config

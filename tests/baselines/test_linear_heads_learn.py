@@ -12,6 +12,7 @@ from toy_task import PowerCutError
 from nlpcapsule.baselines.embedding_linear import EmbeddingLinear
 from nlpcapsule.config import Config
 from nlpcapsule.model_folder import load_model
+from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.training.label_task import LabelTask
 
 ON_A_TRANSFORMER = ["transformer-linear", "embedding-linear"]
@@ -64,7 +65,7 @@ def test_it_is_joined_with_words_and_saved(model, transformer, tmp_path):
     documents = planted_documents(120, words=8)
     config = small_config(model, transformer, lexical="one-vs-rest", candidates=3)
     fitted = fitted_labels(tmp_path / "model", config, documents)
-    assert fitted.fusion is not None
+    assert isinstance(fitted.scorer, HybridScorer)
     assert right_at_first(fitted, planted_documents(40, words=8, seed=2)) == 1, "the words alone tell"
     opened = same_rankings(fitted, tmp_path / "model", [row.text for row in documents[:9]])
     ranked = opened.rank_tokens(opened.encode([documents[0].text]), 10)
@@ -122,7 +123,7 @@ def test_embedding_linear_selects_by_what_its_whole_network_reaches(transformer,
     fitted = fitted_labels(tmp_path / "model", config, documents)
     lines = (tmp_path / "model" / "metrics.jsonl").read_text().splitlines()
     best = max(json.loads(line)["nDCG@5"] for line in lines)
-    assert fitted.facts["dev"]["nDCG@5"] == pytest.approx(best, abs=1e-6)
+    assert fitted.facts.dev["nDCG@5"] == pytest.approx(best, abs=1e-6)
 
 
 def test_embedding_linear_goes_on_where_it_was_stopped(transformer, tmp_path, monkeypatch):

@@ -22,6 +22,7 @@ from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.model_folder import nominator_config
 from nlpcapsule.networks.build import build_answer_network, build_label_network
 from nlpcapsule.networks.losses import label_loss
+from nlpcapsule.scoring.build import network_scorer
 from nlpcapsule.scoring.documents import LabelRankings
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 
@@ -87,7 +88,7 @@ def model_of(name: str, *assignments: str, candidates: int = 0) -> LabelModel:
     nominator = None
     if candidates:
         nominator = build_label_network(nominator_config(config), tokenizer.size, len(labels)).eval()
-    return LabelModel(config, tokenizer, labels, network, nominator)
+    return LabelModel(config, tokenizer, labels, network_scorer(config, tokenizer, network, nominator))
 
 
 def routed_by_model(model: LabelModel) -> LabelRankings:
@@ -223,11 +224,10 @@ def test_with_a_nominator_only_candidates_are_routed_to_and_count() -> None:
 
 def test_inspection_leaves_the_model_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     model = model_of("label-query")
-    model.network.train()
     settings, before = model.network.settings, routed_by_model(model)
     inspect_routing(model, DOCUMENTS)
     assert model.network.settings is settings
-    assert model.network.training
+    assert not model.network.training
     np.testing.assert_array_equal(routed_by_model(model).scores, before.scores)
 
     def fail(*_: object, **__: object) -> None:

@@ -15,6 +15,7 @@ from nlpcapsule.experiments.cell import finished_cell, run_cell, run_labels, tra
 from nlpcapsule.experiments.plan import Cell
 from nlpcapsule.experiments.shared_nominator import shared_nominator
 from nlpcapsule.scoring.documents import rank_documents
+from nlpcapsule.scoring.network_scorer import NetworkScorer
 from nlpcapsule.training.fit_labels import train_nominator
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.progress import TrainingProgress
@@ -120,9 +121,8 @@ def test_it_nominates_what_a_nominator_of_ones_own_does(tmp_path, data):
     assert same_weights(own, shared)
     assert same_weights(own, again)
     padding = data.tokenizer.padding_id
-    ours, theirs = (
-        rank_documents(network, data.dev.tokens, 5, padding_id=padding).labels for network in (shared, own)
-    )
+    scorers = (NetworkScorer(network, padding) for network in (shared, own))
+    ours, theirs = (rank_documents(scorer, data.dev.tokens, 5).labels for scorer in scorers)
     np.testing.assert_array_equal(ours, theirs)
 
 

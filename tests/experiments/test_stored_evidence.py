@@ -10,7 +10,7 @@ from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.experiments import cell as cell_module
 from nlpcapsule.experiments.cell import run_cell, training_data
 from nlpcapsule.experiments.stored_evidence import StoredEvidence, evidence_path, store_evidence
-from nlpcapsule.scoring.models import CANDIDATES
+from nlpcapsule.scoring.hybrid_scorer import CANDIDATES
 from nlpcapsule.training import fit_labels as fit_module
 from nlpcapsule.training.preparation import tuned_threshold
 

@@ -26,6 +26,7 @@ from nlpcapsule.errors import ConfigError, DataError, MissingExtraError
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.networks.build import build_answer_network, build_label_network
 from nlpcapsule.networks.label_query import WholeDocument
+from nlpcapsule.scoring.build import network_scorer
 from nlpcapsule.scoring.models import LabelModel
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.prepared_labels import prepare_labels
@@ -66,12 +67,11 @@ def random_model(encoder, folder, condensed):
             # A capsule keeps its length: doubled, rounding alone would move a kernel of distances visibly.
             if not name.endswith(("bias", "norm.weight")) and ".transformer." not in name:
                 parameter.mul_(2.0)
-    return LabelModel(config, tokenizer, LABELS, network.eval())
+    return LabelModel(config, tokenizer, LABELS, network_scorer(config, tokenizer, network.eval()))
 
 
 def scores_of(model, texts, batch):
-    inference = model.config.inference.model_copy(update={"batch": batch})
-    batched = replace(model, config=model.config.model_copy(update={"inference": inference}))
+    batched = replace(model, scorer=replace(model.scorer, batch=batch))
     rankings = batched.rank_tokens(batched.encode(texts), len(LABELS))
     scores = np.zeros_like(rankings.scores)
     np.put_along_axis(scores, rankings.labels, rankings.scores, axis=1)
@@ -225,7 +225,7 @@ def test_words_are_put_together_for_the_evidence_beside_a_transformer(tmp_path):
     config = encoder_config("transformer", folder, lexical="one-vs-rest", candidates=4)
     model = fitted_labels(tmp_path / "model", config, documents)
     texts = [document.text for document in documents[:9]]
-    words = [len(row) for row in model.words.whole_words(model.encode(texts))]
+    words = [len(row) for row in model.scorer.lexical.whole_words(model.encode(texts))]
     assert words == [len(text.split()) + 2 for text in texts]  # and the two marks
     opened = load_model(tmp_path / "model")
     assert opened.rank(texts, top_k=3) == model.rank(texts, top_k=3)

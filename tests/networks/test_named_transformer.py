@@ -28,9 +28,9 @@ def test_a_label_without_examples_is_among_the_candidates_by_its_name(tmp_path):
     assert model.labels.names[-1] == kinds[-1]
     assert np.linalg.norm(model.network.names.names, axis=1) == pytest.approx(np.ones(len(kinds)), abs=1e-5)
     tokens = model.encode([row.text for row in every if row not in known])
-    candidates, _ = model.words.top(tokens, 10)
+    candidates, _ = model.scorer.lexical.top(tokens, 10)
     assert (candidates[:, -1] == len(kinds) - 1).all()
-    matches = model.words.names(tokens, candidates)
+    matches = model.scorer.lexical.names(tokens, candidates)
     assert (matches[..., 0].argmax(axis=1) == candidates.shape[1] - 1).all()
     opened = load_model(tmp_path / "model")
     assert np.array_equal(opened.rank_tokens(tokens, 3).labels, model.rank_tokens(tokens, 3).labels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,7 +17,11 @@ from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.model_folder import nominator_config
 from nlpcapsule.networks.build import build_answer_network, build_label_network
+from nlpcapsule.scoring.build import network_scorer
+from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
+from nlpcapsule.scoring.network_scorer import NetworkScorer
+from nlpcapsule.scoring.nominated_scorer import NominatedScorer
 
 WORDS = [
     first + last for first in ("ba", "do", "ki", "lu", "me", "ra") for last in ("tan", "vel", "sor", "mip")
@@ -58,7 +63,22 @@ def random_label_model(model: str, routing: str | None, **settings: Any) -> Labe
         nominator = scaled(
             build_label_network(beside, tokenizer.size, len(LABELS), tokenizer.padding_id), 2.0
         )
-    return LabelModel(config, tokenizer, LABELS, scaled(network, _SCALE[model]), nominator)
+    scorer = network_scorer(config, tokenizer, scaled(network, _SCALE[model]), nominator)
+    return LabelModel(config, tokenizer, LABELS, scorer)
+
+
+def with_batch(scorer: Any, size: int) -> Any:
+    """The same scorer with so many documents per forward pass."""
+    match scorer:
+        case NominatedScorer():
+            parts = (with_batch(part, size) for part in (scorer.nominator, scorer.scorer))
+            return NominatedScorer(*parts, scorer.count)
+        case HybridScorer():
+            parts = replace(scorer.parts, scorer=with_batch(scorer.parts.scorer, size))
+            return replace(scorer, parts=parts)
+        case NetworkScorer():
+            return replace(scorer, batch=size)
+    return scorer
 
 
 def random_answer_model(model: str, routing: str) -> AnswerModel:

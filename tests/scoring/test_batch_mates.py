@@ -16,10 +16,12 @@ from random_models import (
     random_answer_model,
     random_label_model,
     texts,
+    with_batch,
 )
 from scipy.special import expit
 
 from nlpcapsule.capsules import pair_transforms
+from nlpcapsule.scoring.models import AnswerModel
 
 PER_CLASS = "paper, a matrix per label"
 NETWORKS = [
@@ -48,8 +50,10 @@ def label_model(model, routing):
 
 
 def batched(model, size):
-    inference = model.config.inference.model_copy(update={"batch": size})
-    return replace(model, config=model.config.model_copy(update={"inference": inference}))
+    if isinstance(model, AnswerModel):
+        inference = model.config.inference.model_copy(update={"batch": size})
+        return replace(model, config=model.config.model_copy(update={"inference": inference}))
+    return replace(model, scorer=with_batch(model.scorer, size))
 
 
 def by_label(rankings, row):
@@ -163,7 +167,7 @@ def test_matrices_gathered_for_few_documents_at_a_time_rank_alike(routing, monke
 def test_only_nominated_labels_are_ranked(model):
     ranker = label_model(model, "kde")
     tokens = ranker.encode([" ".join(WORDS[:10])])
-    nominated = replace(ranker, network=ranker.nominator, nominator=None).rank_tokens(tokens, CANDIDATES)
+    nominated = replace(ranker, scorer=ranker.scorer.nominator).rank_tokens(tokens, CANDIDATES)
     ranked = ranker.rank_tokens(tokens, len(LABELS))
     assert set(ranked.labels[0]) == set(nominated.labels[0])
     assert len(ranked.labels[0]) == CANDIDATES

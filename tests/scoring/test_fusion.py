@@ -11,17 +11,24 @@ from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.calibration import expected_calibration_error
 from nlpcapsule.scoring import fusion as module
-from nlpcapsule.scoring.fusion import CONTENDERS, SHOWN, Evidence, Fusion, are_right, label_frequency
+from nlpcapsule.scoring.fusion import (
+    CONTENDERS,
+    SHOWN,
+    CandidateFeatures,
+    Fusion,
+    is_relevant,
+    label_frequency,
+)
 
 WEIGHTS = np.array([0.5, 1.2, 0.3, -2.0, 0.4, -0.8, 0.2, 0.3, 0.0, 0.1, 0.6, -0.4])
 
 
 def made_up(weights=WEIGHTS, documents=400, candidates=30, seed=0):
-    """Evidence, and labels that are right as often as the weights say of it."""
+    """CandidateFeatures, and labels that are right as often as the weights say of it."""
     random = np.random.default_rng(seed)
     network, lexical = random.normal(size=(2, documents, candidates)) * 2
     shares, frequency = random.random((2, documents, candidates))
-    evidence = Evidence(network, lexical, shares, random.random(documents), frequency)
+    evidence = CandidateFeatures(network, lexical, shares, random.random(documents), frequency)
     right = random.random((documents, candidates)) < expit(Fusion(weights, weights)(evidence))
     return evidence, right
 
@@ -49,7 +56,7 @@ def test_labels_that_are_shown_are_calibrated_where_the_candidates_mislead():
     z = random.normal(size=(2000, 30)) * 2
     right = random.random(z.shape) < expit(np.minimum(z, 1.0) - 1.0)
     zero = np.zeros(z.shape)
-    evidence = Evidence(z, zero, zero, np.zeros(len(z)), zero)
+    evidence = CandidateFeatures(z, zero, zero, np.zeros(len(z)), zero)
     joined = Fusion.fit(evidence, right)(evidence)
     shown = top_columns(joined, SHOWN)
     probability, is_right = (np.take_along_axis(each, shown, axis=1) for each in (expit(joined), right))
@@ -61,8 +68,10 @@ def test_documents_are_joined_a_few_at_a_time_and_as_all_at_once(monkeypatch):
     fusion = Fusion.fit(evidence, right)
     together = fusion(evidence)
     read = []
-    features = Evidence.features
-    monkeypatch.setattr(Evidence, "features", lambda self: read.append(len(self.network)) or features(self))
+    expanded = CandidateFeatures.expanded
+    monkeypatch.setattr(
+        CandidateFeatures, "expanded", lambda self: read.append(len(self.network)) or expanded(self)
+    )
     monkeypatch.setattr(module, "_AT_A_TIME", 150)
     assert fusion(evidence) == pytest.approx(together)
     assert read == [150, 150, 100]
@@ -89,7 +98,7 @@ def test_candidates_that_nobody_considers_do_not_weigh():
     fitted = Fusion.fit(evidence, right).weights
     lost = np.full((3000, 100), -30.0)
     zero = np.zeros(lost.shape)
-    widened = Evidence(
+    widened = CandidateFeatures(
         np.hstack([evidence.network, lost]),
         np.hstack([evidence.lexical, lost / 3]),
         np.hstack([evidence.shares, zero]),
@@ -110,7 +119,7 @@ def test_the_last_digit_of_a_networks_score_does_not_decide_who_competes():
     nudged[0, CONTENDERS] = np.nextafter(network[0, CONTENDERS], np.float32(9))
     zero = np.zeros(network.shape)
     joined = [
-        Fusion(by_network, by_words)(Evidence(scores, lexical, zero, np.zeros(1), zero))
+        Fusion(by_network, by_words)(CandidateFeatures(scores, lexical, zero, np.zeros(1), zero))
         for scores in (network, nudged)
     ]
     assert np.abs(joined[0] - joined[1]).max() < 1e-5
@@ -160,7 +169,7 @@ def test_it_goes_through_json_unchanged():
 
 def test_right_candidates_are_those_among_the_documents_labels():
     candidates = np.array([[3, 1, 2], [0, 2, 1]])
-    assert are_right(candidates, [np.array([1, 9]), np.array([], dtype=int)]).tolist() == [
+    assert is_relevant(candidates, [np.array([1, 9]), np.array([], dtype=int)]).tolist() == [
         [False, True, False],
         [False, False, False],
     ]

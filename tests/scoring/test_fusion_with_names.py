@@ -5,18 +5,20 @@ import json
 import numpy as np
 from scipy.special import expit
 
-from nlpcapsule.scoring.fusion import Evidence, Fusion
+from nlpcapsule.scoring.fusion import CandidateFeatures, Fusion
 
 NAMED = 12  # where the weights of names begin: m, k, m², k²; the same by f; the same by e; e s, e
 
 
 def made_up(weights, documents=4000, candidates=20, seed=0):
-    """Evidence in which a third of the candidates have no examples, and labels as the weights say."""
+    """Features in which a third of the candidates have no examples, and labels as the weights say."""
     random = np.random.default_rng(seed)
     network, lexical = random.normal(size=(2, documents, candidates))
     shares, frequency, *names = random.random((4, documents, candidates))
     frequency = np.where(random.random(frequency.shape) < 1 / 3, 0, 0.2 + 0.8 * frequency)
-    evidence = Evidence(network, lexical, shares, random.random(documents), frequency, np.stack(names, -1))
+    evidence = CandidateFeatures(
+        network, lexical, shares, random.random(documents), frequency, np.stack(names, -1)
+    )
     right = random.random(network.shape) < expit(Fusion(weights, weights)(evidence))
     return evidence, right
 
@@ -24,8 +26,8 @@ def made_up(weights, documents=4000, candidates=20, seed=0):
 def test_the_features_of_names_are_products_with_what_is_known_of_the_label():
     one = np.ones((1, 2))
     names = np.array([[[3.0, 2.0], [3.0, 2.0]]])
-    evidence = Evidence(2 * one, one, one, np.ones(1), np.array([[0.0, 0.5]]), names)
-    assert evidence.features()[0, :, NAMED:].tolist() == [
+    evidence = CandidateFeatures(2 * one, one, one, np.ones(1), np.array([[0.0, 0.5]]), names)
+    assert evidence.expanded()[0, :, NAMED:].tolist() == [
         [3, 2, 9, 4, 0, 0, 0, 0, 3, 2, 9, 4, 2, 1],
         [3, 2, 9, 4, 1.5, 1, 4.5, 2, 0, 0, 0, 0, 0, 0],
     ]
@@ -33,7 +35,7 @@ def test_the_features_of_names_are_products_with_what_is_known_of_the_label():
 
 def test_without_names_there_are_no_such_features():
     one = np.ones((1, 2))
-    assert Evidence(one, one, one, np.ones(1), one).features().shape == (1, 2, NAMED)
+    assert CandidateFeatures(one, one, one, np.ones(1), one).expanded().shape == (1, 2, NAMED)
 
 
 def test_what_names_are_worth_is_learned_for_labels_with_and_without_examples():

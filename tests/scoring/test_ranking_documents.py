@@ -9,13 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from random_models import LABELS, WORDS, random_answer_model, random_label_model
+from scipy.special import expit
 
 from nlpcapsule.data.documents import Candidate, Question
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.scoring.answers import score_answers
-from nlpcapsule.scoring.documents import rank_documents, rank_labels
+from nlpcapsule.scoring.documents import rank_documents, rank_scores
 from nlpcapsule.scoring.models import RankedAnswer, RankedLabel
+from nlpcapsule.scoring.scorer import Scores
 
 
 @given(
@@ -52,11 +54,11 @@ def test_more_labels_than_there_are_gives_all_of_them(label_model):
 def test_unused_labels_are_also_ranked_among_each_other():
     labels, log_odds = np.array([[7, 2, 5], [2, 5, 7]]), np.array([[3.0, 1.0, 2.0], [1.0, 2.0, 3.0]])
     unused = np.isin(np.arange(8), [2, 5])
-    ranked = rank_labels(labels, log_odds, 2, unused)
+    ranked = rank_scores(Scores(labels, log_odds), 2, unused)
     assert ranked.labels.tolist() == [[7, 5], [7, 5]]
     assert ranked.unused.labels.tolist() == [[5, 2], [5, 2]]
-    assert ranked.unused.log_odds.tolist() == [[2.0, 1.0], [2.0, 1.0]]
-    assert rank_labels(labels, log_odds, 2, np.zeros(8, dtype=bool)).unused is None
+    np.testing.assert_allclose(ranked.unused.scores, expit([[2.0, 1.0], [2.0, 1.0]]), rtol=1e-6)
+    assert rank_scores(Scores(labels, log_odds), 2, np.zeros(8, dtype=bool)).unused is None
 
 
 def test_no_text_gives_no_ranking(label_model, answer_model):
@@ -73,33 +75,34 @@ def test_a_text_without_a_known_word_is_ranked_all_the_same(label_model):
 def test_progress_is_told_of_every_document_once(label_model, answer_model):
     done = []
     tokens = label_model.encode(["batan"] * 5)
-    rank_documents(label_model.network, tokens, 1, batch=2, on_batch=done.append)
+    rank_documents(replace(label_model.scorer, batch=2), tokens, 1, advance=done.append)
     assert done == [2, 2, 1]
     done.clear()
-    encoded = answer_model.encode([Question("batan", (Candidate("dovel"),))] * 3)
-    score_answers(answer_model.network, encoded, batch=2, on_batch=done.append)
-    assert done == [2, 1]
+    asked, empty = Question("batan", (Candidate("dovel"),)), Question("batan", ())
+    encoded = answer_model.encode([asked, empty, empty, empty, asked])
+    score_answers(answer_model.network, encoded, batch=2, advance=done.append)
+    assert done == [2, 2, 1]
 
 
-def test_ranking_leaves_the_network_in_the_mode_it_was_in(label_model):
-    network = label_model.network
-    for mode in (True, False):
-        network.train(mode)
-        rank_documents(network, label_model.encode(["batan dovel"]), 1)
-        assert network.training is mode
-
-
-def test_dropout_is_off_while_ranking(label_model):
-    label_model.network.train()
-    first, second = (label_model.rank(["batan dovel kisor"]) for _ in range(2))
-    label_model.network.eval()
-    assert first == second
+@pytest.mark.parametrize("kind", ["labels", "answers"])
+def test_a_network_in_training_mode_is_refused(kind, label_model, answer_model):
+    """Scoring does not switch modes: another thread may be using the network."""
+    model = label_model if kind == "labels" else answer_model
+    asked = ["batan"] if kind == "labels" else [Question("batan", (Candidate("dovel"),))]
+    model.network.train()
+    try:
+        with pytest.raises(RuntimeError, match="training mode"):
+            model.rank(asked)
+        assert model.network.training
+    finally:
+        model.network.eval()
+    assert len(model.rank(asked)) == 1
 
 
 def test_bf16_ranks_nearly_like_float32(label_model):
     tokens = label_model.encode([" ".join(WORDS[start : start + 7]) for start in range(6)])
-    exact = rank_documents(label_model.network, tokens, 15)
-    rough = rank_documents(label_model.network, tokens, 15, bf16=True)
+    exact = rank_documents(label_model.scorer, tokens, 15)
+    rough = rank_documents(replace(label_model.scorer, bf16=True), tokens, 15)
     assert rough.scores.dtype == np.float32
     assert np.isfinite(rough.scores).all()
     assert not np.array_equal(exact.scores, rough.scores)
@@ -109,7 +112,7 @@ def test_bf16_ranks_nearly_like_float32(label_model):
 def test_candidates_may_differ_from_document_to_document(label_model):
     tokens = label_model.encode(["batan", "dovel kisor", "lumip metan ravel"])
     candidates = np.array([[0, 5], [7, 1], [14, 2]])
-    rankings = rank_documents(label_model.network, tokens, 2, candidates=candidates, batch=2)
+    rankings = rank_documents(replace(label_model.scorer, batch=2), tokens, 2, candidates=candidates)
     assert [set(row) for row in rankings.labels.tolist()] == [{0, 5}, {7, 1}, {14, 2}]
 
 
@@ -138,7 +141,7 @@ def test_equal_answers_keep_their_order(answer_model):
             return torch.zeros(len(answers))
 
     question = Question("batan", tuple(Candidate(text) for text in ("dovel", "kisor", "lumip", "ravel")))
-    ranked = replace(answer_model, network=Undecided(1, 1)).rank([question])[0]
+    ranked = replace(answer_model, network=Undecided(1, 1).eval()).rank([question])[0]
     assert [(row.position, row.score) for row in ranked] == [(0, 0.5), (1, 0.5), (2, 0.5), (3, 0.5)]
 
 

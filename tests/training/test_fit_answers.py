@@ -21,7 +21,7 @@ def test_both_networks_learn_with_both_losses(tmp_path, model, loss):
     trained = fit_questions(tmp_path, config)
     records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text("utf-8").splitlines()]
     assert records[-1]["loss"] < records[0]["loss"]
-    assert trained.facts["dev"]["MAP"] == max(record["MAP"] for record in records)
+    assert trained.facts.dev["MAP"] == max(record["MAP"] for record in records)
     questions = some_questions(4, "dev")
     assert load_model(tmp_path).rank(questions) == trained.rank(questions)
 
@@ -36,7 +36,7 @@ def test_same_seed_same_model_other_seed_other_model(tmp_path):
 
 def test_without_a_dev_part_nothing_is_measured(tmp_path):
     trained = fit_questions(tmp_path, tiny_config("answers"), dev=0)
-    assert "dev" not in trained.facts
+    assert trained.facts.dev is None
     assert "MAP" not in json.loads((tmp_path / "metrics.jsonl").read_text(encoding="utf-8"))
 
 
@@ -59,7 +59,7 @@ def test_an_unknown_figure_is_refused(tmp_path):
 def test_mrr_can_select_the_epoch(tmp_path):
     trained = fit_questions(tmp_path, tiny_config("answers", select_by="MRR", epochs=2))
     records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text("utf-8").splitlines()]
-    assert trained.facts["dev"]["MRR"] == max(record["MRR"] for record in records)
+    assert trained.facts.dev["MRR"] == max(record["MRR"] for record in records)
 
 
 def test_of_many_candidates_every_right_one_is_trained_on():

@@ -12,6 +12,8 @@ from nlpcapsule.data.documents import Document
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.model_folder import load_model, weights_of
 from nlpcapsule.networks.paper import PaperNetwork
+from nlpcapsule.scoring.network_scorer import NetworkScorer
+from nlpcapsule.scoring.nominated_scorer import NominatedScorer
 from nlpcapsule.training import fit_labels as module
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.preparation import hold_out
@@ -37,7 +39,8 @@ def test_every_choice_of_negatives_trains_and_ranks(tmp_path, model, negatives):
     trained = fit_documents(tmp_path, config)
     first, last = losses(tmp_path)
     assert last < first
-    assert trained.nominator is None  # it served to find hard negatives, and is not needed to rank
+    # A nominator that served to find hard negatives is not needed to rank.
+    assert isinstance(trained.scorer, NetworkScorer)
     ranked = trained.rank([some_documents(1)[0].text], top_k=3)[0]
     assert len(ranked) == 3
     assert [row.score for row in ranked] == sorted((row.score for row in ranked), reverse=True)
@@ -53,7 +56,7 @@ def test_every_loss_trains(tmp_path, loss):
 @pytest.mark.parametrize("model", ["label-query", "paper", "official"])
 def test_with_candidates_only_nominated_labels_are_ranked(tmp_path, model):
     trained = fit_documents(tmp_path, tiny_config(model=model, candidates=5))
-    assert trained.nominator is not None
+    assert isinstance(trained.scorer, NominatedScorer)
     texts = [document.text for document in some_documents(4, "dev")]
     tokens = trained.encode(texts)
     assert trained.rank_tokens(tokens, 50).labels.shape == (4, 5)
@@ -63,7 +66,8 @@ def test_with_candidates_only_nominated_labels_are_ranked(tmp_path, model):
 
 
 def test_as_many_candidates_as_labels_need_no_nominator(tmp_path):
-    assert fit_documents(tmp_path, tiny_config(candidates=10_000)).nominator is None
+    trained = fit_documents(tmp_path, tiny_config(candidates=10_000))
+    assert isinstance(trained.scorer, NetworkScorer)
 
 
 def test_bf16_trains_on_a_cpu(tmp_path):
@@ -83,16 +87,16 @@ def test_same_seed_same_model_other_seed_other_model(tmp_path):
 
 def test_a_dev_part_selects_the_epoch_and_sets_the_threshold(tmp_path):
     trained = fit_documents(tmp_path, tiny_config(epochs=2, learning_rate=0.01))
-    assert trained.facts["dev"]["documents"] == 16
-    assert 0 <= trained.facts["threshold"] <= 1
+    assert trained.facts.dev["documents"] == 16
+    assert 0 <= trained.facts.threshold <= 1
     lines = (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    assert max(json.loads(line)["nDCG@5"] for line in lines) == trained.facts["dev"]["nDCG@5"]
+    assert max(json.loads(line)["nDCG@5"] for line in lines) == trained.facts.dev["nDCG@5"]
 
 
 def test_without_a_dev_part_the_threshold_is_one_half(tmp_path):
     facts = fit_documents(tmp_path, tiny_config(), dev=0).facts
-    assert facts["threshold"] == 0.5
-    assert "dev" not in facts
+    assert facts.threshold == 0.5
+    assert facts.dev is None
 
 
 def test_another_figure_can_select_the_epoch(tmp_path):
@@ -122,8 +126,9 @@ def test_word_vectors_start_the_embedding_and_the_larger_size_wins(tmp_path, giv
     assert data.vectors.shape == (data.tokenizer.size, given)
     assert any("words found" in note for note in data.notes)
     trained = fit_documents(tmp_path / "model", config)
-    assert trained.facts["embedding_size"] == used
-    assert trained.network.document.embedding.size == trained.nominator.embedding.size == used
+    assert trained.facts.embedding_size == used
+    nominator = trained.scorer.nominator.network
+    assert trained.network.document.embedding.size == nominator.embedding.size == used
     vectors.unlink()  # a model folder needs nothing beside itself
     texts = [document.text for document in documents[:3]]
     assert load_model(tmp_path / "model").rank(texts) == trained.rank(texts)

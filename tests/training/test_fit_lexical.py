@@ -50,8 +50,8 @@ def test_dev_figures_and_threshold_are_those_of_the_opened_model(name, tmp_path)
     opened = load_model(tmp_path / "model")
     config = opened.config
     dev = prepare_labels(some_documents(80), some_documents(16, "dev"), config).dev
-    assert opened.evaluate(dev) == pytest.approx(model.facts["dev"], nan_ok=True)
-    assert 0 <= model.facts["threshold"] <= 1
+    assert opened.evaluate(dev) == pytest.approx(model.facts.dev, nan_ok=True)
+    assert 0 <= model.facts.threshold <= 1
 
 
 @every_system
@@ -98,8 +98,8 @@ def test_a_stopped_training_goes_on_where_it_was(tmp_path, monkeypatch):
     kept = len(list((tmp_path / "model" / "checkpoint" / "lexical").rglob("*.safetensors")))
     assert kept > 0
     resumed = fit("one-vs-rest", tmp_path / "model", resume=True)
-    assert np.array_equal(resumed.lexical.bias, whole.lexical.bias)
-    assert (resumed.lexical.weights != whole.lexical.weights).nnz == 0
+    assert np.array_equal(resumed.scorer.ranker.bias, whole.scorer.ranker.bias)
+    assert (resumed.scorer.ranker.weights != whole.scorer.ranker.weights).nnz == 0
 
 
 def test_a_lexical_system_has_no_routing_to_inspect(tmp_path):

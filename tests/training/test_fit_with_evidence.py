@@ -12,7 +12,10 @@ from nlpcapsule.data.documents import Document
 from nlpcapsule.diagnostics.inspection import inspect_routing
 from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
 from nlpcapsule.lexical.build import evidence_system
+from nlpcapsule.lexical.evidence import FittedEvidence
 from nlpcapsule.model_folder import load_model
+from nlpcapsule.scoring.hybrid_scorer import HybridScorer
+from nlpcapsule.scoring.network_scorer import NetworkScorer
 from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.preparation import hold_out_known
 from nlpcapsule.training.prepared_labels import prepare_labels
@@ -50,22 +53,42 @@ def test_training_ends_with_what_network_and_words_reach_together(tmp_path):
     progress.say = told.append
     model = fit_labels(data, config, RunFolder(tmp_path / "model"), progress)
     assert told[-1].startswith("network and words, on the documents they were weighed on: P@1 ")
-    assert f"nDCG@5 {model.facts['dev']['nDCG@5']:.4f}" in told[-1]
+    assert f"nDCG@5 {model.facts.dev['nDCG@5']:.4f}" in told[-1]
+
+
+def test_held_out_documents_are_scored_once_after_training(tmp_path, monkeypatch):
+    """For the fusion weights, the threshold and the metrics; the lexical system reads them once in all."""
+    network, lexical = [], []
+    score, top = NetworkScorer.score, FittedEvidence.top
+
+    def counted_score(self, tokens, *options):
+        network.append(len(tokens))
+        return score(self, tokens, *options)
+
+    def counted_top(self, tokens, top_k):
+        lexical.append(len(tokens))
+        return top(self, tokens, top_k)
+
+    monkeypatch.setattr(NetworkScorer, "score", counted_score)
+    monkeypatch.setattr(FittedEvidence, "top", counted_top)
+    fit(tmp_path / "model", dev=40, epochs=2)
+    assert sum(network) == 2 * 40 + 40, "after each epoch, and at the end"
+    assert sum(lexical) == 40
 
 
 def test_only_what_the_words_nominate_is_ranked(fitted):
     model, data, _ = fitted
     ranked = model.rank_tokens(data.dev.tokens, 50).labels
-    nominated = model.words.top(data.dev.tokens, 12)[0]
+    nominated = model.scorer.lexical.top(data.dev.tokens, 12)[0]
     assert np.array_equal(np.sort(ranked, axis=1), np.sort(nominated, axis=1))
 
 
 def test_joined_evidence_is_no_worse_on_what_it_was_weighed_on_than_words_alone(fitted):
     """With one epoch the network knows nothing: the weights must see through it."""
     model, data, _ = fitted
-    candidates, words = model.words.top(data.dev.tokens, 12)
+    candidates, words = model.scorer.lexical.top(data.dev.tokens, 12)
     hits = [label in set(truth) for label, truth in zip(candidates[:, 0], data.dev.labels, strict=True)]
-    assert model.facts["dev"]["P@1"] >= np.mean(hits) - 0.05
+    assert model.facts.dev["P@1"] >= np.mean(hits) - 0.05
     assert words.shape == candidates.shape
 
 
@@ -81,13 +104,13 @@ def test_a_documents_ranking_does_not_depend_on_its_batch_mates(fitted):
 def test_without_a_dev_part_some_training_documents_are_held_out(tmp_path):
     model, data = fit(tmp_path / "model", dev=0)
     assert len(data.dev) == 20
-    assert model.fusion is not None
+    assert isinstance(model.scorer, HybridScorer)
 
 
 def test_hard_negatives_come_from_the_words(tmp_path):
     model, _ = fit(tmp_path / "model", negatives="hard", negative_count=5)
-    assert model.nominator is None
-    assert "dev" in model.facts
+    assert isinstance(model.scorer, HybridScorer)
+    assert model.facts.dev is not None
 
 
 def test_a_folder_whose_weights_of_evidence_are_gone_is_refused(tmp_path):
@@ -139,8 +162,8 @@ def test_with_too_few_documents_the_network_works_by_itself_unless_words_were_as
     assert data.dev is None
     assert len(data.train) == 60
     model = fit_labels(data, config, RunFolder(tmp_path / "model"), TrainingProgress(quiet=True))
-    assert model.words is None
-    assert load_model(tmp_path / "model").words is None
+    assert isinstance(model.scorer, NetworkScorer)
+    assert isinstance(load_model(tmp_path / "model").scorer, NetworkScorer)
     asked = tiny_config(lexical="one-vs-rest")
     assert 1 <= len(prepare_labels(few, None, asked).dev) <= 6
     with pytest.raises(DataError, match=r"4 rows are too few.*inference\.lexical=none"):
@@ -154,8 +177,9 @@ def test_words_that_cannot_be_weighed_are_left_out_unless_they_were_asked_for(tm
         data = prepare_labels(some_documents(100), dev, config)
         folder = RunFolder(tmp_path / lexical)
         if lexical == "auto":
-            assert fit_labels(data, config, folder, TrainingProgress(quiet=True)).words is None
-            assert load_model(tmp_path / lexical).fusion is None
+            model = fit_labels(data, config, folder, TrainingProgress(quiet=True))
+            assert isinstance(model.scorer, NetworkScorer)
+            assert isinstance(load_model(tmp_path / lexical).scorer, NetworkScorer)
         else:
             with pytest.raises(DataError, match="cannot be weighed"):
                 fit_labels(data, config, folder, TrainingProgress(quiet=True))

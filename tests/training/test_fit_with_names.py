@@ -90,18 +90,18 @@ def test_a_label_without_examples_is_found_by_its_name(joined):
     model, _, _ = joined
     assert found_at_first(model, unseen_documents()) > 0.9
     assert found_at_first(model, documents(60, SEEN, 4)) > 0.9
-    assert model.facts["dev"]["recall@5 (0 examples)"] > 0.9
+    assert model.facts.dev["recall@5 (0 examples)"] > 0.9
 
 
 def test_without_names_it_cannot_be_found(tmp_path):
     model, _ = fit(tmp_path / "model", None, lexical="one-vs-rest", candidates=10)
     assert found_at_first(model, unseen_documents()) == 0
-    assert model.facts["dev"]["recall@5 (0 examples)"] == 0
+    assert model.facts.dev["recall@5 (0 examples)"] == 0
 
 
 def test_some_candidates_are_labels_without_examples(joined):
     model, data, _ = joined
-    labels, log_odds = model.words.top(data.dev.tokens, 10)
+    labels, log_odds = model.scorer.lexical.top(data.dev.tokens, 10)
     assert ((labels >= 8).sum(axis=1) == 1).all()
     assert (labels[:, -1] >= 8).all()
     assert np.array_equal(log_odds[:, -1], log_odds.min(axis=1))
@@ -113,7 +113,7 @@ def test_what_is_saved_ranks_the_same_when_opened(joined):
     before, after = (each.rank_tokens(data.dev.tokens, 5) for each in (model, opened))
     assert np.array_equal(before.labels, after.labels)
     assert np.allclose(before.scores, after.scores, atol=1e-6)
-    assert len(opened.fusion.weights) == 26
+    assert len(opened.scorer.fusion.weights) == 26
     best = opened.rank(["honey"], top_k=1)[0][0]
     assert (best.label, best.name) == ("c6", "honey")
 

@@ -240,3 +240,23 @@ def test_the_network_is_left_ready_for_use(tmp_path):
     )
     assert not network.training
     assert not same_weights(before, copied(network))
+
+
+@pytest.mark.parametrize("average", [0.0, 0.9])
+def test_the_loop_switches_between_training_and_eval_mode(tmp_path, average):
+    """Scorers do not: a network is in eval mode on dev, in training mode in every batch, and done in eval."""
+    modes = []
+
+    class Noted(ToyTask):
+        def loss(self, network, rows, step_seed):
+            modes.append(("loss", network.training))
+            return super().loss(network, rows, step_seed)
+
+        def dev_metrics(self, network):
+            modes.append(("dev", any(module.training for module in network.modules())))
+            return super().dev_metrics(network)
+
+    network = toy_network()
+    train_toy(tmp_path, Noted(scores=(0.1, 0.2)), build=lambda: network, epochs=2, average=average)
+    assert modes == ([("loss", True)] * BATCHES + [("dev", False)]) * 2
+    assert not any(module.training for module in network.modules())

@@ -19,7 +19,7 @@ from nlpcapsule.cli.files import (
     shown,
     tell_bad_rows,
 )
-from nlpcapsule.cli.options import ModelFolder, reads_data
+from nlpcapsule.cli.options import ModelFolder, Quiet, reads_data
 from nlpcapsule.data.documents import Document
 from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.errors import DataError
@@ -27,6 +27,7 @@ from nlpcapsule.errors import DataError
 if TYPE_CHECKING:
     from nlpcapsule.data.labels import LabelVocabulary
     from nlpcapsule.scoring.models import AnswerModel, LabelModel
+    from nlpcapsule.training.progress import TrainingProgress
 
 
 @reads_data(need_labels=True)
@@ -43,6 +44,7 @@ def evaluate(
     strict_labels: Annotated[
         bool, typer.Option("--strict-labels", help="Refuse labels that training never saw.")
     ] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Measure a model on labelled data.
 
@@ -51,19 +53,22 @@ def evaluate(
     check_output_file(json_file, "--json", data, model)
     from nlpcapsule.model_folder import load_model
     from nlpcapsule.scoring.models import LabelModel
+    from nlpcapsule.training.progress import TrainingProgress
 
     loaded = load_model(model)
-    with errors_about(data):
+    with errors_about(data), TrainingProgress(quiet) as progress:
         if isinstance(loaded, LabelModel):
-            figures = _evaluate_labels(loaded, data, reading, strict_labels)
+            figures = _evaluate_labels(loaded, data, reading, strict_labels, progress)
         else:
-            figures = _evaluate_answers(loaded, data, reading)
+            figures = _evaluate_answers(loaded, data, reading, progress)
     if json_file is not None:
         write_text(json_file, json.dumps(figures, indent=2) + "\n")
     _print_figures(figures)
 
 
-def _evaluate_labels(model: LabelModel, source: str, reading: ReadOptions, strict: bool) -> dict[str, Any]:
+def _evaluate_labels(
+    model: LabelModel, source: str, reading: ReadOptions, strict: bool, progress: TrainingProgress
+) -> dict[str, Any]:
     from nlpcapsule.data.encoded import encode_documents
 
     file = DocumentFile(source, reading)
@@ -77,7 +82,8 @@ def _evaluate_labels(model: LabelModel, source: str, reading: ReadOptions, stric
     encoded = encode_documents(documents(), model.tokenizer, model.labels, model.config.text.max_tokens)
     tell_bad_rows(source, file.report)
     _check_labels(list(names), model.labels, source, strict)
-    return model.evaluate(encoded)
+    progress.start("documents", len(encoded))
+    return model.evaluate(encoded, advance=progress.advance)
 
 
 def _check_labels(names: list[str], known: LabelVocabulary, source: str, strict: bool) -> None:
@@ -99,10 +105,13 @@ def _check_labels(names: list[str], known: LabelVocabulary, source: str, strict:
         )
 
 
-def _evaluate_answers(model: AnswerModel, source: str, reading: ReadOptions) -> dict[str, Any]:
+def _evaluate_answers(
+    model: AnswerModel, source: str, reading: ReadOptions, progress: TrainingProgress
+) -> dict[str, Any]:
     questions, report = questions_in(source, reading)
     tell_bad_rows(source, report)
-    return model.evaluate(questions)
+    progress.start("questions", len(questions))
+    return model.evaluate(questions, progress.advance)
 
 
 def _print_figures(figures: dict[str, Any]) -> None:

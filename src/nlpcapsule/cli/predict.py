@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
@@ -15,7 +15,7 @@ import typer
 
 from nlpcapsule.atomic_files import atomic_text
 from nlpcapsule.cli.files import check_output_file, tell_bad_rows
-from nlpcapsule.cli.options import ModelFolder, reads_data
+from nlpcapsule.cli.options import ModelFolder, Quiet, reads_data
 from nlpcapsule.data.readers.document_files import read_documents
 from nlpcapsule.data.readers.question_files import read_questions
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
@@ -69,6 +69,7 @@ def predict(
         Path | None,
         typer.Option("--output", metavar="FILE.jsonl", help="File to write; standard output if left out."),
     ] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Rank labels of texts, or answers to questions.
 
@@ -79,6 +80,7 @@ def predict(
     least = _threshold(threshold)
     from nlpcapsule.model_folder import load_model
     from nlpcapsule.scoring.models import LabelModel
+    from nlpcapsule.training.progress import TrainingProgress
 
     loaded = load_model(model)
     if unused and not (isinstance(loaded, LabelModel) and (loaded.labels.counts == 0).any()):
@@ -87,20 +89,25 @@ def predict(
             model,
             hint="train it with --label-names",
         )
-    report = ReadReport()
+    report, progress = ReadReport(), TrainingProgress(quiet)
     if isinstance(loaded, LabelModel):
-        rows = _ranked_documents(loaded, input, reading, report, top_k or _LABELS, least, unused)
+        progress.start("documents", total=None)  # as they are read
+        rows = _ranked_documents(
+            loaded, input, reading, report, top_k or _LABELS, least, unused, progress.advance
+        )
     elif isinstance(least, str):
         raise DataError("--threshold tuned is for models that rank labels", model, hint="give a number")
     else:
-        rows = _ranked_questions(loaded, input, reading, report, top_k, least)
+        progress.start("questions", total=None)
+        rows = _ranked_questions(loaded, input, reading, report, top_k, least, progress.advance)
     if output is not None:
-        with atomic_text(output) as file:
+        with atomic_text(output) as file, progress:
             _write(rows, file)
     else:
         # Held back until the last row is ranked: a bad row half-way must not leave half an answer behind.
         with tempfile.TemporaryFile("w+", encoding="utf-8", newline="\n") as file:
-            _write(rows, file)
+            with progress:
+                _write(rows, file)
             file.seek(0)
             shutil.copyfileobj(file.buffer, sys.stdout.buffer)  # as UTF-8, whatever the terminal's encoding
             sys.stdout.buffer.flush()
@@ -130,10 +137,12 @@ def _ranked_documents(
     top_k: int,
     threshold: float | str | None,
     unused: int,
+    advance: Callable[[int], None],
 ) -> Iterator[dict[str, Any]]:
-    least = model.facts["threshold"] if isinstance(threshold, str) else threshold
+    least = model.threshold if isinstance(threshold, str) else threshold
     for chunk in _chunks(read_documents(source, reading, report)):
-        rankings = model.rank_tokens(model.encode([document.text for document in chunk]), max(top_k, unused))
+        tokens = model.encode([document.text for document in chunk])
+        rankings = model.rank_tokens(tokens, max(top_k, unused), advance)
         ranked = model.named(rankings, least)
         apart = [] if rankings.unused is None else model.named(rankings.unused)
         for row, document in enumerate(chunk):
@@ -156,10 +165,11 @@ def _ranked_questions(
     report: ReadReport,
     top_k: int | None,
     threshold: float | None,
+    advance: Callable[[int], None],
 ) -> Iterator[dict[str, Any]]:
     least = 0.0 if threshold is None else threshold
     for chunk in _chunks(read_questions(source, reading, report)):
-        for question, answers in zip(chunk, model.rank(chunk), strict=True):
+        for question, answers in zip(chunk, model.rank(chunk, advance), strict=True):
             yield {
                 "id": question.id,
                 "question": question.text,

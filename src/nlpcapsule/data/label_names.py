@@ -1,10 +1,10 @@
-"""What labels are called: a file that says for each label its name, other names for it, and broader labels.
+"""What labels are called: a file that gives each label's name and other names for it.
 
-.json     {"1597": "school legislation", …} or {"1597": {"name": "…", "alternatives": […], "parents": […]}, …}
-.jsonl    {"label": "1597", "name": "school legislation", "alternatives": […], "parents": […]}
-.csv, .tsv     a header, columns label and name; columns alternatives and parents with ";" between entries
+.json     {"1597": "school legislation", …} or {"1597": {"name": "…", "alternatives": […]}, …}
+.jsonl    {"label": "1597", "name": "school legislation", "alternatives": […]}
+.csv, .tsv     a header, columns label and name; a column alternatives with ";" between entries
 
-Any of them may be gzipped; alternatives and parents may be left out.
+Any of them may be gzipped; alternatives may be left out, and other keys and columns are ignored.
 
 An object of the first kind may also be written as EuroVoc's is: "label" or "title" for the name, "alt_labels"
 for the alternatives.
@@ -44,12 +44,10 @@ class LabelName:
     Attributes:
         name: Its name.
         alternatives: Other names for it.
-        parents: The labels that are one step broader.
     """
 
     name: str
     alternatives: tuple[str, ...] = ()
-    parents: tuple[str, ...] = ()
 
     @property
     def forms(self) -> tuple[str, ...]:
@@ -64,7 +62,7 @@ class Thesaurus:
         names: Label → what it is called.
 
     Example:
-        >>> concepts = {"1": LabelName("cheese"), "2": LabelName("blue cheese", ("Stilton",), ("1",))}
+        >>> concepts = {"1": LabelName("cheese"), "2": LabelName("blue cheese", ("Stilton",))}
         >>> Thesaurus(concepts).texts(["2", "cake"])
         ['blue cheese; Stilton', 'cake']
     """
@@ -103,14 +101,11 @@ class Thesaurus:
         return iter(self._names)
 
     def __getitem__(self, label: str) -> LabelName:
-        """What a label is called; one that is not named goes by itself."""
+        """What a label is called; one that is not named is its own name."""
         return self._names.get(label) or LabelName(label)
 
     def texts(self, labels: Iterable[str]) -> list[str]:
-        """The text that stands for each label: its name and its alternatives.
-
-        Not its parents' names: with them, documents were less like the labels they have.
-        """
+        """Return the text that stands for each label: its name and its alternatives."""
         return ["; ".join(self[label].forms) for label in labels]
 
 
@@ -124,7 +119,7 @@ def _entries(path: Path) -> Iterator[tuple[str, LabelName, int | None]]:
         with TextFile(path) as file:
             yield from readers[suffix](file, path)
     except BadRowError as error:  # whose hint is to skip the row, and a name is not to be skipped
-        raise DataError(error.problem, error.path, error.line, "mend it") from None
+        raise DataError(error.problem, error.path, error.line, "fix it") from None
 
 
 def _from_object(file: TextFile, path: Path) -> Iterator[tuple[str, LabelName, int | None]]:
@@ -168,8 +163,7 @@ def _from_table(file: TextFile, path: Path) -> Iterator[tuple[str, LabelName, in
         # A row may end before its last columns.
         found = {name: cells[place] if place < len(cells) else "" for name, place in columns.items()}
         row: dict[str, Any] = {"label": found["label"].strip(), "name": found["name"]}
-        for key in ("alternatives", "parents"):
-            row[key] = split_labels(found.get(key, ""), _SEPARATOR)
+        row["alternatives"] = split_labels(found.get("alternatives", ""), _SEPARATOR)
         label = _label(row, path, line)
         yield label, _label_name(label, row, ("name",), path, line), line
 
@@ -177,12 +171,12 @@ def _from_table(file: TextFile, path: Path) -> Iterator[tuple[str, LabelName, in
 def _sound(row: TableRow | BadRowError) -> TableRow:
     """The row; no name is left out because its row is bad."""
     if isinstance(row, BadRowError):
-        raise DataError(row.problem, row.path, row.line, "mend its quotes")
+        raise DataError(row.problem, row.path, row.line, "fix its quotes")
     return row
 
 
 def _columns(header: TableRow, path: Path) -> dict[str, int]:
-    """Where the columns are; those for alternatives and parents may be absent."""
+    """Return where the columns are; that for alternatives may be absent."""
     names, line = [cell.strip() for cell in header.cells], header.line
     for column in ("label", "name"):
         if column not in names:
@@ -192,7 +186,7 @@ def _columns(header: TableRow, path: Path) -> dict[str, int]:
                 line,
                 "name the columns label and name",
             )
-    known = [column for column in ("label", "name", "alternatives", "parents") if column in names]
+    known = [column for column in ("label", "name", "alternatives") if column in names]
     for column in known:
         if names.count(column) > 1:
             raise DataError(f"the header has the column {column!r} twice", path, line, "keep one of the two")
@@ -209,7 +203,7 @@ def _label(row: Mapping[str, Any], path: Path, line: int) -> str:
         )
     label = optional_name(row, "label", path, line) or ""
     if not label.strip():
-        raise DataError("'label' holds a blank label", path, line, "mend it")
+        raise DataError("'label' holds a blank label", path, line, "fix it")
     return label
 
 
@@ -226,8 +220,4 @@ def _label_name(
             "give it one, or leave the label out",
         )
     alternatives = next((row[key] for key in _ALTERNATIVE_KEYS if row.get(key) is not None), None)
-    return LabelName(
-        name.strip(),
-        tuple(label_list(alternatives, "alternatives", path, line)),
-        tuple(label_list(row.get("parents"), "parents", path, line)),
-    )
+    return LabelName(name.strip(), tuple(label_list(alternatives, "alternatives", path, line)))

@@ -30,8 +30,9 @@ from nlpcapsule.diagnostics.varied_iterations import (
 )
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.networks.losses import label_loss
-from nlpcapsule.scoring.documents import LabelRankings, device_of, rank_documents
+from nlpcapsule.scoring.documents import LabelRankings, rank_documents
 from nlpcapsule.scoring.models import LabelModel
+from nlpcapsule.scoring.network_scorer import NetworkScorer, device_of
 
 SYSTEM_ITERATIONS = range(1, 6)
 INSTANCE_ITERATIONS = 10
@@ -99,7 +100,7 @@ def inspect_encoded(
         raise NlpCapsuleError(
             f"there is no document {document + 1}: the data has {len(encoded)}, counted from 1"
         )
-    candidates = model.nominate(encoded.tokens)
+    candidates = model.scorer.candidates(encoded.tokens)
     most = most_iterations(settings)
     # The very last iteration may go unscored, since it moves nothing: one more is asked for and left out.
     with lent_settings(model.network, with_at_most(settings, most + 1)):
@@ -138,7 +139,7 @@ def effects_of_iterations(
         NlpCapsuleError: The network does not route.
     """
     settings = routed_settings(model)
-    candidates = model.nominate(encoded.tokens)
+    candidates = model.scorer.candidates(encoded.tokens)
 
     def rank_with(rows: np.ndarray, number: int) -> LabelRankings:
         chosen = None if candidates is None else candidates[rows]
@@ -168,14 +169,8 @@ def _network(model: LabelModel) -> nn.Module:
 def _rank(
     model: LabelModel, encoded: EncodedDocuments, candidates: np.ndarray | None, top_k: int = 1
 ) -> LabelRankings:
-    return rank_documents(
-        _network(model),
-        encoded.tokens,
-        top_k=top_k,
-        padding_id=model.tokenizer.padding_id,
-        batch=model.config.inference.batch,
-        candidates=candidates,
-    )
+    scorer = NetworkScorer(_network(model), model.tokenizer.padding_id, model.config.inference.batch)
+    return rank_documents(scorer, encoded.tokens, top_k, candidates=candidates)
 
 
 @torch.inference_mode()
@@ -186,8 +181,7 @@ def _loss_per_document(model: LabelModel, encoded: EncodedDocuments, candidates:
     neither counts.
     """
     network, training = _network(model), model.config.training
-    device, was_training = device_of(network), network.training
-    network.eval()
+    device = device_of(network)
     order = np.argsort(encoded.tokens.lengths, kind="stable")
     batch = model.config.inference.batch
     sums = []
@@ -200,7 +194,6 @@ def _loss_per_document(model: LabelModel, encoded: EncodedDocuments, candidates:
         logits = network(tokens, outputs).logits  # (B, n)
         loss = label_loss(training.loss, logits, targets, negative_weight=training.negative_weight)
         sums.append(float(loss) * len(rows))
-    network.train(was_training)
     return math.fsum(sums) / len(order)
 
 

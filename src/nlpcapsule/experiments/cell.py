@@ -36,6 +36,7 @@ from nlpcapsule.experiments.table import Record
 from nlpcapsule.experiments.training_time import LOWER_BOUND, timed_stretch, training_time
 from nlpcapsule.model_folder import MANIFEST, load_model
 from nlpcapsule.scoring.documents import RANKED, LabelRankings
+from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
 from nlpcapsule.training.fit_labels import fit_labels
@@ -185,8 +186,8 @@ def run_labels(
     record = {
         "figures": model.evaluate(report, rankings),
         # Trained once, measured twice: what the words bring is the difference.
-        "network alone": None if model.words is None else _network_alone(model, cut.select, report),
-        "selected on": model.facts["dev"],
+        "network alone": _network_alone(model, cut.select, report),
+        "selected on": model.facts.dev,
         "epochs": _history(folder.path),
         **_training_seconds(folder.path),
         "milliseconds per document": round(1000 * ranking_seconds / len(report), 3),
@@ -199,11 +200,15 @@ def run_labels(
     return record, _per_document(rankings, report)
 
 
-def _network_alone(model: LabelModel, select: EncodedDocuments, report: EncodedDocuments) -> dict[str, float]:
+def _network_alone(
+    model: LabelModel, select: EncodedDocuments, report: EncodedDocuments
+) -> dict[str, float] | None:
     """Figures of a joined model's network, whose scores need a decision threshold of their own."""
-    alone = replace(model, words=None)
+    if not isinstance(model.scorer, HybridScorer):
+        return None
+    alone = replace(model, scorer=model.scorer.network_only)
     threshold = tuned_threshold(model.config, alone.rank_tokens(select.tokens, RANKED), select)
-    alone = replace(alone, facts={**model.facts, "threshold": threshold})
+    alone = replace(alone, facts=replace(model.facts, threshold=threshold))
     return {**alone.evaluate(report), "threshold": threshold}
 
 
@@ -257,7 +262,7 @@ def run_answers(cell: Cell, parts: AnswerParts, folder: RunFolder, progress: Tra
         precisions.append(per_question_metrics(scores, marks)["AP"])
     record = {
         "figures": figures,
-        "selected on": model.facts["dev"],
+        "selected on": model.facts.dev,
         "epochs": _history(folder.path),
         **_training_seconds(folder.path),
         "milliseconds per question": round(

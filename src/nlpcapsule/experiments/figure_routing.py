@@ -150,8 +150,8 @@ def inspect_trained(parts: EncodedParts, model: str, settings: dict[str, Any], f
         "loss is of": f"the first {min(LOSS_DOCUMENTS, len(train)):,} training documents",
         "iterations are of": f"the first {len(counted):,} documents of the report part",
         "labels routed to": config.inference.candidates or len(parts.labels),
-        "epochs": trained.facts["epochs_run"],
-        "selected on": trained.facts["dev"],
+        "epochs": trained.facts.epochs_run,
+        "selected on": trained.facts.dev,
         "config": json.loads(config.model_dump_json()),
         "data": parts.fingerprint(),
         "hardware": hardware(),
@@ -166,7 +166,7 @@ def _trained(data: PreparedLabels, config: Config, folder: Path) -> LabelModel:
             return fit_labels(data, config, place, progress)
     model = load_model(folder)
     assert isinstance(model, LabelModel)  # nothing else is trained here
-    if model.config != config or model.facts["data"] != data.fingerprint():
+    if model.config != config or model.facts.data != data.fingerprint():
         raise NlpCapsuleError(
             f"{folder}: this network was trained with other settings or on other data; remove the folder to "
             "train anew"

@@ -17,7 +17,7 @@ from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.experiments.encoded_folder import EncodedParts
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays
-from nlpcapsule.scoring.models import CANDIDATES
+from nlpcapsule.scoring.hybrid_scorer import CANDIDATES
 from nlpcapsule.training.fit_lexical import fit_evidence
 from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress

@@ -1,1 +1,1 @@
-"""Scores become ranked labels and ranked answers."""
+"""Documents and answers get scores; ranked labels and ranked answers follow from them."""

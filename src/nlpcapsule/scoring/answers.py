@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from nlpcapsule.data.encoded import EncodedQuestions
-from nlpcapsule.scoring.documents import device_of
+from nlpcapsule.scoring.network_scorer import device_of
+from nlpcapsule.scoring.scorer import check_eval_mode
 
 
 @torch.inference_mode()
@@ -20,22 +21,24 @@ def score_answers(
     padding_id: int = 0,
     batch: int = 64,
     bf16: bool = False,
-    on_batch: Callable[[int], None] | None = None,
+    advance: Callable[[int], None] | None = None,
 ) -> list[np.ndarray]:
-    """Log-odds that candidates are right, one array per question, in the candidates' own order.
+    """Score candidates by the log-odds that they are right.
 
     Not probabilities: those of a confident network are all 1.0 in float32, and ties count against it.
 
     Args:
-        network: An answer network.
+        network: An answer network, in eval mode.
         questions: The questions.
         padding_id: The token that fills rows up.
         batch: Questions per forward pass.
         bf16: Computes in bf16.
-        on_batch: Told the number of questions done, for progress.
+        advance: Called with the number of questions done since the last call, for progress.
+
+    Returns:
+        One array per question, in the candidates' own order.
     """
-    was_training = network.training
-    network.eval()
+    check_eval_mode(network)
     device = device_of(network)
     scores: list[np.ndarray] = []
     for start in range(0, len(questions), batch):
@@ -45,6 +48,7 @@ def score_answers(
         question_of = np.repeat(np.arange(len(rows)), [len(part) for part in candidates])
         if len(answers) == 0:
             scores += [np.zeros(0, dtype=np.float32)] * len(rows)
+            _tell(advance, rows)
             continue
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=bf16):
             logits = network(
@@ -55,7 +59,10 @@ def score_answers(
         flat = logits.float().cpu().numpy()
         ends = np.cumsum([len(part) for part in candidates])[:-1]
         scores += np.split(flat, ends)
-        if on_batch:
-            on_batch(len(rows))
-    network.train(was_training)
+        _tell(advance, rows)
     return scores
+
+
+def _tell(advance: Callable[[int], None] | None, rows: np.ndarray) -> None:
+    if advance is not None:
+        advance(len(rows))

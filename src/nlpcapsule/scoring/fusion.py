@@ -1,4 +1,4 @@
-"""What a network, a lexical system and similar documents say about a label, joined into one probability.
+"""Joins the scores of a network, a lexical system and similar documents into one probability per label.
 
     φ = (1, f, b) ⊗ (s, t, v, 1)
     z = (1 − g) ⟨u, φ⟩ + g ⟨w, φ⟩      how likely one candidate is beside another: it ranks
@@ -42,8 +42,8 @@ _SMALLEST_SHARE = 0.003  # keeps the log-odds of a share of 0 or 1 finite
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """What is known about the candidates of N documents, C each.
+class CandidateFeatures:
+    """Features of the candidates of N documents, C each.
 
     Attributes:
         network: (N, C) s, the network's log-odds.
@@ -61,10 +61,10 @@ class Evidence:
     frequency: np.ndarray
     names: np.ndarray | None = None
 
-    def __getitem__(self, rows: slice) -> Evidence:
-        """What is known about the candidates of the chosen documents."""
+    def __getitem__(self, rows: slice | np.ndarray) -> CandidateFeatures:
+        """Return the features of the chosen documents."""
         names = None if self.names is None else self.names[rows]
-        return Evidence(
+        return CandidateFeatures(
             self.network[rows],
             self.lexical[rows],
             self.shares[rows],
@@ -73,8 +73,8 @@ class Evidence:
             names,
         )
 
-    def features(self) -> np.ndarray:
-        """φ (N, C, 12), or (N, C, 26) with names."""
+    def expanded(self) -> np.ndarray:
+        """Return φ (N, C, 12), or (N, C, 26) with names."""
         shares = np.log((self.shares + _SMALLEST_SHARE) / (1 + _SMALLEST_SHARE - self.shares))
         ones = np.ones(shares.shape)
         said = np.stack([self.network, self.lexical, shares, ones], axis=-1)  # (N, C, 4)
@@ -93,7 +93,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Fusion:
-    """Weights of the joined evidence.
+    """Weights that join the features of a candidate.
 
     Attributes:
         first: (12,) u, or (26,) with names.
@@ -108,53 +108,55 @@ class Fusion:
     offset: float = 0.0
 
     @classmethod
-    def fit(cls, evidence: Evidence, right: np.ndarray) -> Self:
-        """Learns the weights from held-out documents.
+    def fit(cls, features: CandidateFeatures, relevant: np.ndarray) -> Self:
+        """Learn the weights from held-out documents.
 
         Args:
-            evidence: About the candidates of each.
-            right: (N, C) whether the candidate is one of the document's labels.
+            features: Of the candidates of each.
+            relevant: (N, C) whether the candidate is one of the document's labels.
         """
-        if not right.any() or right.all():
+        if not relevant.any() or relevant.all():
             problem = (
                 "each candidate of the held-out documents is one of their labels"
-                if right.any()
+                if relevant.any()
                 else "none of the held-out documents has a label among its candidates"
             )
             raise DataError(
                 f"{problem}, so the network's and the words' evidence cannot be weighed",
                 hint="give more held-out documents, or set inference.lexical=none",
             )
-        features = evidence.features()
-        if evidence.names is not None and (right & (evidence.frequency == 0)).sum() < _FEWEST:
-            features[..., _OF_NO_EXAMPLES] = 0  # or nothing but wrong ones would say that a good match is bad
-        freedom = min(_FREEDOM, len(right) ** 2)
-        first = _weigh(features.reshape(-1, features.shape[-1]), right.reshape(-1), freedom)
-        strongest = top_columns(features @ first, CONTENDERS)  # (N, K)
-        chosen, is_right = _rows(features, strongest), _rows(right, strongest)
-        weights = _weigh(chosen, is_right, freedom) if is_right.any() and not is_right.all() else first
-        joined = _joined_in_two(features @ first, features @ weights)  # (N, C)
+        expanded = features.expanded()  # (N, C, F)
+        if features.names is not None and (relevant & (features.frequency == 0)).sum() < _FEWEST:
+            expanded[..., _OF_NO_EXAMPLES] = 0  # or nothing but wrong ones would say that a good match is bad
+        freedom = min(_FREEDOM, len(relevant) ** 2)
+        first = _weigh(expanded.reshape(-1, expanded.shape[-1]), relevant.reshape(-1), freedom)
+        top = top_columns(expanded @ first, CONTENDERS)  # (N, K)
+        chosen, is_positive = _rows(expanded, top), _rows(relevant, top)
+        weights = (
+            _weigh(chosen, is_positive, freedom) if is_positive.any() and not is_positive.all() else first
+        )
+        joined = _joined_in_two(expanded @ first, expanded @ weights)  # (N, C)
         shown = top_columns(joined, SHOWN)
-        z, is_right = _rows(joined, shown), _rows(right, shown)
-        if is_right.all() or not is_right.any():
+        z, is_positive = _rows(joined, shown), _rows(relevant, shown)
+        if is_positive.all() or not is_positive.any():
             return cls(first, weights)
-        calibration = _regression(z[:, None], is_right, freedom, fit_intercept=True)
+        calibration = _regression(z[:, None], is_positive, freedom, fit_intercept=True)
         # A slope of 0 or less, which a handful of documents may give, would turn the ranking around.
         slope = float(calibration.coef_[0, 0])
         offset = float(calibration.intercept_[0])
         return cls(first, weights, slope, offset) if slope > 0 else cls(first, weights)
 
-    def __call__(self, evidence: Evidence) -> np.ndarray:
-        """(N, C) joined log-odds."""
+    def __call__(self, features: CandidateFeatures) -> np.ndarray:
+        """Return joined log-odds (N, C)."""
         parts = [
-            self._joined(evidence[start : start + _AT_A_TIME])
-            for start in range(0, len(evidence.network), _AT_A_TIME)
+            self._joined(features[start : start + _AT_A_TIME])
+            for start in range(0, len(features.network), _AT_A_TIME)
         ]
-        return np.concatenate(parts) if parts else np.zeros(evidence.network.shape)
+        return np.concatenate(parts) if parts else np.zeros(features.network.shape)
 
-    def _joined(self, evidence: Evidence) -> np.ndarray:
-        features = evidence.features()
-        return self.slope * _joined_in_two(features @ self.first, features @ self.weights) + self.offset
+    def _joined(self, features: CandidateFeatures) -> np.ndarray:
+        expanded = features.expanded()  # (N, C, F)
+        return self.slope * _joined_in_two(expanded @ self.first, expanded @ self.weights) + self.offset
 
     def to_json(self) -> dict[str, Any]:
         """For the model folder."""
@@ -174,19 +176,19 @@ class Fusion:
 
 def _joined_in_two(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """(N, C) z from ⟨u, φ⟩ and ⟨w, φ⟩."""
-    strongest = top_columns(first, CONTENDERS)  # (N, K)
-    weakest = np.take_along_axis(first, strongest[:, -1:], axis=1)  # (N, 1) ⟨u, φ₂₀⟩
+    top = top_columns(first, CONTENDERS)  # (N, K)
+    weakest = np.take_along_axis(first, top[:, -1:], axis=1)  # (N, 1) ⟨u, φ₂₀⟩
     competes = np.clip(1 + first - weakest, 0, 1)  # (N, C) g
     return first + competes * (second - first)
 
 
 def label_frequency(counts: np.ndarray) -> np.ndarray:
-    """F (n,) of each label, from its number of training documents."""
+    """Return f (n,) of each label, from its number of training documents."""
     return np.log1p(counts) / np.log1p(max(int(counts.max()), 1))
 
 
-def are_right(candidates: np.ndarray, truth: Sequence[np.ndarray]) -> np.ndarray:
-    """(N, C) whether a candidate is among its document's labels."""
+def is_relevant(candidates: np.ndarray, truth: Sequence[np.ndarray]) -> np.ndarray:
+    """Return (N, C) whether a candidate is among its document's labels."""
     return np.stack([np.isin(row, labels) for row, labels in zip(candidates, truth, strict=True)])
 
 

@@ -15,7 +15,7 @@ from nlpcapsule.errors import ConfigError, did_you_mean
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
 from nlpcapsule.networks.answer_ranker import answer_loss
 from nlpcapsule.scoring.answers import score_answers
-from nlpcapsule.scoring.documents import device_of
+from nlpcapsule.scoring.network_scorer import device_of
 
 _MOST_CANDIDATES = 16  # of one question in one step: long lists of wrong answers would drown the rest
 SELECTORS = ("MAP", "MRR")
@@ -78,7 +78,7 @@ class AnswerTask:
         return right_first[:_MOST_CANDIDATES]
 
     def dev_metrics(self, network: nn.Module) -> dict[str, float]:
-        """MAP and MRR on dev."""
+        """Return MAP and MRR on dev; the network is in eval mode."""
         if self.dev is None:
             return {}
         scores = score_answers(

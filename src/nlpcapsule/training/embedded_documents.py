@@ -17,7 +17,7 @@ from nlpcapsule.baselines.linear_head import LinearHead
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.networks.scored import Scored
-from nlpcapsule.scoring.documents import device_of
+from nlpcapsule.scoring.network_scorer import device_of
 from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress
 

@@ -29,6 +29,7 @@ from nlpcapsule.networks.build import build_answer_network
 from nlpcapsule.networks.label_query import LabelQuerySettings
 from nlpcapsule.networks.paper import PaperSettings
 from nlpcapsule.scoring.answers import score_answers
+from nlpcapsule.scoring.facts import ModelFacts
 from nlpcapsule.scoring.models import AnswerModel
 from nlpcapsule.training.answer_task import AnswerTask
 from nlpcapsule.training.loop import train_network
@@ -173,16 +174,18 @@ def fit_answers(
     else:
         progress.say(f"{config.model.name} has no weights to train")
         network.to(PartialState().device).eval()
-    facts = {
-        "training_questions": len(data.train),
-        "data": data.fingerprint(),
-        "embedding_size": embedding_size(config.model.embedding_size, data.vectors),
-        "epochs_run": len(history),
-    }
+    dev_metrics = None
     if data.dev is not None:
         scores = score_answers(network, data.dev, padding_id=padding_id, batch=config.inference.batch)
         rows = range(len(data.dev))
-        facts["dev"] = answer_metrics(scores, [data.dev.labels[data.dev.candidates(row)] for row in rows])
+        dev_metrics = answer_metrics(scores, [data.dev.labels[data.dev.candidates(row)] for row in rows])
+    facts = ModelFacts(
+        training_questions=len(data.train),
+        data=data.fingerprint(),
+        embedding_size=embedding_size(config.model.embedding_size, data.vectors),
+        epochs_run=len(history),
+        dev=dev_metrics,
+    )
     model = AnswerModel(config, data.tokenizer, network, facts)
     folder.finish(model)
     return model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from accelerate import PartialState
@@ -10,6 +10,7 @@ from torch import nn
 
 from nlpcapsule.baselines.embedding_linear import EmbeddingLinear
 from nlpcapsule.config import Config
+from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.word_frequency import inverse_document_frequency
 from nlpcapsule.encoders.word_embedding import embedding_size
@@ -21,8 +22,13 @@ from nlpcapsule.model_folder import nominator_config
 from nlpcapsule.networks.build import build_label_network
 from nlpcapsule.networks.label_query import LabelQueryNetwork
 from nlpcapsule.networks.paper import PaperNetwork
-from nlpcapsule.scoring.documents import RANKED, rank_documents
-from nlpcapsule.scoring.models import CANDIDATES, LabelModel
+from nlpcapsule.scoring.build import hybrid_parts, network_scorer
+from nlpcapsule.scoring.documents import RANKED, rank_documents, rank_scores
+from nlpcapsule.scoring.facts import ModelFacts
+from nlpcapsule.scoring.hybrid_scorer import CANDIDATES, HybridParts, HybridScorer
+from nlpcapsule.scoring.models import LabelModel
+from nlpcapsule.scoring.network_scorer import NetworkScorer
+from nlpcapsule.scoring.scorer import Scores
 from nlpcapsule.training.embedded_documents import embed_documents
 from nlpcapsule.training.fit_lexical import fit_evidence, fit_lexical, learn_fusion
 from nlpcapsule.training.label_task import LabelTask, selector_of
@@ -39,18 +45,18 @@ def fit_labels(
     config: Config,
     folder: RunFolder,
     progress: TrainingProgress,
-    words: WordEvidence | None = None,
+    lexical: WordEvidence | None = None,
     nominator: nn.Module | None = None,
 ) -> LabelModel:
-    """Trains a label model and writes its folder.
+    """Train a label model and write its folder.
 
     Args:
         data: What to train on.
         config: The configuration.
         folder: Where checkpoints and the finished model go.
         progress: Told what happens.
-        words: What is known from the words, where that has been found out before; None finds it out where
-            `inference.lexical` asks for it.
+        lexical: A fitted lexical system to work beside the network; None fits one where `inference.lexical`
+            asks for it.
         nominator: A trained Kim-CNN, as `train_nominator` returns it; None trains one where it is needed.
     """
     folder.begin(config, data.fingerprint())
@@ -59,7 +65,7 @@ def fit_labels(
     if isinstance(config.model, LexicalSettings):
         model = fit_lexical(data, config, folder, progress)
     else:
-        model = _fit_network(data, config, folder, progress, words, nominator)
+        model = _fit_network(data, config, folder, progress, lexical, nominator)
     folder.finish(model)
     return model
 
@@ -69,38 +75,38 @@ def _fit_network(
     config: Config,
     folder: RunFolder,
     progress: TrainingProgress,
-    words: WordEvidence | None,
+    lexical: WordEvidence | None,
     nominator: nn.Module | None,
 ) -> LabelModel:
-    """A network, and before it what nominates candidates, where that is wanted."""
+    """Train a network, and before it what nominates candidates, where that is wanted."""
     padding_id, label_count = data.tokenizer.padding_id, len(data.labels)
-    # First all that can be refused: it is to be heard of now, and not once the words are learned.
-    selector_of(config)
+    selector_of(config)  # refuses a wrong name before the expensive work starts
     network = build_label_network(config, data.tokenizer.size, label_count, padding_id, data.vectors)
     recorder = Recorder(folder.path, "network", config.training.tensorboard)
-    if words is None and config.inference.lexical != "none" and data.dev is not None:
-        words = fit_evidence(data, config, folder, progress)
-    if words is None and data.thesaurus is not None:
+    if lexical is None and config.inference.lexical != "none" and data.dev is not None:
+        lexical = fit_evidence(data, config, folder, progress)
+    if lexical is None and data.thesaurus is not None:
         config = _without_nominations(config, progress)
-    wanted = config.inference.candidates or (0 if words is None else CANDIDATES)
-    ranks_candidates = words is not None or 0 < wanted < label_count
-    train_candidates, dev_candidates = None, None
-    if words is None and nominator is None and needs_nominator(config, label_count):
+    wanted = config.inference.candidates or (0 if lexical is None else CANDIDATES)
+    ranks_candidates = lexical is not None or 0 < wanted < label_count
+    if lexical is None and nominator is None and needs_nominator(config, label_count):
         nominator = train_nominator(data, config, folder, progress)
 
-    def nominate(tokens: Ragged, count: int) -> np.ndarray:
-        if words is not None:
-            return words.top(tokens, count)[0]
+    def nominate(tokens: Ragged, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The candidates (N, C) of documents, best first, and their scores (N, C)."""
+        if lexical is not None:
+            return lexical.top(tokens, count)
         assert nominator is not None
-        return rank_documents(
-            nominator, tokens, count, padding_id=padding_id, batch=config.inference.batch
-        ).labels
+        scorer = NetworkScorer(nominator, padding_id, config.inference.batch)
+        ranked = rank_documents(scorer, tokens, count)
+        return ranked.labels, ranked.scores
 
+    train_candidates, nominated = None, None
     if config.training.negatives == "hard":
         width = min(max(wanted, 2 * config.training.negative_count), label_count)
-        train_candidates = nominate(data.train.tokens, width)
+        train_candidates = nominate(data.train.tokens, width)[0]
     if ranks_candidates and data.dev is not None:
-        dev_candidates = nominate(data.dev.tokens, wanted)
+        nominated = nominate(data.dev.tokens, wanted)
     if isinstance(network, PaperNetwork):
         network.start_from(data.train.tokens)
     if isinstance(network, LabelQueryNetwork) and network.names is not None:
@@ -119,35 +125,76 @@ def _fit_network(
         data.labels,
         padding_id,
         train_candidates,
-        dev_candidates,
+        None if nominated is None else nominated[0],
         title=config.model.name,
     )
     history = train_network(learner, task, config.training, folder.checkpoint / "network", progress, recorder)
-    facts: dict[str, Any] = {
-        "training_documents": len(data.train),
-        "data": data.fingerprint(),
-        "embedding_size": embedding_size(config.model.embedding_size, data.vectors),
-        "epochs_run": len(history),
-        "threshold": 0.5,
-    }
-    if words is not None:
-        facts["lexical"] = evidence_system(config.inference.lexical, len(data.train), len(data.taught))
+    network.eval()
+    facts = ModelFacts(
+        training_documents=len(data.train),
+        data=data.fingerprint(),
+        embedding_size=embedding_size(config.model.embedding_size, data.vectors),
+        epochs_run=len(history),
+        threshold=0.5,
+    )
     nominating = nominator if ranks_candidates else None
-    model = LabelModel(config, data.tokenizer, data.labels, network, nominating, facts, words=words)
-    if words is not None:
-        _weigh_words(model, data, progress)
-    if data.dev is not None:
-        rankings = model.rank_tokens(data.dev.tokens, RANKED)  # as users will, in float32
-        facts["threshold"] = tuned_threshold(config, rankings, data.dev)
-        facts["dev"] = task.evaluate(rankings, facts["threshold"])
-        if model.words is not None:  # the epochs' figures were the network's
-            told = "  ".join(f"{name} {facts['dev'][name]:.4f}" for name in ("P@1", "P@5", "nDCG@5"))
-            progress.say(f"network and words, on the documents they were weighed on: {told}")
-    return model
+    alone = network_scorer(config, data.tokenizer, network, nominating)
+    model = LabelModel(config, data.tokenizer, data.labels, alone, facts)
+    if data.dev is None:
+        return model
+    # Held-out documents are scored once, as users' will be, in float32.
+    joined = None
+    if lexical is not None and nominated is not None:
+        parts = hybrid_parts(config, data.tokenizer, data.labels, network, lexical)
+        joined = _join(parts, nominated, data.dev, config, progress)
+    if joined is not None:
+        scorer, scores = joined
+        name = evidence_system(config.inference.lexical, len(data.train), len(data.taught))
+        facts = replace(facts, lexical=name)
+        model = replace(model, scorer=scorer)
+        rankings = rank_scores(scores, RANKED, model.unused)
+    else:
+        rankings = model.rank_tokens(data.dev.tokens, RANKED)
+    threshold = tuned_threshold(config, rankings, data.dev)
+    dev_metrics = task.evaluate(rankings, threshold)
+    if joined is not None:  # the epochs' figures were the network's
+        told = "  ".join(f"{name} {dev_metrics[name]:.4f}" for name in ("P@1", "P@5", "nDCG@5"))
+        progress.say(f"network and words, on the documents they were weighed on: {told}")
+    return replace(model, facts=replace(facts, threshold=threshold, dev=dev_metrics))
+
+
+def _join(
+    parts: HybridParts,
+    nominated: tuple[np.ndarray, np.ndarray],
+    dev: EncodedDocuments,
+    config: Config,
+    progress: TrainingProgress,
+) -> tuple[HybridScorer, Scores] | None:
+    """Learn the fusion weights; with "auto", return None where held-out documents cannot tell them.
+
+    Args:
+        parts: The lexical system and the network.
+        nominated: The held-out documents' candidates (N, C) and their lexical log-odds (N, C).
+        dev: The held-out documents.
+        config: The configuration.
+        progress: Told where the lexical system is left out.
+
+    Returns:
+        The hybrid scorer, and its scores of the held-out documents.
+    """
+    features, scored = parts.features(dev.tokens, *nominated)
+    try:
+        fusion = learn_fusion(features, nominated[0], dev)
+    except DataError as error:
+        if config.inference.lexical != "auto":
+            raise
+        progress.say(f"words are left out: {error.problem}")
+        return None
+    return HybridScorer(parts, fusion), replace(scored, log_odds=fusion(features))
 
 
 def _without_nominations(config: Config, progress: TrainingProgress) -> Config:
-    """The same, routed to all labels: nobody but words could nominate a label without examples."""
+    """Return a configuration that routes to all labels: only a lexical system nominates unused labels."""
     if not config.inference.candidates and config.training.negatives != "hard":
         return config
     progress.say("too few documents to weigh words on: the network routes to all labels, without candidates")
@@ -158,27 +205,15 @@ def _without_nominations(config: Config, progress: TrainingProgress) -> Config:
     return config.model_copy(update=everywhere)
 
 
-def _weigh_words(model: LabelModel, data: PreparedLabels, progress: TrainingProgress) -> None:
-    """Learns how much words count; "auto" does without them where held-out documents cannot tell."""
-    try:
-        model.fusion = learn_fusion(model, data)
-    except DataError as error:
-        if model.config.inference.lexical != "auto":
-            raise
-        progress.say(f"words are left out: {error.problem}")
-        model.words = None
-        del model.facts["lexical"]
-
-
 def needs_nominator(config: Config, label_count: int) -> bool:
-    """Whether a network without words beside it routes to labels that a Kim-CNN nominates."""
+    """Return whether a network without a lexical system routes to labels that a Kim-CNN nominates."""
     return 0 < config.inference.candidates < label_count or config.training.negatives == "hard"
 
 
 def train_nominator(
     data: PreparedLabels, config: Config, folder: RunFolder, progress: TrainingProgress
 ) -> nn.Module:
-    """Trains the Kim-CNN that nominates candidates, on the same documents, before the network."""
+    """Train the Kim-CNN that nominates candidates, on the same documents, before the network."""
     beside = nominator_config(config)
     nominator = build_label_network(
         beside, data.tokenizer.size, len(data.labels), data.tokenizer.padding_id, data.vectors

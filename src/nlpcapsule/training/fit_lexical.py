@@ -1,8 +1,8 @@
-"""Lexical systems: fitted by themselves, or beside a network whose evidence they are joined with."""
+"""Fits lexical systems, alone or beside a network that they are joined with."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from nlpcapsule.lexical.neighbours import Neighbours
 from nlpcapsule.lexical.ranker import Fitting, LexicalSettings
 from nlpcapsule.lexical.whole_words import UNKNOWN, WholeWords
 from nlpcapsule.scoring.documents import RANKED
-from nlpcapsule.scoring.fusion import Fusion, are_right
+from nlpcapsule.scoring.facts import ModelFacts
+from nlpcapsule.scoring.fusion import CandidateFeatures, Fusion, is_relevant
+from nlpcapsule.scoring.lexical_scorer import LexicalScorer
 from nlpcapsule.scoring.models import LabelModel
 from nlpcapsule.training.preparation import tuned_threshold
 from nlpcapsule.training.prepared_labels import PreparedLabels
@@ -29,7 +31,7 @@ _WEIGHED_ON_AT_MOST = 10_000  # documents: enough for some dozen weights, and a 
 def fit_lexical(
     data: PreparedLabels, config: Config, folder: RunFolder, progress: TrainingProgress
 ) -> LabelModel:
-    """Fits a lexical system; parts that an earlier, stopped run finished are taken from the checkpoint.
+    """Fit a lexical system; parts that an earlier, stopped run finished are taken from the checkpoint.
 
     Args:
         data: What to train on.
@@ -42,23 +44,21 @@ def fit_lexical(
     fitting = _fitting(data, config, folder, progress, vocabulary, ignored)
     progress.start(config.model.name, total=1)
     fitted = lexical_system(config.model).fit(config.model, data.train, fitting)
-    facts: dict[str, Any] = {
-        "training_documents": len(data.train),
-        "data": data.fingerprint(),
-        "threshold": 0.5,
-    }
-    model = LabelModel(config, data.tokenizer, data.labels, None, None, facts, fitted)
-    if data.dev is not None:
-        rankings = model.rank_tokens(data.dev.tokens, RANKED)
-        facts["threshold"] = tuned_threshold(config, rankings, data.dev)
-        facts["dev"] = model.evaluate(data.dev, rankings)
-    return model
+    facts = ModelFacts(training_documents=len(data.train), data=data.fingerprint(), threshold=0.5)
+    scorer = LexicalScorer(fitted, len(data.labels))
+    model = LabelModel(config, data.tokenizer, data.labels, scorer, facts)
+    if data.dev is None:
+        return model
+    rankings = model.rank_tokens(data.dev.tokens, RANKED)
+    facts = replace(facts, threshold=tuned_threshold(config, rankings, data.dev))
+    dev_metrics = replace(model, facts=facts).evaluate(data.dev, rankings)
+    return replace(model, facts=replace(facts, dev=dev_metrics))
 
 
 def fit_evidence(
     data: PreparedLabels, config: Config, folder: RunFolder, progress: TrainingProgress
 ) -> FittedEvidence:
-    """What works beside a network: the lexical system `inference.lexical` names, and similar documents."""
+    """Fit what works beside a network: the lexical system of `inference.lexical`, and similar documents."""
     name = evidence_system(config.inference.lexical, len(data.train), len(data.taught))
     settings = evidence_settings(name)
     progress.say(f"lexical evidence: {name}")
@@ -88,14 +88,19 @@ def _renumbered(documents: EncodedDocuments, labels: np.ndarray) -> EncodedDocum
     return EncodedDocuments(documents.tokens, Ragged(numbers, documents.labels.offsets))
 
 
-def learn_fusion(model: LabelModel, data: PreparedLabels) -> Fusion:
-    """How what a trained model knows is weighed, from held-out documents."""
-    assert data.dev is not None  # held out of the training part where none was given
-    dev = data.dev
+def learn_fusion(features: CandidateFeatures, candidates: np.ndarray, dev: EncodedDocuments) -> Fusion:
+    """Learn the fusion weights from held-out documents, or from enough of them.
+
+    Args:
+        features: Of the candidates of each document.
+        candidates: (N, C) label ids.
+        dev: The documents.
+    """
+    rows = np.arange(len(dev))
     if len(dev) > _WEIGHED_ON_AT_MOST:
-        dev = dev.take(np.linspace(0, len(dev) - 1, _WEIGHED_ON_AT_MOST).astype(int))
-    candidates, evidence, _ = model.evidence(dev.tokens)
-    return Fusion.fit(evidence, are_right(candidates, list(dev.labels)))
+        rows = np.linspace(0, len(dev) - 1, _WEIGHED_ON_AT_MOST).astype(int)
+    truth = [dev.labels[int(row)] for row in rows]
+    return Fusion.fit(features[rows], is_relevant(candidates[rows], truth))
 
 
 def _fitting(

@@ -17,7 +17,8 @@ from nlpcapsule.data.outputs import Outputs, all_outputs, batch_outputs, hard_ou
 from nlpcapsule.errors import ConfigError, did_you_mean
 from nlpcapsule.evaluation.label_metrics import CUTOFFS, label_metrics
 from nlpcapsule.networks.losses import label_loss
-from nlpcapsule.scoring.documents import RANKED, LabelRankings, device_of, rank_documents
+from nlpcapsule.scoring.documents import RANKED, LabelRankings, rank_documents
+from nlpcapsule.scoring.network_scorer import NetworkScorer, device_of
 
 SELECTORS = tuple(  # figures of which more is better, at hand after every epoch
     f"{name}@{k}" for name in ("P", "nDCG", "R-precision", "PSP", "PSnDCG", "paper-nDCG") for k in CUTOFFS
@@ -119,24 +120,22 @@ class LabelTask:
                 return all_outputs(own, count)
 
     def dev_metrics(self, network: nn.Module) -> dict[str, float]:
-        """P@1, P@5 and the metric epochs are selected by, on dev."""
+        """Return P@1, P@5 and the metric that epochs are selected by, on dev; the network is in eval mode."""
         if self.dev is None:
             return {}
         figures = self.evaluate(self.rank_dev(network))
         return {name: figures[name] for name in dict.fromkeys(("P@1", "P@5", self.select_by))}
 
     def rank_dev(self, network: nn.Module) -> LabelRankings:
-        """Ranked labels of the dev documents."""
+        """Rank the labels of the dev documents."""
         assert self.dev is not None
-        return rank_documents(
+        scorer = NetworkScorer(
             network,
-            self.dev.tokens,
-            RANKED,
-            padding_id=self.padding_id,
-            batch=self.config.inference.batch,
-            candidates=self.dev_candidates,
+            self.padding_id,
+            self.config.inference.batch,
             bf16=self.config.training.precision == "bf16",
         )
+        return rank_documents(scorer, self.dev.tokens, RANKED, candidates=self.dev_candidates)
 
     def evaluate(self, rankings: LabelRankings, threshold: float | None = None) -> dict[str, float]:
         """All figures of ranked dev documents."""

@@ -38,7 +38,7 @@ class Task(Protocol):
         """The loss of a batch; all randomness comes from `step_seed`."""
 
     def dev_metrics(self, network: nn.Module) -> dict[str, float]:
-        """Figures on held-out data; empty without any."""
+        """Return metrics of a network in eval mode on held-out data; empty without any."""
 
 
 def train_network(
@@ -129,6 +129,7 @@ def train_network(
             if at_checkpoint and position.batch < len(batches) and accelerator.is_main_process:
                 checkpoint.save(position, network, optimizers, average)
         candidate = network if average is None else average.module
+        candidate.eval()  # the next epoch begins with network.train()
         record = {
             "epoch": position.epoch + 1,
             "epochs": settings.epochs,

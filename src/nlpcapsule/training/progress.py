@@ -1,4 +1,4 @@
-"""What training tells the person who waits."""
+"""Progress bars of training and of ranking."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class TrainingProgress:
         """Prints a line above the bar."""
         self._bar.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
-    def start(self, title: str, total: int, done: int = 0) -> None:
-        """Begins a stage of `total` batches, `done` of which an earlier run has done."""
+    def start(self, title: str, total: int | None, done: int = 0) -> None:
+        """Begin a stage of `total` batches (None: unknown), `done` of which an earlier run has done."""
         if self._task is not None:
             self._bar.remove_task(self._task)
         self._task = self._bar.add_task(title, total=total, completed=done, figures="")
@@ -63,6 +63,11 @@ class TrainingProgress:
         """So many parts of a stage that has no loss are done."""
         if self._task is not None:
             self._bar.update(self._task, completed=done, total=total)
+
+    def advance(self, count: int) -> None:
+        """Count further parts as done."""
+        if self._task is not None:
+            self._bar.advance(self._task, count)
 
     def epoch(self, title: str, record: Mapping[str, Any]) -> None:
         """An epoch is done."""

@@ -154,7 +154,7 @@ def test_without_tuning_nothing_is_trained(folder, tmp_path):
     model = fitted(
         tmp_path / "model", "bi-encoder", questions, **settings_of("bi-encoder", folder, tune=False)
     )
-    assert model.facts["epochs_run"] == 0
+    assert model.facts.epochs_run == 0
     assert not any(parameter.requires_grad for parameter in model.network.parameters())
     pretrained = network_of("bi-encoder", folder).state_dict()
     assert all(torch.equal(tensor, pretrained[name]) for name, tensor in model.network.state_dict().items())

@@ -1,0 +1,39 @@
+"""Builds the scorer of a configuration from its trained parts."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from nlpcapsule.config import Config
+from nlpcapsule.data.labels import LabelVocabulary
+from nlpcapsule.data.tokens import WordTokenizer
+from nlpcapsule.lexical.evidence import WordEvidence
+from nlpcapsule.scoring.fusion import label_frequency
+from nlpcapsule.scoring.hybrid_scorer import CANDIDATES, HybridParts
+from nlpcapsule.scoring.network_scorer import NetworkScorer
+from nlpcapsule.scoring.nominated_scorer import NominatedScorer
+from nlpcapsule.scoring.scorer import LabelScorer
+
+
+def network_scorer(
+    config: Config, tokenizer: WordTokenizer, network: nn.Module, nominator: nn.Module | None = None
+) -> LabelScorer:
+    """Return the scorer of a network, over all labels or over those that a nominator picks."""
+    scorer = NetworkScorer(network, tokenizer.padding_id, config.inference.batch)
+    if nominator is None:
+        return scorer
+    beside = NetworkScorer(nominator, tokenizer.padding_id, config.inference.batch)
+    return NominatedScorer(beside, scorer, config.inference.candidates)
+
+
+def hybrid_parts(
+    config: Config,
+    tokenizer: WordTokenizer,
+    labels: LabelVocabulary,
+    network: nn.Module,
+    lexical: WordEvidence,
+) -> HybridParts:
+    """Return a network and the lexical system beside it, ready to be joined."""
+    scorer = NetworkScorer(network, tokenizer.padding_id, config.inference.batch)
+    count = config.inference.candidates or CANDIDATES
+    return HybridParts(lexical, scorer, label_frequency(labels.counts), count)

@@ -1,0 +1,102 @@
+"""Scores labels that a lexical system nominates, joining its log-odds with a network's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from torch import nn
+
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.lexical.evidence import WordEvidence
+from nlpcapsule.scoring.fusion import CandidateFeatures, Fusion
+from nlpcapsule.scoring.lexical_scorer import select_log_odds
+from nlpcapsule.scoring.network_scorer import NetworkScorer
+from nlpcapsule.scoring.scorer import Scores
+
+CANDIDATES = 200  # that a lexical system nominates where nothing else is said
+_DOCUMENTS_AT_A_TIME = 1_000
+
+
+@dataclass(frozen=True, eq=False)
+class HybridParts:
+    """What is fitted before the fusion weights are: a lexical system and a network.
+
+    Attributes:
+        lexical: Nominates candidates and scores them by their words.
+        scorer: The network.
+        frequency: (n,) of each label, as `label_frequency` returns it.
+        count: Candidates per document.
+    """
+
+    lexical: WordEvidence
+    scorer: NetworkScorer
+    frequency: np.ndarray
+    count: int = CANDIDATES
+
+    def features(
+        self, tokens: Ragged, candidates: np.ndarray, lexical: np.ndarray
+    ) -> tuple[CandidateFeatures, Scores]:
+        """Compute the features of candidates that the fusion weights join.
+
+        Args:
+            tokens: N rows of token ids.
+            candidates: (N, C) label ids.
+            lexical: (N, C) the lexical system's log-odds of them.
+
+        Returns:
+            The features, and the network's own scores.
+        """
+        scored = self.scorer.score(tokens, candidates)
+        shares, nearest = self.lexical.shares(tokens, candidates)
+        names = self.lexical.names(tokens, candidates)
+        frequency = self.frequency[candidates]
+        return CandidateFeatures(scored.log_odds, lexical, shares, nearest, frequency, names), scored
+
+
+@dataclass(frozen=True, eq=False)
+class HybridScorer:
+    """A lexical system that nominates, a network that scores, and the weights that join them.
+
+    Attributes:
+        parts: The lexical system and the network.
+        fusion: The weights.
+    """
+
+    parts: HybridParts
+    fusion: Fusion
+
+    @property
+    def lexical(self) -> WordEvidence:
+        """The lexical system."""
+        return self.parts.lexical
+
+    @property
+    def network_only(self) -> NetworkScorer:
+        """The network without the lexical system, over all labels."""
+        return self.parts.scorer
+
+    @property
+    def network(self) -> nn.Module:
+        """The network."""
+        return self.parts.scorer.network
+
+    @property
+    def batch(self) -> int:
+        """A multiple of the network's batch, so that the lexical system gets many documents at a time."""
+        batch = self.parts.scorer.batch
+        return batch * max(1, _DOCUMENTS_AT_A_TIME // batch)
+
+    def candidates(self, tokens: Ragged) -> np.ndarray:
+        """Return the labels (N, C) that the lexical system nominates."""
+        return self.lexical.top(tokens, self.parts.count)[0]
+
+    def score(self, tokens: Ragged, candidates: np.ndarray | None = None, top_k: int | None = None) -> Scores:
+        """Score the nominated labels, or the given candidates (N, C)."""
+        if candidates is None:
+            candidates, lexical = self.lexical.top(tokens, self.parts.count)
+        else:
+            ranked = self.lexical.top(tokens, len(self.parts.frequency))
+            lexical = select_log_odds(*ranked, candidates)
+        features, scored = self.parts.features(tokens, candidates, lexical)
+        return replace(scored, log_odds=self.fusion(features))

@@ -1,0 +1,59 @@
+"""Scores labels with a lexical system alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.lexical.ranker import LexicalRanker
+from nlpcapsule.scoring.scorer import Scores
+
+
+@dataclass(frozen=True, eq=False)
+class LexicalScorer:
+    """A fitted lexical system, which finds the best labels of a document by itself.
+
+    Attributes:
+        ranker: The system.
+        label_count: n.
+    """
+
+    ranker: LexicalRanker
+    label_count: int
+
+    batch: ClassVar[int] = 1_000
+    network: ClassVar[None] = None
+
+    def candidates(self, tokens: Ragged) -> None:
+        """Return None: the system scores all labels."""
+
+    def score(self, tokens: Ragged, candidates: np.ndarray | None = None, top_k: int | None = None) -> Scores:
+        """Score the best `top_k` labels, best first, or the given candidates (N, C)."""
+        if candidates is not None:
+            ranked = self.ranker.top(tokens, self.label_count)
+            return Scores(candidates, select_log_odds(*ranked, candidates))
+        return Scores(*self.ranker.top(tokens, self.label_count if top_k is None else top_k))
+
+
+def select_log_odds(labels: np.ndarray, log_odds: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    """Return the log-odds (N, C) of candidates, in their order.
+
+    Args:
+        labels: (N, K) ranked labels, best first.
+        log_odds: (N, K) their log-odds.
+        candidates: (N, C) label ids; those that are not ranked get their document's lowest log-odds.
+
+    Example:
+        >>> select_log_odds(np.array([[7, 2]]), np.array([[3.0, 1.0]]), np.array([[2, 5, 7]])).tolist()
+        [[1.0, 1.0, 3.0]]
+    """
+    selected = np.repeat(log_odds[:, -1:], candidates.shape[1], axis=1)
+    for row, (known, wanted) in enumerate(zip(labels, candidates, strict=True)):
+        order = np.argsort(known)
+        places = order[np.searchsorted(known, wanted, sorter=order).clip(max=len(known) - 1)]
+        is_ranked = known[places] == wanted
+        selected[row, is_ranked] = log_odds[row, places[is_ranked]]
+    return selected

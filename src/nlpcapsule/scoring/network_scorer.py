@@ -1,0 +1,76 @@
+"""Scores labels with a network, over all labels or over given candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.scoring.scorer import Scores, check_eval_mode
+
+
+def device_of(network: nn.Module) -> torch.device:
+    """Where a network's weights are."""
+    return next(network.parameters()).device
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkScorer:
+    """A label network.
+
+    Attributes:
+        network: The network, in eval mode.
+        padding_id: The token that fills rows up.
+        batch: Documents per forward pass; documents of similar length go together.
+        bf16: Computes in bf16 (scores differ slightly from float32).
+    """
+
+    network: nn.Module
+    padding_id: int = 0
+    batch: int = 64
+    bf16: bool = False
+
+    def candidates(self, tokens: Ragged) -> None:
+        """Return None: the network scores all labels."""
+
+    @torch.inference_mode()
+    def score(self, tokens: Ragged, candidates: np.ndarray | None = None, top_k: int | None = None) -> Scores:
+        """Score all labels, or the given candidates (N, C)."""
+        check_eval_mode(self.network)
+        device = device_of(self.network)
+        order = np.argsort(tokens.lengths, kind="stable")
+        log_odds, iterations, agreement = [], [], []
+        for start in range(0, len(order), self.batch):
+            rows = order[start : start + self.batch]
+            inputs = torch.from_numpy(tokens.padded(rows, self.padding_id)).to(device)  # (B, l)
+            outputs = None if candidates is None else torch.from_numpy(candidates[rows]).to(device)  # (B, C)
+            with torch.autocast(device.type, dtype=torch.bfloat16, enabled=self.bf16):
+                scored = self.network(inputs, outputs)
+            log_odds.append(scored.logits.cpu().numpy())  # (B, C)
+            if scored.iterations is not None:
+                iterations.append(scored.iterations.cpu().numpy())  # (B,)
+            if scored.agreement is not None:
+                agreement.append(scored.agreement.float().cpu().numpy())  # (B, T)
+        back = np.argsort(order, kind="stable")
+        joined = np.concatenate(log_odds)[back] if log_odds else np.zeros((0, 0), dtype=np.float32)
+        return Scores(
+            np.arange(joined.shape[1]) if candidates is None else candidates,
+            joined,
+            np.concatenate(iterations)[back] if iterations else None,
+            join_agreement(agreement)[back] if agreement else None,
+        )
+
+
+def join_agreement(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """(N, T) of parts that took different numbers of iterations, filled up with NaN."""
+    width = max(part.shape[1] for part in parts)
+    filled = np.full((sum(map(len, parts)), width), np.nan, dtype=np.float32)
+    start = 0
+    for part in parts:
+        filled[start : start + len(part), : part.shape[1]] = part
+        start += len(part)
+    return filled

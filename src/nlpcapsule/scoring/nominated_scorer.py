@@ -1,0 +1,46 @@
+"""Scores labels that a cheap network nominates with the network that was trained for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from torch import nn
+
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.scoring.documents import rank_documents
+from nlpcapsule.scoring.network_scorer import NetworkScorer
+from nlpcapsule.scoring.scorer import Scores
+
+
+@dataclass(frozen=True, eq=False)
+class NominatedScorer:
+    """A nominator (a Kim-CNN) over all labels, and a network over its best ones.
+
+    Attributes:
+        nominator: Picks the candidates.
+        scorer: Scores them.
+        count: Candidates per document.
+    """
+
+    nominator: NetworkScorer
+    scorer: NetworkScorer
+    count: int
+
+    @property
+    def network(self) -> nn.Module:
+        """The network that scores."""
+        return self.scorer.network
+
+    @property
+    def batch(self) -> int:
+        """Documents per forward pass."""
+        return self.scorer.batch
+
+    def candidates(self, tokens: Ragged) -> np.ndarray:
+        """Return the labels (N, C) that the nominator ranks first."""
+        return rank_documents(self.nominator, tokens, self.count).labels
+
+    def score(self, tokens: Ragged, candidates: np.ndarray | None = None, top_k: int | None = None) -> Scores:
+        """Score the nominated labels, or the given candidates (N, C)."""
+        return self.scorer.score(tokens, self.candidates(tokens) if candidates is None else candidates)

@@ -1,0 +1,66 @@
+"""The protocol of every label scorer: token ids in, log-odds of labels out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from torch import nn
+
+from nlpcapsule.data.ragged import Ragged
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Log-odds of the labels of N documents, C each.
+
+    Attributes:
+        labels: (N, C) int64 label ids of each document, or (C,) where all documents have the same.
+        log_odds: (N, C), in the order of `labels`.
+        iterations: (N,) routing iterations each document took; None where nothing is routed.
+        agreement: (N, T) negative agreement score by iteration, NaN once a document has left; None likewise.
+    """
+
+    labels: np.ndarray
+    log_odds: np.ndarray
+    iterations: np.ndarray | None = None
+    agreement: np.ndarray | None = None
+
+
+class LabelScorer(Protocol):
+    """Scores labels of documents. A document's scores depend on that document alone.
+
+    Scoring changes no state, so any number of threads may share a scorer. Networks must be in eval mode.
+    """
+
+    @property
+    def network(self) -> nn.Module | None:
+        """The network that scores; None where there is none."""
+        ...
+
+    @property
+    def batch(self) -> int:
+        """Documents to score at a time, so that scores of all labels fit into memory."""
+        ...
+
+    def candidates(self, tokens: Ragged) -> np.ndarray | None:
+        """Return the labels (N, C) that it scores for each document; None for all labels."""
+        ...
+
+    def score(self, tokens: Ragged, candidates: np.ndarray | None = None, top_k: int | None = None) -> Scores:
+        """Score labels.
+
+        Args:
+            tokens: N rows of token ids.
+            candidates: (N, C) label ids to score, in this order; None scores those that `candidates` returns.
+            top_k: Labels that the caller needs: a scorer that finds the best labels first may leave out the
+                others. None needs all.
+        """
+        ...
+
+
+def check_eval_mode(network: nn.Module) -> None:
+    """Refuse a network in training mode: dropout would be on, and scoring would change its state."""
+    if network.training:
+        raise RuntimeError("the network is in training mode: call its eval() once, before scoring")

@@ -1,0 +1,60 @@
+"""`predict` and `evaluate` show progress on a terminal, and nothing elsewhere."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from run_command import run_command
+
+
+def run_on_terminal(*arguments: object) -> tuple[bytes, str]:
+    """Run a command whose standard error is a terminal: standard output, and what the terminal got."""
+    terminal, end = pty.openpty()
+    shown: list[bytes] = []
+
+    def read() -> None:
+        try:
+            while part := os.read(terminal, 4096):
+                shown.append(part)
+        except OSError:  # the command has closed its end
+            pass
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    command = [sys.executable, "-m", "nlpcapsule.cli.app", *map(str, arguments)]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=end, env=environment, timeout=120)
+    os.close(end)
+    reader.join(timeout=10)
+    os.close(terminal)
+    assert done.returncode == 0, shown
+    return done.stdout, b"".join(shown).decode()
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+@pytest.mark.parametrize(("kind", "rows"), [("documents", 20), ("questions", 8)])
+def test_a_terminal_shows_how_many_rows_are_done(
+    command: str, kind: str, rows: int, sample: Path, request: pytest.FixtureRequest
+) -> None:
+    model = request.getfixturevalue("label_model" if kind == "documents" else "answer_model")
+    data = sample / f"{kind}-dev.jsonl"
+    out, shown = run_on_terminal(command, model, data)
+    total = r"\?" if command == "predict" else str(rows)
+    assert re.search(rf"{kind}.*{rows}/{total}", shown), shown
+    quiet_out, quiet = run_on_terminal(command, model, data, "--quiet")
+    assert quiet == ""
+    assert quiet_out == out
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_elsewhere_there_is_no_progress(command: str, sample: Path, label_model: Path) -> None:
+    done = run_command(command, label_model, sample / "documents-dev.jsonl")
+    assert done.code == 0
+    assert done.err == ""

@@ -19,7 +19,7 @@ class Scored:
     Attributes:
         logits: (B, n) float32 log-odds: a label's probability is sigmoid(logit).
         iterations: (B,) routing iterations each document took; None where nothing is routed.
-        agreement: (B, T) negative agreement score by iteration, NaN once a document has left; None likewise.
+        agreement: (B, T) negative agreement score by iteration, NaN once a document stopped; None likewise.
         by_name: (B, n) log-odds as if no label had examples; None where labels have no names.
     """
 

@@ -35,7 +35,7 @@ class LabelsRouted:
         label_capsules: v_j (B, n, d).
         iterations: (B,) int64, the number of iterations each document used.
         agreement: (B, T), each document's agreement score by iteration, NaN after it stopped. Detached. The
-            last of all possible iterations moves nothing and is scored only with `keep_coupling`.
+            last of all possible iterations moves nothing and is scored only with `score_last`.
         coupling: (B, n, m), the couplings that gave v_j, detached; None unless `keep_coupling`.
     """
 
@@ -58,6 +58,7 @@ def route_labels(
     project: nn.Module | None = None,
     valid: Tensor | None = None,
     keep_coupling: bool = False,
+    score_last: bool = False,
 ) -> LabelsRouted:
     """Lets each label find its capsules, in several iterations.
 
@@ -84,7 +85,8 @@ def route_labels(
         compared: Capsules (B, m, d) as agreement sees them, moved and scaled; None: as they are.
         project: What gives LN(R v) for "dot".
         valid: (B, n), False where a label is only padding and has no part in NAS; None where none is.
-        keep_coupling: Whether to return the last couplings and to score the last iteration.
+        keep_coupling: Whether to return the last couplings.
+        score_last: Whether to score the last iteration, which nothing but the score depends on.
     """
     is_adaptive = agreement == "adaptive-kde"
     limit = max_iterations if is_adaptive else iterations
@@ -99,7 +101,7 @@ def route_labels(
         coupling = torch.softmax(logits, dim=-1)  # (B, n, m)
         if iteration == limit:
             scores = torch.full_like(last, torch.nan)
-            if keep_coupling:
+            if score_last:
                 with torch.no_grad():
                     _, scores = agree(active, coupling, valid)
             documents.score(scores)

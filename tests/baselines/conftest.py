@@ -4,4 +4,4 @@ import sys
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
-sys.path += [str(TESTS / "baselines" / "answers"), str(TESTS / "networks"), str(TESTS / "training")]
+sys.path += [str(TESTS / folder) for folder in ("baselines/answers", "encoders", "networks", "training")]

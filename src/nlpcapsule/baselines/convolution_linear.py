@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from nlpcapsule.baselines.linear_head import LinearHead
 from nlpcapsule.config.linear_settings import ConvolutionLinearSettings
-from nlpcapsule.encoders.convolution import ConvolutionEncoder
-from nlpcapsule.encoders.word_embedding import WordEmbedding
+from nlpcapsule.encoders.build import build_encoder
+from nlpcapsule.encoders.encoder import EncoderInputs
+from nlpcapsule.networks.earlier_names import EMBEDDING_BESIDE_ENCODER, accept_earlier_names
 from nlpcapsule.networks.scored import Scored
 
 
@@ -39,12 +40,9 @@ class ConvolutionLinear(nn.Module):
         vectors: np.ndarray | None = None,
     ) -> None:
         super().__init__()
-        self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
-        self.word_dropout = nn.Dropout1d(settings.word_dropout)  # over (B, l, v): whole words
-        self.encoder = ConvolutionEncoder(
-            self.embedding.size, settings.windows, settings.filters, settings.token_dropout
-        )
+        self.encoder = build_encoder(settings, EncoderInputs(vocabulary_size, padding_id, vectors))
         self.head = LinearHead(self.encoder.state_size, label_count, settings.dropout)
+        accept_earlier_names(self, EMBEDDING_BESIDE_ENCODER)
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
         """Scores labels.
@@ -54,7 +52,6 @@ class ConvolutionLinear(nn.Module):
             outputs: None for all labels, (n',) ids for the batch, or (B, n') ids per document.
             valid: Not used: a label's score does not depend on the other labels.
         """
-        words, mask = self.embedding(tokens)  # (B, l, v)
-        states = self.encoder(self.word_dropout(words), mask)  # (B, l, H), zero at padding
+        states, _ = self.encoder(tokens)  # (B, l, H), zero at padding
         documents = states.amax(dim=1)  # (B, H); states are ≥ 0, so padding never wins
         return Scored(self.head(documents, outputs))

@@ -18,6 +18,8 @@ _WINDOW = "tokens read at once; longer documents are cut into windows"
 class ConvolutionLinearSettings(Settings):
     """`convolution-linear`: label-query's convolutions, their maximum over time and a linear head."""
 
+    encoder: ClassVar[str] = "convolution"
+
     name: Literal["convolution-linear"] = "convolution-linear"
     embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
     windows: Widths = Field((1, 3, 5, 9), min_length=1, description="convolution widths, in tokens")

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 import torch
 from tiny_networks import LABELS, PADDING, VOCABULARY, tiny_network, token_rows
-from tiny_transformer import CLS, PAD, SEP, write_transformer
 
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.encoders.transformer import TransformerEncoder
-from nlpcapsule.networks.label_table import log_rarity, mean_states, mean_word_vectors, to_unit_length
+from nlpcapsule.networks.label_name_table import log_rarity
 
 NAMES = Ragged.from_rows([[2 + label, 20] for label in range(LABELS - 1)] + [[2, 20]])
 IDF = np.linspace(0.0, 3.0, VOCABULARY)  # 0 for padding
@@ -33,7 +31,7 @@ def without_names(named):
 
 def likeness_by_hand(named, part, tokens):
     """γ cos(A x + a, name) (B, n), document by document."""
-    vectors = named.document.embedding.table.weight
+    vectors = named.document.encoder.embedding.table.weight
     rows = []
     for row in tokens:
         weights = torch.tensor(IDF, dtype=torch.float32)[row] * (row != PADDING)
@@ -45,16 +43,11 @@ def likeness_by_hand(named, part, tokens):
 def stirred(network):
     torch.manual_seed(3)
     with torch.no_grad():
-        whole = [] if network.whole is None else [network.whole.output]
         for weights in (
-            network.query,
-            network.output,
-            network.slot,
-            network.bias,
+            *network.labels.parameters(),
             network.names.bias,
             network.names.alone.log_gain,
             network.names.alone.place.weight,
-            *whole,
         ):
             weights.add_(torch.randn_like(weights))
     return network
@@ -110,7 +103,7 @@ def test_without_names_there_is_nothing_new_in_a_network():
 
 def test_what_documents_have_in_common_is_taken_away():
     network = named_network()
-    vectors, weights = network.document.embedding.table.weight.detach().numpy(), IDF
+    vectors, weights = network.document.encoder.embedding.table.weight.detach().numpy(), IDF
     places = [np.average(vectors[row], axis=0, weights=weights[row]) for row in DOCUMENTS]
     for part in (network.names.beside_examples, network.names.alone):
         assert part.place.bias.detach().numpy() == pytest.approx(-np.mean(places, axis=0), abs=1e-6)
@@ -121,7 +114,7 @@ def test_names_are_not_learned_and_own_vectors_and_projections_are():
     network(token_rows(9, 12), torch.tensor([0, 1, 2])).logits.square().sum().backward()
     assert not network.names.names.requires_grad
     beside = network.names.beside_examples
-    for weights in (network.output, network.whole.output, beside.place.weight, beside.log_gain):
+    for weights in (network.labels.output, network.labels.whole, beside.place.weight, beside.log_gain):
         assert weights.grad.abs().sum() > 0
     assert network.names.alone.log_gain.grad is None or network.names.alone.log_gain.grad == 0
 
@@ -134,26 +127,3 @@ def test_learning_what_names_alone_are_worth_leaves_the_rest_of_the_network_alon
         "names.bias",
         *(f"names.alone.{name}" for name in ("log_gain", "place.bias", "place.weight")),
     }
-
-
-def test_word_vectors_are_weighed_by_idf():
-    vectors = np.array([[1.0, 0.0], [0.0, 1.0], [5.0, 5.0]], dtype=np.float32)
-    words = Ragged.from_rows([[0, 1], [1], [2]])
-    means = mean_word_vectors(words, vectors, np.array([3.0, 1.0, 0.0]))
-    assert means.tolist() == [[0.75, 0.25], [0, 1], [0, 0]]
-
-
-def test_what_all_names_share_is_taken_away_before_they_are_scaled():
-    scaled = to_unit_length(np.array([[5.0, 3.0], [5.0, -1.0], [0.0, 0.0], [5.0, 1.0]]))
-    assert scaled.tolist() == [[0, 1], [0, -1], [0, 0], [0, 0]]
-
-
-def test_a_transformers_names_do_not_depend_on_their_company(tmp_path):
-    encoder = TransformerEncoder(str(write_transformer(tmp_path)), 10, PAD, 12)
-    rows = [[CLS, 5, 6, 7, SEP], [CLS, 8, SEP]]
-    together = mean_states(Ragged.from_rows(rows), encoder)
-    alone = np.concatenate([mean_states(Ragged.from_rows([row]), encoder) for row in rows])
-    assert together == pytest.approx(alone, abs=1e-5)
-    with torch.no_grad():
-        states = encoder(torch.tensor(rows[:1]), torch.ones(1, 5, dtype=torch.bool))
-    assert together[0] == pytest.approx(states[0].mean(dim=0).numpy(), abs=1e-5)

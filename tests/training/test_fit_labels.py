@@ -123,7 +123,7 @@ def test_word_vectors_start_the_embedding_and_the_larger_size_wins(tmp_path, giv
     assert any("words found" in note for note in data.notes)
     trained = fit_documents(tmp_path / "model", config)
     assert trained.facts["embedding_size"] == used
-    assert {trained.network.document.encoder.name_size, trained.nominator.encoder.name_size} == {used}
+    assert trained.network.document.embedding.size == trained.nominator.encoder.name_size == used
     vectors.unlink()  # a model folder needs nothing beside itself
     texts = [document.text for document in documents[:3]]
     assert load_model(tmp_path / "model").rank(texts) == trained.rank(texts)

@@ -122,7 +122,7 @@ class WindowedTransformer(Encoder):
 def cut_windows(tokens: Tensor, padding_id: int, window: int, stride: int | None = None) -> Windows:
     """Cuts rows [CLS] text [SEP] into windows [CLS] part of the text [SEP].
 
-    No window is without text, save that of a document without any, which its special tokens then stand for.
+    Every window has text. A document without any has one window, and its special tokens count as text.
 
     Args:
         tokens: (B, l) token ids, filled up at the end.

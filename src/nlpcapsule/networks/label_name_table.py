@@ -3,14 +3,14 @@
     x         = mean of the document's states, or of its word vectors weighed by idf               (B, E)
     logit_j  += γ cos(A x + a, name_j) / √(1 + n_j)      how like its name the document is          (B, n)
 
-name_j (E) is fixed: what the encoder made of the name before training, less the mean of all names, scaled to
-length 1. A, a and γ are learned and the same for all labels; at first A is the identity, and a takes away
-what documents have in common. The more training documents n_j a label has, the less its name counts.
+name_j (E) is fixed: the vector that the encoder gives the name before training, less the mean of all names,
+scaled to length 1. A, a and γ are learned and shared by all labels. A starts as the identity, and a subtracts
+the mean place of documents. The more training documents n_j a label has, the less its name counts.
 
-A label without examples has nothing of its own: its log-odds are γ' cos(A' x + a', name_j) + β'. What these
-are is learned from the labels that have examples, each as if it had none, by a loss of its own that leaves
-the rest of the network alone. Labels that have none are rarer: as many more documents would, after Good and
-Turing, bring n₁/n₀ of each (n₁: labels with one example, n₀: with none), and β' is lowered by as much.
+The log-odds of a label without examples are γ' cos(A' x + a', name_j) + β'. These weights are learned from the
+labels with examples, each treated as if it had none, by a separate loss that changes no other weights. Labels
+without examples are rarer: by Good and Turing's estimate, as many documents again would bring n₁/n₀ examples of
+each (n₁: labels with one example, n₀: with none), and β' is lowered accordingly.
 """
 
 from __future__ import annotations

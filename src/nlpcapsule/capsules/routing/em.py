@@ -47,7 +47,7 @@ def em(
     Args:
         votes: û_{j|i}.
         iterations: T.
-        softmax: "standard" as above; "leaky" adds an output of density 1 that belongs to nobody.
+        softmax: "standard" as above; "leaky" adds an output of density 1 that is not returned.
         kappa: Not used, EM squashes nothing; here so that all routings can be called alike.
         beta_u: β_u, the cost of describing a vote, a number or a tensor that broadcasts to (B, n).
         beta_a: β_a, what an output may cost and still be active, likewise.

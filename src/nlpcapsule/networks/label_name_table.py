@@ -7,10 +7,10 @@ name_j (E) is fixed: the vector that the encoder gives the name before training,
 scaled to length 1. A, a and γ are learned and shared by all labels. A starts as the identity, and a subtracts
 the mean place of documents. The more training documents n_j a label has, the less its name counts.
 
-The log-odds of a label without examples are γ' cos(A' x + a', name_j) + β'. These weights are learned from the
+The log-odds of a label without examples are γ' cos(A' x + a', name_j) + β'. These weights are learned from
 labels with examples, each treated as if it had none, by a separate loss that changes no other weights. Labels
-without examples are rarer: by Good and Turing's estimate, as many documents again would bring n₁/n₀ examples of
-each (n₁: labels with one example, n₀: with none), and β' is lowered accordingly.
+without examples are rarer: by Good and Turing's estimate, as many documents again would bring n₁/n₀ examples
+of each (n₁: labels with one example, n₀: with none), and β' is lowered accordingly.
 """
 
 from __future__ import annotations

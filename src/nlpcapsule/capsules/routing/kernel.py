@@ -85,7 +85,7 @@ def weighted_mean(votes: Votes, weights: Tensor) -> Tensor:
 
 
 def mass_of(weights: Tensor) -> Tensor:
-    """Return Σ_i w_ij (B, n), with a floor so that outputs without weight and padding can be divided by it."""
+    """Return Σ_i w_ij (B, n), with a floor: outputs without weight, and padding, can be divided by it."""
     return weights.sum(dim=1).clamp_min(NEGLIGIBLE)
 
 

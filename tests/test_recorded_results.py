@@ -24,7 +24,7 @@ _LABEL_QUERY = {**_ENCODER, "capsule_size": 24, "document_size": 24}
 _ALONE = {**_LABEL_QUERY, "inference.lexical": "none"}
 _PAPER = {**_ENCODER, "capsule_size": 8, "inference.candidates": 60}
 LABELS: dict[str, tuple[str, dict[str, Any]]] = {
-    "default": ("label-query", _LABEL_QUERY),
+    "default": ("label-query", {**_LABEL_QUERY, "learning_rate": 0.01}),
     "label-query, dot": ("label-query", {**_ALONE, "routing": "dot"}),
     "label-query, kde": ("label-query", {**_ALONE, "routing": "kde"}),
     "label-query, adaptive-kde": ("label-query", {**_ALONE, "routing": "adaptive-kde"}),

@@ -4,4 +4,6 @@ import sys
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
-sys.path += [str(TESTS / folder) for folder in ("baselines/answers", "networks", "lexical", "training")]
+sys.path += [
+    str(TESTS / folder) for folder in ("baselines/answers", "encoders", "networks", "lexical", "training")
+]

@@ -10,7 +10,7 @@ def test_the_chain_equals_its_equations():
     network = KimCNN(KimCNNSettings(embedding_size=4, windows=(2, 3), filters=3), 20, label_count=5).eval()
     row = torch.tensor([[4, 9, 2, 7]])
     with torch.no_grad():
-        words = network.embedding.table.weight[row[0]]  # (l, v)
+        words = network.encoder.embedding.table.weight[row[0]]  # (l, v)
         strongest = []
         for width, layer in zip((2, 3), network.encoder.convolutions, strict=True):
             left = (width - 1) // 2

@@ -26,7 +26,7 @@ def read_by_label_query(network, encoder, **settings):
     reading = {name for name in theirs.state_dict() if name.startswith(("document.en", "document.em"))}
     assert reading <= known.keys()
     theirs.load_state_dict({name: known[name] for name in reading}, strict=False)
-    return theirs.eval().document.states(ROWS)
+    return theirs.eval().document.encoder(ROWS)
 
 
 @torch.no_grad()

@@ -47,7 +47,9 @@ def test_the_chain_equals_its_equations(length):
     network = XMLCNN(settings, 20, label_count=6).eval()
     row = torch.randint(1, 20, (1, length))
     with torch.no_grad():
-        states = network.encoder(network.embedding.table.weight[row], torch.ones_like(row, dtype=torch.bool))
+        states = network.encoder.read(
+            network.encoder.embedding.table.weight[row], torch.ones_like(row, dtype=torch.bool)
+        )
         pooled = pooled_in_loops(states[0], length, 2).flatten()
         hidden = torch.relu(network.bottleneck.weight @ pooled + network.bottleneck.bias)
         expected = network.output.weight @ hidden + network.output.bias

@@ -82,8 +82,8 @@ def em(votes, iterations=3, kind="standard", beta_u=0.0, beta_a=0.0, inverse_tem
             variance = sum(shares[i][j] * (votes[i, j] - mean) ** 2 for i in range(m)) / mass
             variance = variance.clamp(min=floor)
             cost = sum((beta_u + torch.log(variance[h].sqrt())) * mass for h in range(d))
-            warmth = inverse_temperature * (1 - 0.95**t)
-            activations.append(torch.sigmoid(warmth * (beta_a - cost)))
+            rising = inverse_temperature * (1 - 0.95**t)
+            activations.append(torch.sigmoid(rising * (beta_a - cost)))
             means.append(mean)
             variances.append(variance)
         log_density = [

@@ -46,6 +46,7 @@ def test_values_and_gradients_equal_the_loops(agreement, reach, iterations):
         compared=None if reach == 1.0 else (u - u.mean(dim=1, keepdim=True)) / reach**0.5,
         project=project,
         keep_coupling=True,
+        score_last=True,
     )
     documents = [
         reference.route_labels(u[b], logits[b], agreement, gate, iterations, project, reach=reach)
@@ -83,7 +84,7 @@ def test_gradcheck(agreement):
 
 def test_documents_stop_at_different_iterations():
     u, logits = inputs(documents=12, capsules=16, labels=5, size=8, sharpness=4.0)
-    routed = route_labels(u, logits, agreement="adaptive-kde", gate=0.3, keep_coupling=True)
+    routed = route_labels(u, logits, agreement="adaptive-kde", gate=0.3)
     assert routed.iterations.min() >= 2
     assert len(routed.iterations.unique()) >= 3
 
@@ -117,9 +118,7 @@ def test_a_small_step_moves_agreement_by_the_variance_of_the_kernel():
     """ΔNAS ≈ g · mean_j Var_j(k) / mean_j k̄_j, as docs/routing.md derives."""
     u, logits = inputs(documents=2, capsules=9, labels=4)
     seen = 0.4 * (u - u.mean(dim=1, keepdim=True))  # inside every kernel's support
-    routed = route_labels(
-        u, logits, agreement="kde", iterations=2, gate=1e-4, compared=seen, keep_coupling=True
-    )
+    routed = route_labels(u, logits, agreement="kde", iterations=2, gate=1e-4, compared=seen, score_last=True)
     coupling = logits.softmax(dim=-1)  # (B, n, m)
     kernel = 1.0 - torch.cdist(coupling @ seen, seen).square() / 6
     assert (kernel > 0).all()
@@ -132,10 +131,10 @@ def test_a_small_step_moves_agreement_by_the_variance_of_the_kernel():
 def test_padded_labels_have_no_part_in_a_documents_score():
     u, logits = inputs(documents=4, capsules=12, labels=6, sharpness=4.0)
     valid = torch.arange(6) < torch.tensor([6, 4, 2, 1])[:, None]
-    padded = route_labels(u, logits, agreement="adaptive-kde", gate=0.3, valid=valid, keep_coupling=True)
+    padded = route_labels(u, logits, agreement="adaptive-kde", gate=0.3, valid=valid, score_last=True)
     for b, count in enumerate([6, 4, 2, 1]):
         alone = route_labels(
-            u[b : b + 1], logits[b : b + 1, :count], agreement="adaptive-kde", gate=0.3, keep_coupling=True
+            u[b : b + 1], logits[b : b + 1, :count], agreement="adaptive-kde", gate=0.3, score_last=True
         )
         used = int(alone.iterations[0])
         assert padded.iterations[b] == used
@@ -157,7 +156,7 @@ def test_it_works_under_bfloat16_autocast_with_float32_scores(agreement):
     u, logits = inputs(documents=4, capsules=16, labels=5, size=32, dtype=torch.float32)
     project = projection(32, torch.float32)
     logits = logits.bfloat16()
-    options = {"agreement": agreement, "project": project, "max_iterations": 4, "keep_coupling": True}
+    options = {"agreement": agreement, "project": project, "max_iterations": 4, "score_last": True}
     plain = route_labels(u, logits.float(), **options)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         cast = route_labels(u, logits, **options)
@@ -168,10 +167,11 @@ def test_it_works_under_bfloat16_autocast_with_float32_scores(agreement):
     assert u.grad.isfinite().all()
 
 
-def test_without_keep_coupling_nothing_is_kept_and_the_last_iteration_goes_unscored():
+@pytest.mark.parametrize("keep_coupling", [False, True])
+def test_couplings_are_kept_if_asked_for_and_the_last_iteration_goes_unscored(keep_coupling):
     u, logits = inputs()
-    routed = route_labels(u, logits, agreement="kde", iterations=3)
-    assert routed.coupling is None
+    routed = route_labels(u, logits, agreement="kde", iterations=3, keep_coupling=keep_coupling)
+    assert (routed.coupling is not None) == keep_coupling
     assert routed.agreement[:, :2].isfinite().all()
     assert routed.agreement[:, 2].isnan().all()
 

@@ -130,6 +130,8 @@ def test_a_very_long_text_costs_no_more_than_its_opening() -> None:
 def test_max_tokens_must_be_positive() -> None:
     with pytest.raises(ConfigError, match=r"max_tokens.*got 0"):
         TOKENIZER.encode(["a"], 0)
+    with pytest.raises(ConfigError, match=r"max_tokens.*got 0"):
+        TOKENIZER.encode_with_offsets("a", 0)
 
 
 def word_piece_tokenizer() -> Tokenizer:
@@ -170,6 +172,69 @@ def test_special_tokens_written_in_a_text_are_only_text(word_piece_file: Path) -
     assert ids[0] == 1
     assert ids[-1] == 4
     assert not {1, 4, tokenizer.padding_id} & set(ids[1:-1])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Hello, World", ["Hello", ",", "World"]),
+        (" Привет  мир ", ["Привет", "мир"]),
+        ("東京 abc行", ["東", "京", "abc", "行"]),
+        ("ﬁne ＡＢＣ①", ["ﬁne", "ＡＢＣ①"]),
+        ("co\u00adop one\u200btwo", ["co\u00adop", "one", "two"]),
+        ("a 😀 né", ["a", "😀", "né"]),
+        ("half \ud83d pair", ["half", "\ud83d", "pair"]),
+    ],
+)
+def test_offsets_cut_the_words_out_of_the_text_as_it_was_given(text: str, found: list[str]) -> None:
+    tokens = WordTokenizer.train([text], min_count=1).encode_with_offsets(text, 50)
+    assert [text[start:end] for start, end in tokens.offsets] == found
+    assert tokens.offsets.shape == (len(found), 2)
+
+
+@given(st.text(st.characters(codec=None), max_size=60), st.integers(1, 6))
+@settings(max_examples=150, deadline=None)
+def test_tokens_with_offsets_are_those_without(text: str, max_tokens: int) -> None:
+    for tokenizer in (TOKENIZER, WordTokenizer.from_json(word_piece_tokenizer().to_str())):
+        tokens = tokenizer.encode_with_offsets(text, max_tokens)
+        expected = tokenizer.encode([text], max_tokens)[0]
+        assert tokens.ids.dtype == expected.dtype
+        assert tokens.ids.tolist() == expected.tolist()
+        assert tokens.offsets.shape == (len(expected), 2)
+        assert (tokens.offsets[:, 0] <= tokens.offsets[:, 1]).all()
+        assert (tokens.offsets <= len(text)).all()
+
+
+def test_special_tokens_stand_nowhere_in_the_text(word_piece_file: Path) -> None:
+    tokenizer = WordTokenizer.from_file(word_piece_file)
+    text = "playing né chess"
+    assert tokenizer.encode_with_offsets(text, 8).offsets.tolist() == [
+        [0, 0],
+        *([0, 4], [4, 7]),
+        [8, 10],
+        [11, 16],
+        [0, 0],
+    ]
+    assert tokenizer.encode_with_offsets(text, 4).offsets.tolist() == [[0, 0], [0, 4], [4, 7], [0, 0]]
+    assert tokenizer.encode_with_offsets("", 4).offsets.tolist() == [[0, 0], [0, 0]]
+
+
+def test_offsets_of_a_long_text_count_the_space_before_it(word_piece_file: Path) -> None:
+    text = "\n" * 7 + "chess " * 200
+    for tokenizer, ids in (
+        (WordTokenizer.train([text], min_count=1), [2, 2, 2]),
+        (WordTokenizer.from_file(word_piece_file), [1, 6, 4]),
+    ):
+        tokens = tokenizer.encode_with_offsets(text, 3)
+        assert tokens.ids.tolist() == ids
+        for id, (start, end) in zip(ids, tokens.offsets, strict=True):
+            assert text[start:end] == ("" if id in (1, 4) else "chess")
+            assert id not in (1, 4) or start == 0
+
+
+def test_a_text_without_tokens_has_one_unknown_word_that_stands_nowhere() -> None:
+    tokens = TOKENIZER.encode_with_offsets(" \n", 5)
+    assert (tokens.ids.tolist(), tokens.offsets.tolist()) == ([TOKENIZER.unknown_id], [[0, 0]])
 
 
 def test_a_padding_token_with_its_own_name_survives_the_round_trip(word_piece_file: Path) -> None:

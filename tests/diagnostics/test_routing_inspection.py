@@ -72,7 +72,7 @@ def model_of(name: str, *assignments: str, candidates: int = 0) -> LabelModel:
     network: Any = build_label_network(config, tokenizer.size, len(labels)).eval()
     with torch.no_grad():
         if name == "label-query":
-            network.document.embedding.table.weight.mul_(20)
+            network.document.encoder.embedding.table.weight.mul_(20)
             if network.vote_scale is not None:
                 network.vote_scale.log_spread.fill_(-1.5)
             if network.document.compress_query is not None:

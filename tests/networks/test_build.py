@@ -76,7 +76,8 @@ def test_answer_networks_start_from_seed_and_vectors_too(model, size):
     assert all(torch.equal(first[name], again[name]) for name in first)
     vectors = np.ones((VOCABULARY, size), dtype=np.float32)
     network = build_answer_network(tiny_config(model, "answers"), VOCABULARY, vectors=vectors)
-    embedding = network.text.capsules.embedding
+    capsules = network.text.capsules
+    embedding = capsules.embedding if model == "paper" else capsules.encoder.embedding
     assert embedding.size == max(size, SIZES[model]["embedding_size"])
     assert (embedding.table.weight[1:, :size] == 1).all()
 

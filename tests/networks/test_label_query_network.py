@@ -5,6 +5,7 @@ import torch
 from tiny_networks import LABELS, tiny_network, token_rows
 
 from nlpcapsule.capsules.routing.label_query import KERNEL_GAIN, route_labels
+from nlpcapsule.networks.label_query import WholeDocument
 
 
 def logits_of(network, tokens, outputs=None):
@@ -30,9 +31,9 @@ def test_the_chain_equals_its_equations_in_loops():
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))  # so that slots and biases are not all alike
-        network.document.embedding.table.weight[0] = 0
-        row = token_rows(9)
-        states = network.document.states(row)[0][0]  # (l, H)
+        network.document.encoder.embedding.table.weight[0] = 0
+        row, labels = token_rows(9), network.labels
+        states = network.document.encoder(row)[0][0]  # (l, H)
         capsules = []
         for query in network.document.compress_query:
             share = torch.softmax(states @ query, dim=0)  # (l,)
@@ -41,14 +42,14 @@ def test_the_chain_equals_its_equations_in_loops():
         u = torch.stack(capsules)  # (m, d)
         first = torch.stack(
             [
-                torch.stack([network.query[j] @ network.key(u[i]) + network.slot[j, i] for i in range(4)])
+                torch.stack([labels.query[j] @ network.key(u[i]) + labels.slot[j, i] for i in range(4)])
                 for j in range(LABELS)
             ]
         )
         v = route_labels(u[None], first[None], agreement="kde", gate=network.gate).label_capsules[0]
         whole = network.whole.mlp(states.max(dim=0).values)  # (e,)
         expected = [
-            network.mlp(v[j]) @ network.output[j] + whole @ network.whole.output[j] + network.bias[j]
+            network.mlp(v[j]) @ labels.output[j] + whole @ labels.whole[j] + labels.bias[j]
             for j in range(LABELS)
         ]
     torch.testing.assert_close(logits_of(network, row)[0], torch.stack(expected))
@@ -57,12 +58,23 @@ def test_the_chain_equals_its_equations_in_loops():
 def test_without_a_document_term_the_whole_has_no_weights():
     network = tiny_network("label-query", document_size=0)
     assert network.whole is None
+    assert "whole" not in network.labels
+
+
+def test_padding_is_never_the_largest_state():
+    torch.manual_seed(0)
+    whole, rows = WholeDocument(state_size=5, size=3, dropout=0.0), torch.randn(4, 3)
+    states = -1 - torch.rand(1, 2, 5)
+    padded = torch.cat([states, torch.zeros(1, 3, 5)], dim=1)
+    with torch.no_grad():
+        alone = whole(states, torch.tensor([[True, True]]), rows)
+        torch.testing.assert_close(whole(padded, torch.arange(5)[None] < 2, rows), alone)
 
 
 def test_without_compression_every_real_token_is_a_capsule():
     network = tiny_network("label-query", condensed=0)
     tokens = token_rows(5, 3)
-    capsules, mask = network.document.condense(*network.document.states(tokens))
+    capsules, mask = network.document.condense(*network.document.encoder(tokens))
     assert capsules.shape == (2, 5, 8)
     assert mask.tolist() == [[True] * 5, [True] * 3 + [False] * 2]
 
@@ -70,7 +82,7 @@ def test_without_compression_every_real_token_is_a_capsule():
 def test_with_compression_there_are_m_capsules_whatever_the_length():
     network = tiny_network("label-query", condensed=4)
     for tokens in (token_rows(5, 3), token_rows(1)):
-        capsules, mask = network.document.condense(*network.document.states(tokens))
+        capsules, mask = network.document.condense(*network.document.encoder(tokens))
         assert capsules.shape == (len(tokens), 4, 8)
         assert mask is None
 

@@ -1,159 +1,68 @@
-"""What labels' names bring to the network's vectors of labels."""
+"""The parameters that each label has of its own."""
 
-import numpy as np
 import pytest
 import torch
-from tiny_networks import LABELS, PADDING, VOCABULARY, tiny_network, token_rows
-from tiny_transformer import CLS, PAD, SEP, write_transformer
+from tiny_networks import LABELS, tiny_network, token_rows
 
-from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.encoders.transformer import TransformerEncoder
-from nlpcapsule.networks.label_table import log_rarity, mean_states, mean_word_vectors, to_unit_length
-
-NAMES = Ragged.from_rows([[2 + label, 20] for label in range(LABELS - 1)] + [[2, 20]])
-IDF = np.linspace(0.0, 3.0, VOCABULARY)  # 0 for padding
-DOCUMENTS = Ragged.from_rows([[5, 6], [7, 8, 9]])
-EXAMPLES = [9, 2, 2, 5, 0, 3, 2, 0, 4]
+from nlpcapsule.networks.label_table import LabelTable
 
 
-def named_network(**settings):
-    network = tiny_network("label-query", **{"text.label_names": "names.json"}, **settings)
-    network.read_names(NAMES, IDF, np.array(EXAMPLES), DOCUMENTS)
-    return network
+def table_of(count=5, size=3):
+    torch.manual_seed(0)
+    labels = LabelTable(count)
+    labels.add_random("query", size)
+    labels.add("bias", torch.arange(float(count)))
+    return labels
 
 
-def without_names(named):
-    """The network of the same weights that knows no names."""
-    settings = {name: getattr(named.settings, name) for name in ("document_size", "routing")}
-    plain = tiny_network("label-query", **settings)
-    own = {k: tensor for k, tensor in named.state_dict().items() if not k.startswith(("names.", "idf"))}
-    plain.load_state_dict(own)
-    return plain
+@pytest.mark.parametrize("outputs", [None, [4, 0], [[1, 2], [4, 4]]])
+def test_rows_are_those_of_the_labels_asked_for(outputs):
+    labels = table_of()
+    ids = None if outputs is None else torch.tensor(outputs)
+    chosen = range(5) if outputs is None else outputs
+    assert torch.equal(labels.rows_of("query", ids), labels.query[torch.tensor(list(chosen))])
+    assert labels.rows_of("bias", ids).tolist() == torch.tensor(list(chosen)).float().tolist()
 
 
-def likeness_by_hand(named, part, tokens):
-    """γ cos(A x + a, name) (B, n), document by document."""
-    vectors = named.document.embedding.table.weight
-    rows = []
-    for row in tokens:
-        weights = torch.tensor(IDF, dtype=torch.float32)[row] * (row != PADDING)
-        place = part.place((weights[:, None] * vectors[row]).sum(dim=0) / weights.sum())
-        rows.append(torch.cosine_similarity(place[None], named.names.names, dim=-1))
-    return part.log_gain.exp() * torch.stack(rows)
+def test_only_the_rows_asked_for_have_a_gradient():
+    labels = table_of()
+    labels.rows_of("query", torch.tensor([[1, 3], [3, 3]])).sum().backward()
+    assert labels.query.grad.sum(dim=1).tolist() == [0, 3, 0, 9, 0]
+    assert labels.bias.grad is None
 
 
-def stirred(network):
-    torch.manual_seed(3)
-    with torch.no_grad():
-        whole = [] if network.whole is None else [network.whole.output]
-        for weights in (
-            network.query,
-            network.output,
-            network.slot,
-            network.bias,
-            network.names.bias,
-            network.names.alone.log_gain,
-            network.names.alone.place.weight,
-            *whole,
-        ):
-            weights.add_(torch.randn_like(weights))
-    return network
+def test_a_table_knows_its_parts():
+    labels = table_of()
+    assert "bias" in labels
+    assert "slot" not in labels
+    assert [name for name, _ in labels.named_parameters()] == ["query", "bias"]
 
 
-@pytest.mark.parametrize("document_size", [6, 0])
-@pytest.mark.parametrize("outputs", [None, torch.tensor([4, 0]), torch.tensor([[1, 2], [4, 7]])])
-def test_names_add_to_labels_with_examples_and_are_all_that_others_have(document_size, outputs):
-    named, tokens = stirred(named_network(document_size=document_size)), token_rows(7, 4)
-    examples = np.array(EXAMPLES)
-    with torch.no_grad():
-        likeness = likeness_by_hand(named, named.names.beside_examples, tokens)
-        weights = torch.as_tensor(1 / np.sqrt(1 + examples), dtype=torch.float32)
-        joined = without_names(named)(tokens).logits + weights * likeness
-        by_name = likeness_by_hand(named, named.names.alone, tokens) + named.names.bias
-        expected = torch.where(torch.as_tensor(examples > 0), joined, by_name + log_rarity(examples))
-        scored = named(tokens, outputs)
-    if outputs is not None:
-        expected, by_name = (all_.gather(1, outputs.expand(2, -1)) for all_ in (expected, by_name))
-    torch.testing.assert_close(scored.logits, expected)
-    torch.testing.assert_close(scored.by_name, by_name)
+def test_random_rows_have_a_length_of_about_one():
+    lengths = table_of(count=400, size=50).query.norm(dim=1)
+    assert lengths.square().mean().item() == pytest.approx(1, abs=0.05)
 
 
-def test_labels_without_examples_differ_by_their_names_alone():
-    network = stirred(named_network())
-    network.read_names(
-        Ragged.from_rows([[2, 20]] * 8 + [[3, 20]]), IDF, np.zeros(LABELS, dtype=int), DOCUMENTS
-    )
-    with torch.no_grad():
-        logits = network(token_rows(9, 12)).logits
-    torch.testing.assert_close(logits[:, :8], logits[:, :1].expand(-1, 8))
-    assert (logits[:, 0] - logits[:, 8]).abs().min() > 1e-3
+def test_a_table_with_another_number_of_rows_is_refused():
+    with pytest.raises(ValueError, match=r"the table 'slot' needs 5 rows, one per label; got 4"):
+        table_of().add("slot", torch.zeros(4, 2))
 
 
-def test_a_network_with_names_starts_from_the_weights_of_one_without():
-    plain, named = tiny_network("label-query").state_dict(), named_network().state_dict()
-    assert all(torch.equal(named[name], tensor) for name, tensor in plain.items())
+def test_all_that_a_label_has_of_its_own_is_in_the_table():
+    network = tiny_network("label-query")
+    rows = {name: len(weights) for name, weights in network.labels.named_parameters()}
+    assert rows == dict.fromkeys(("query", "slot", "output", "bias", "whole"), LABELS)
+    elsewhere = [
+        name
+        for name, weights in network.named_parameters()
+        if not name.startswith("labels.") and weights.dim() and len(weights) == LABELS
+    ]
+    assert elsewhere == []
 
 
-def test_without_names_there_is_nothing_new_in_a_network():
-    keys = tiny_network("label-query").state_dict().keys()
-    assert not [key for key in keys if "names" in key]
-    assert named_network().state_dict().keys() - keys == {
-        "idf",
-        *(f"names.{name}" for name in ("names", "has_examples", "weight", "rarity", "bias")),
-        *(
-            f"names.{part}.{name}"
-            for part in ("beside_examples", "alone")
-            for name in ("log_gain", "place.bias", "place.weight")
-        ),
-    }
-
-
-def test_what_documents_have_in_common_is_taken_away():
-    network = named_network()
-    vectors, weights = network.document.embedding.table.weight.detach().numpy(), IDF
-    places = [np.average(vectors[row], axis=0, weights=weights[row]) for row in DOCUMENTS]
-    for part in (network.names.beside_examples, network.names.alone):
-        assert part.place.bias.detach().numpy() == pytest.approx(-np.mean(places, axis=0), abs=1e-6)
-
-
-def test_names_are_not_learned_and_own_vectors_and_projections_are():
-    network = named_network().train()
-    network(token_rows(9, 12), torch.tensor([0, 1, 2])).logits.square().sum().backward()
-    assert not network.names.names.requires_grad
-    beside = network.names.beside_examples
-    for weights in (network.output, network.whole.output, beside.place.weight, beside.log_gain):
-        assert weights.grad.abs().sum() > 0
-    assert network.names.alone.log_gain.grad is None or network.names.alone.log_gain.grad == 0
-
-
-def test_learning_what_names_alone_are_worth_leaves_the_rest_of_the_network_alone():
-    network = named_network().train()
-    network(token_rows(9, 12)).by_name.square().sum().backward()
-    moved = {name for name, weights in network.named_parameters() if weights.grad is not None}
-    assert moved == {
-        "names.bias",
-        *(f"names.alone.{name}" for name in ("log_gain", "place.bias", "place.weight")),
-    }
-
-
-def test_word_vectors_are_weighed_by_idf():
-    vectors = np.array([[1.0, 0.0], [0.0, 1.0], [5.0, 5.0]], dtype=np.float32)
-    words = Ragged.from_rows([[0, 1], [1], [2]])
-    means = mean_word_vectors(words, vectors, np.array([3.0, 1.0, 0.0]))
-    assert means.tolist() == [[0.75, 0.25], [0, 1], [0, 0]]
-
-
-def test_what_all_names_share_is_taken_away_before_they_are_scaled():
-    scaled = to_unit_length(np.array([[5.0, 3.0], [5.0, -1.0], [0.0, 0.0], [5.0, 1.0]]))
-    assert scaled.tolist() == [[0, 1], [0, -1], [0, 0], [0, 0]]
-
-
-def test_a_transformers_names_do_not_depend_on_their_company(tmp_path):
-    encoder = TransformerEncoder(str(write_transformer(tmp_path)), 10, PAD, 12)
-    rows = [[CLS, 5, 6, 7, SEP], [CLS, 8, SEP]]
-    together = mean_states(Ragged.from_rows(rows), encoder)
-    alone = np.concatenate([mean_states(Ragged.from_rows([row]), encoder) for row in rows])
-    assert together == pytest.approx(alone, abs=1e-5)
-    with torch.no_grad():
-        states = encoder(torch.tensor(rows[:1]), torch.ones(1, 5, dtype=torch.bool))
-    assert together[0] == pytest.approx(states[0].mean(dim=0).numpy(), abs=1e-5)
+def test_a_routed_label_learns_in_every_part_and_others_in_none():
+    network = tiny_network("label-query", routing="dot", capsule_dropout=0.0)
+    network(token_rows(9, 12), torch.tensor([2, 5])).logits.square().sum().backward()
+    for name, weights in network.labels.named_parameters():
+        moved = weights.grad.reshape(LABELS, -1).any(dim=1).nonzero().squeeze(1).tolist()
+        assert moved == [2, 5], name

@@ -139,9 +139,9 @@ def test_a_label_without_examples_is_never_a_negative(names, negatives):
 def test_training_leaves_labels_without_examples_to_their_names(names, tmp_path):
     model, _ = fit(tmp_path / "model", names)
     network = model.network
-    assert network.slot[8:].abs().max() == 0
-    assert network.slot[:8].abs().max() > 0
-    assert (network.bias[8:] == network.bias[8]).all()
+    assert network.labels.slot[8:].abs().max() == 0
+    assert network.labels.slot[:8].abs().max() > 0
+    assert (network.labels.bias[8:] == network.labels.bias[8]).all()
     assert network.names.has_examples.tolist() == [True] * 8 + [False] * 4
     assert sorted(model.rank_tokens(model.encode(["milk"]), 50).labels[0].tolist()) == list(range(12))
 

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from nlpcapsule.baselines.linear_head import LinearHead
 from nlpcapsule.config.settings import EMBEDDING_SIZE, SystemSettings, Widths
-from nlpcapsule.encoders.convolution import ConvolutionEncoder
-from nlpcapsule.encoders.word_embedding import WordEmbedding
+from nlpcapsule.encoders.build import build_encoder
+from nlpcapsule.encoders.encoder import EncoderInputs
 from nlpcapsule.networks.scored import Scored
 from nlpcapsule.registry import System, register
 
@@ -27,6 +27,7 @@ class ConvolutionLinearSettings(SystemSettings):
     """`convolution-linear`: label-query's convolutions, their maximum over time and a linear head."""
 
     scores_candidates: ClassVar[bool] = True
+    encoder: ClassVar[str] = "convolution"
 
     name: Literal["convolution-linear"] = "convolution-linear"
     embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
@@ -57,11 +58,7 @@ class ConvolutionLinear(nn.Module):
         vectors: np.ndarray | None = None,
     ) -> None:
         super().__init__()
-        self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
-        self.word_dropout = nn.Dropout1d(settings.word_dropout)  # over (B, l, v): whole words
-        self.encoder = ConvolutionEncoder(
-            self.embedding.size, settings.windows, settings.filters, settings.token_dropout
-        )
+        self.encoder = build_encoder(settings, EncoderInputs(vocabulary_size, padding_id, vectors))
         self.head = LinearHead(self.encoder.state_size, label_count, settings.dropout)
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
@@ -72,8 +69,7 @@ class ConvolutionLinear(nn.Module):
             outputs: None for all labels, (n',) ids for the batch, or (B, n') ids per document.
             valid: Not used: a label's score does not depend on the other labels.
         """
-        words, mask = self.embedding(tokens)  # (B, l, v)
-        states = self.encoder(self.word_dropout(words), mask)  # (B, l, H), zero at padding
+        states, _ = self.encoder(tokens)  # (B, l, H), zero at padding
         documents = states.amax(dim=1)  # (B, H); states are ≥ 0, so padding never wins
         return Scored(self.head(documents, outputs))
 

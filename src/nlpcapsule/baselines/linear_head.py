@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from nlpcapsule.networks.label_query import rows_of
+from nlpcapsule.networks.label_table import rows_of
 
 _FIRST_BIAS = -4.0  # most labels are absent from most documents
 

@@ -17,8 +17,9 @@ from torch import Tensor, nn
 from nlpcapsule.baselines.linear_head import LinearHead
 from nlpcapsule.config import Config
 from nlpcapsule.config.settings import PretrainedSettings, check_stride
+from nlpcapsule.encoders.build import build_encoder
+from nlpcapsule.encoders.encoder import EncoderInputs
 from nlpcapsule.encoders.transformer import mean_state
-from nlpcapsule.encoders.windowed_transformer import WindowedTransformer
 from nlpcapsule.networks.scored import Scored
 from nlpcapsule.registry import System, register
 
@@ -73,7 +74,8 @@ class TransformerLinear(nn.Module):
         transformer: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        self.encoder = WindowedTransformer(settings, vocabulary_size, padding_id, length, transformer)
+        inputs = EncoderInputs(vocabulary_size, padding_id, length=length, transformer=transformer)
+        self.encoder = build_encoder(settings, inputs)
         self.head = LinearHead(self.encoder.state_size, label_count, settings.dropout)
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:

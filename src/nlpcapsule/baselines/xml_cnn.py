@@ -57,11 +57,9 @@ class XMLCNN(nn.Module):
     ) -> None:
         super().__init__()
         self.pools = settings.pools
-        self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
+        embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
         self.word_dropout = nn.Dropout(settings.token_dropout)
-        self.encoder = ConvolutionEncoder(
-            self.embedding.size, settings.windows, settings.filters, dropout=0.0
-        )
+        self.encoder = ConvolutionEncoder(embedding, settings.windows, settings.filters, dropout=0.0)
         self.bottleneck = nn.Linear(self.encoder.state_size * settings.pools, settings.bottleneck)
         self.dropout = nn.Dropout(settings.dropout)
         self.output = nn.Linear(settings.bottleneck, label_count)
@@ -69,8 +67,8 @@ class XMLCNN(nn.Module):
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
         """Scores all labels: (B, l) → (B, n). `outputs` and `valid` must be None: nothing is routed."""
-        words, mask = self.embedding(tokens)
-        states = self.encoder(self.word_dropout(words), mask)  # (B, l, H), zero at padding
+        words, mask = self.encoder.embedding(tokens)
+        states = self.encoder.read(self.word_dropout(words), mask)  # (B, l, H), zero at padding
         hidden = torch.relu(self.bottleneck(dynamic_max_pool(states, mask, self.pools).flatten(1)))
         return Scored(self.output(self.dropout(hidden)).float())
 

@@ -18,7 +18,7 @@ def couple(logits: Tensor, kind: SoftmaxKind, valid: Tensor | None = None) -> Te
     """Softmax over the outputs: exp(b_ij) / Σ_j exp(b_ij), or with 1 + Σ_j exp(b_ij) below if leaky.
 
     The leaky one (Zhao 2018) has one more output, with a logit of zero, that takes the strength of capsules
-    which agree with nobody.
+    which agree with no output.
 
     Args:
         logits: b (B, m, n).

@@ -22,7 +22,8 @@ Widths = tuple[Annotated[int, Field(ge=1)], ...]
 
 EMBEDDING_SIZE = "numbers per word; shorter vectors of a file are filled up and learned, longer ones are kept"
 
-WORD_ENCODERS = ("convolution", "bilstm")  # any other encoder of `label-query` is a pretrained transformer
+# Encoders over word vectors; `encoders.register_encoder` adds to them. Any other is a pretrained transformer.
+WORD_ENCODERS = ["convolution", "bilstm"]
 
 
 class Settings(BaseModel):

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from tokenizers import Encoding, Regex, Tokenizer
@@ -33,6 +33,19 @@ TOKEN_PATTERN = (
 
 CHARACTERS_PER_TOKEN = 40
 TEXTS_PER_BATCH = 512
+
+
+class TokensInText(NamedTuple):
+    """The T tokens of a text and where they are in it.
+
+    Attributes:
+        ids: (T,) int32 token ids.
+        offsets: (T, 2) int64 first character of each token and the one after its last: `text[start:end]`.
+            (0, 0) for a token that stands nowhere in the text, such as [CLS].
+    """
+
+    ids: np.ndarray
+    offsets: np.ndarray
 
 
 class WordTokenizer:
@@ -164,8 +177,7 @@ class WordTokenizer:
         Raises:
             ConfigError: If `max_tokens` is not positive.
         """
-        if max_tokens < 1:
-            raise ConfigError(f"max_tokens must be a positive integer; got {max_tokens}")
+        _check_max_tokens(max_tokens)
         token_ids = []
         for start in range(0, len(texts), TEXTS_PER_BATCH):
             batch = [_opening(text, max_tokens) for text in texts[start : start + TEXTS_PER_BATCH]]
@@ -173,6 +185,34 @@ class WordTokenizer:
                 ids = self._finished(encoding, max_tokens).ids[:max_tokens] or [self.unknown_id]
                 token_ids.append(np.asarray(ids, dtype=np.int32))  # (tokens,)
         return token_ids
+
+    def encode_with_offsets(self, text: str, max_tokens: int) -> TokensInText:
+        """Return the ids that `encode` gives for a text, with each token's place in the text.
+
+        Offsets count the characters of the text as it was given, whatever the tokenizer replaces before it
+        looks words up (case, ligatures, invisible characters). An accent that is a character of its own at
+        the end of a word may be left out of the word's offsets.
+
+        Raises:
+            ConfigError: If `max_tokens` is not positive.
+
+        Example:
+            >>> tokenizer = WordTokenizer.train(["a cat, a dog"], min_count=1)
+            >>> tokenizer.encode_with_offsets("A dog", max_tokens=10).offsets.tolist()
+            [[0, 1], [2, 5]]
+        """
+        _check_max_tokens(max_tokens)
+        start = _opening_start(text, max_tokens)
+        encoding = self._tokenizer.encode(_opening(text, max_tokens), add_special_tokens=False)
+        finished = self._finished(encoding, max_tokens)
+        if not finished.ids:
+            return TokensInText(np.array([self.unknown_id], dtype=np.int32), np.zeros((1, 2), dtype=np.int64))
+        offsets = np.asarray(finished.offsets[:max_tokens], dtype=np.int64)  # (T, 2)
+        is_special = np.asarray(finished.special_tokens_mask[:max_tokens], dtype=bool)  # (T,)
+        return TokensInText(
+            np.asarray(finished.ids[:max_tokens], dtype=np.int32),
+            np.where(is_special[:, None], 0, offsets + start),
+        )
 
     def _finished(self, encoding: Encoding, max_tokens: int) -> Encoding:
         """The encoding with its special tokens, the text's own tokens making room for them."""
@@ -226,10 +266,19 @@ def _find_unknown_id(tokenizer: Tokenizer, settings: dict[str, Any], padding_id:
 
 def _opening(text: str, max_tokens: int) -> str:
     """As much of the text as `max_tokens` tokens could come from."""
-    longest = max_tokens * CHARACTERS_PER_TOKEN
-    if len(text) > longest:
-        text = text.lstrip()[:longest]
-    return _without_lone_surrogates(text)
+    start = _opening_start(text, max_tokens)
+    return _without_lone_surrogates(text[start : start + max_tokens * CHARACTERS_PER_TOKEN])
+
+
+def _opening_start(text: str, max_tokens: int) -> int:
+    """Where `_opening` begins: behind the white space at the start of a text that is too long."""
+    is_cut = len(text) > max_tokens * CHARACTERS_PER_TOKEN
+    return len(text) - len(text.lstrip()) if is_cut else 0
+
+
+def _check_max_tokens(max_tokens: int) -> None:
+    if max_tokens < 1:
+        raise ConfigError(f"max_tokens must be a positive integer; got {max_tokens}")
 
 
 def _without_lone_surrogates(text: str) -> str:

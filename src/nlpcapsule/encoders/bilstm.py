@@ -1,32 +1,60 @@
-"""Word vectors → token states that know their whole document: an LSTM in each direction."""
+"""Word vectors → states that depend on the whole document: an LSTM in each direction."""
 
 from __future__ import annotations
+
+from typing import Any, Self
 
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from nlpcapsule.encoders.encoder import EncoderInputs, register_encoder
+from nlpcapsule.encoders.word_embedding import WordEmbedding
+from nlpcapsule.encoders.word_encoder import WordEncoder, new_embedding
 
-class BiLSTMEncoder(nn.Module):
+
+@register_encoder("bilstm")
+class BiLSTMEncoder(WordEncoder):
     """LSTMs that read forwards and backwards, their states side by side.
 
     Rows are packed: each direction reads as far as a document's own words go, so its states do not depend on
     how far its row is filled up. States at padding are zero.
 
     Args:
-        size: v, numbers per word vector.
+        embedding: Word vectors of v numbers.
         state_size: Numbers in a state, per direction.
         layers: Layers on top of each other.
         dropout: On word vectors, between layers and on states.
+        word_dropout: Part of the words left out in training.
     """
 
-    def __init__(self, size: int, state_size: int, layers: int, dropout: float) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        embedding: WordEmbedding,
+        state_size: int,
+        layers: int,
+        dropout: float,
+        word_dropout: float = 0.0,
+    ) -> None:
+        super().__init__(embedding, word_dropout)
         self.state_size = 2 * state_size
         self.dropout = nn.Dropout(dropout)
         between = dropout if layers > 1 else 0.0  # torch warns where there is no place for it
-        self.lstm = nn.LSTM(size, state_size, layers, batch_first=True, dropout=between, bidirectional=True)
+        self.lstm = nn.LSTM(
+            embedding.size, state_size, layers, batch_first=True, dropout=between, bidirectional=True
+        )
 
-    def forward(self, words: Tensor, mask: Tensor) -> Tensor:
+    @classmethod
+    def from_settings(cls, settings: Any, inputs: EncoderInputs) -> Self:
+        """Build the encoder from the settings of `label-query`."""
+        return cls(
+            new_embedding(settings.embedding_size, inputs),
+            settings.state_size,
+            settings.layers,
+            settings.token_dropout,
+            settings.word_dropout,
+        )
+
+    def read(self, words: Tensor, mask: Tensor) -> Tensor:
         """(B, l, v) and (B, l) → (B, l, H)."""
         # A document without words is read as one word that is the zero vector.
         lengths = mask.sum(dim=1).clamp(min=1).cpu()

@@ -1,34 +1,59 @@
-"""Word vectors → token states that know their neighbours: convolutions over time."""
+"""Word vectors → states that depend on neighbouring words: convolutions over time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
+from nlpcapsule.encoders.encoder import EncoderInputs, register_encoder
+from nlpcapsule.encoders.word_embedding import WordEmbedding
+from nlpcapsule.encoders.word_encoder import WordEncoder, new_embedding
 
-class ConvolutionEncoder(nn.Module):
+
+@register_encoder("convolution")
+class ConvolutionEncoder(WordEncoder):
     """Parallel convolutions of several widths over time, ReLU, side by side.
 
     A document's states do not depend on how far its row is filled up: padding is the zero vector, as is
     what lies beyond the row's end, and states at padding are zeroed.
 
     Args:
-        size: v, numbers per word vector.
+        embedding: Word vectors of v numbers.
         windows: Widths, in tokens.
         filters: Filters per width.
         dropout: On word vectors and on states.
+        word_dropout: Part of the words left out in training.
     """
 
-    def __init__(self, size: int, windows: Sequence[int], filters: int, dropout: float) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        embedding: WordEmbedding,
+        windows: Sequence[int],
+        filters: int,
+        dropout: float,
+        word_dropout: float = 0.0,
+    ) -> None:
+        super().__init__(embedding, word_dropout)
         self.state_size = filters * len(windows)
         self.dropout = nn.Dropout(dropout)
         self.windows = tuple(windows)
-        self.convolutions = nn.ModuleList(nn.Conv1d(size, filters, width) for width in windows)
+        self.convolutions = nn.ModuleList(nn.Conv1d(embedding.size, filters, width) for width in windows)
 
-    def forward(self, words: Tensor, mask: Tensor) -> Tensor:
+    @classmethod
+    def from_settings(cls, settings: Any, inputs: EncoderInputs) -> Self:
+        """Build the encoder from the settings of `label-query` or `convolution-linear`."""
+        return cls(
+            new_embedding(settings.embedding_size, inputs),
+            settings.windows,
+            settings.filters,
+            settings.token_dropout,
+            settings.word_dropout,
+        )
+
+    def read(self, words: Tensor, mask: Tensor) -> Tensor:
         """(B, l, v) and (B, l) → (B, l, H)."""
         words = self.dropout(words).transpose(1, 2)  # (B, v, l)
         states = []

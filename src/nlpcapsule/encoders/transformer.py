@@ -72,7 +72,7 @@ class TransformerEncoder(nn.Module):
             try:
                 self.transformer.gradient_checkpointing_enable({"use_reentrant": False})
             except ValueError:
-                raise ConfigError(f"model.encoder={encoder!r} cannot do with model.checkpointing") from None
+                raise ConfigError(f"model.encoder={encoder!r} does not support model.checkpointing") from None
 
     def forward(self, tokens: Tensor, mask: Tensor, kinds: Tensor | None = None) -> Tensor:
         """Reads rows.

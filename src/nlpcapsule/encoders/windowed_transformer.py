@@ -1,4 +1,4 @@
-"""Documents longer than a pretrained transformer reads at once: windows, each read by itself.
+"""Documents longer than a pretrained transformer reads at once: windows, each read alone.
 
     [CLS] t_1 … t_l [SEP]  →  [CLS] t_1 … t_w [SEP],  [CLS] t_(1+s) … t_(s+w) [SEP],  …
 
@@ -10,12 +10,16 @@ state in each of its windows.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nlpcapsule.encoders.transformer import TransformerEncoder
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.encoders.encoder import Encoder, EncoderInputs
+from nlpcapsule.encoders.name_vectors import mean_states, to_unit_length
+from nlpcapsule.encoders.transformer import TransformerEncoder, mean_state
 
 _MARKS = 2  # special tokens of a row: its first and its last
 
@@ -68,7 +72,7 @@ class TransformerSettings(Protocol):
         """Dropout on states."""
 
 
-class WindowedTransformer(nn.Module):
+class WindowedTransformer(Encoder):
     """Token ids → states of the whole document, read in windows by a pretrained transformer.
 
     Args:
@@ -89,7 +93,7 @@ class WindowedTransformer(nn.Module):
         transformer: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        self.own_rate = settings.encoder_rate  # the training loop's: pretrained weights move in small steps
+        self.own_rate = settings.encoder_rate  # pretrained weights move in small steps
         self.window = settings.window
         self.stride = settings.stride
         self.encoder = TransformerEncoder(
@@ -101,12 +105,18 @@ class WindowedTransformer(nn.Module):
             limited_by="model.window",
             checkpointing=settings.checkpointing,
         )
-        self.state_size = self.encoder.size
+        self.state_size = self.name_size = self.encoder.size
         self.word_dropout = settings.word_dropout
         self.dropout = nn.Dropout(settings.token_dropout)
 
+    @classmethod
+    def from_settings(cls, settings: TransformerSettings, inputs: EncoderInputs) -> Self:
+        """Build the encoder from the settings of `label-query` or `transformer-linear`."""
+        length = settings.window if inputs.length is None else inputs.length
+        return cls(settings, inputs.vocabulary_size, inputs.padding_id, length, inputs.transformer)
+
     def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, l) → states (B, L, h), zero where there is no token, and a mask (B, L) of those there are."""
+        """Encode documents: (B, l) → states (B, L, h), zero at padding, and the mask (B, L) of real ones."""
         if self.training and self.word_dropout:
             tokens = leave_out(tokens, self.encoder.padding_id, self.word_dropout)
         windows = cut_windows(tokens, self.encoder.padding_id, self.window, self.stride)
@@ -119,11 +129,28 @@ class WindowedTransformer(nn.Module):
         laid[mask] = states[windows.counted]  # both in the order of documents and their tokens
         return self.dropout(laid), mask
 
+    def token_states(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Encode short texts without windows: a state (B, l, h) per token, special tokens included."""
+        mask = tokens != self.encoder.padding_id
+        return self.dropout(self.encoder(tokens, mask)), mask
+
+    def name_vectors(self, names: Ragged, idf: np.ndarray) -> np.ndarray:
+        """Return (n, h) means of the names' states, scaled to length 1."""
+        return to_unit_length(mean_states(names, self.encoder))
+
+    def place(self, tokens: Tensor, states: Tensor, mask: Tensor, idf: Tensor) -> Tensor:
+        """Return (B, h) means of the documents' states."""
+        return mean_state(states, mask)
+
+    def word_vectors(self, tokens: Tensor, states: Tensor) -> Tensor:
+        """Return the states (B, l, h): words in context."""
+        return states
+
 
 def cut_windows(tokens: Tensor, padding_id: int, window: int, stride: int | None = None) -> Windows:
     """Cuts rows [CLS] text [SEP] into windows [CLS] part of the text [SEP].
 
-    No window is without text, save that of a document without any, which its special tokens then stand for.
+    Every window has text. A document without any has one window, and its special tokens count as text.
 
     Args:
         tokens: (B, l) token ids, filled up at the end.

@@ -23,7 +23,8 @@ from nlpcapsule.capsules.pair_transforms import PairTransforms
 from nlpcapsule.capsules.routing.label_query import route_labels
 from nlpcapsule.capsules.votes import PerClassVotes, Votes
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.encoders.windowed_transformer import WindowedTransformer
+from nlpcapsule.encoders.build import build_encoder
+from nlpcapsule.encoders.encoder import EncoderInputs
 from nlpcapsule.networks.label_query import (
     CondensedCapsules,
     LabelQuerySettings,
@@ -124,7 +125,8 @@ class QueryTextCapsule(TextCapsule):
     ) -> None:
         super().__init__()
         self.settings = settings
-        self.capsules = CondensedCapsules(settings, vocabulary_size, padding_id, vectors, length, transformer)
+        inputs = EncoderInputs(vocabulary_size, padding_id, vectors, length, transformer)
+        self.capsules = CondensedCapsules(settings, build_encoder(settings, inputs))
         size = settings.capsule_size
         self.query = nn.Parameter(torch.randn(1, size) / math.sqrt(size))
         self.agreement = agreement_projection(settings)
@@ -134,31 +136,17 @@ class QueryTextCapsule(TextCapsule):
     @property
     def word_size(self) -> int:
         """Numbers in a word vector, or in a transformer's state."""
-        encoder = self.capsules.encoder
-        if isinstance(encoder, WindowedTransformer):
-            return encoder.state_size
-        return self.capsules.embedding.size
+        return self.capsules.encoder.name_size
 
     def read(self, tokens: Tensor) -> TextReading:
         """(B, l) → the capsule, and word vectors or a transformer's states."""
         encoder = self.capsules.encoder
-        if not isinstance(encoder, WindowedTransformer):
-            return TextReading(tokens, self.capsules.embedding(tokens)[0], self(tokens))
-        states, mask = self._states(tokens)
-        return TextReading(tokens, states, self._capsule(states, mask))
+        states, mask = encoder.token_states(tokens)
+        return TextReading(tokens, encoder.word_vectors(tokens, states), self._capsule(states, mask))
 
     def forward(self, tokens: Tensor) -> Tensor:
         """(B, l) → (B, d)."""
-        return self._capsule(*self._states(tokens))
-
-    def _states(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, l) → states (B, l, H), one per token, and the mask (B, l) of real tokens."""
-        encoder = self.capsules.encoder
-        if not isinstance(encoder, WindowedTransformer):
-            return self.capsules.states(tokens)
-        # Questions and answers are short: no windows, and states keep their tokens' places.
-        mask = tokens != encoder.encoder.padding_id
-        return encoder.dropout(encoder.encoder(tokens, mask)), mask
+        return self._capsule(*self.capsules.encoder.token_states(tokens))
 
     def _capsule(self, states: Tensor, real: Tensor) -> Tensor:
         """(B, l, H) and (B, l) → (B, d)."""

@@ -53,18 +53,15 @@ class KimCNN(nn.Module):
         vectors: np.ndarray | None = None,
     ) -> None:
         super().__init__()
-        self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
-        self.encoder = ConvolutionEncoder(
-            self.embedding.size, settings.windows, settings.filters, dropout=0.0
-        )
+        embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
+        self.encoder = ConvolutionEncoder(embedding, settings.windows, settings.filters, dropout=0.0)
         self.dropout = nn.Dropout(settings.dropout)
         self.output = nn.Linear(self.encoder.state_size, label_count)
         nn.init.constant_(self.output.bias, -4.0)  # most labels are absent from most documents
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
         """Scores all labels: (B, l) → (B, n). `outputs` and `valid` must be None: nothing is routed."""
-        words, mask = self.embedding(tokens)
-        states = self.encoder(words, mask)  # (B, l, H), zero at padding
+        states, _ = self.encoder(tokens)  # (B, l, H), zero at padding
         strongest = torch.amax(states, dim=1)  # (B, H); states are ≥ 0, so padding never wins
         return Scored(self.output(self.dropout(strongest)).float())
 

@@ -13,10 +13,11 @@ is a learned product and not the capsule's bare length, which is hard to train o
 what the whole document says joins what its routed parts say (`document_size = 0` leaves that out).
 `condensed = 0` leaves the compression out: every token state is a capsule.
 
-Where labels have names, how like its name a document is joins a label's logit (`label_table`).
+What each label has of its own (q, slot, o, β, r) are rows of `label_table`. Where labels have names, a score
+by name joins a label's logit (`label_name_table`).
 
-The encoder is a convolution over time or a bidirectional LSTM, both over word vectors, or a pretrained
-transformer, which reads a long document in windows; there l is the number of states its windows give.
+The encoder (`encoders.build`) is a convolution over time or a bidirectional LSTM, both over word vectors, or
+a pretrained transformer, which reads a long document in windows; there l counts the states of all windows.
 """
 
 from __future__ import annotations
@@ -43,19 +44,12 @@ from nlpcapsule.config.settings import (
     check_stride,
 )
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.encoders.bilstm import BiLSTMEncoder
-from nlpcapsule.encoders.convolution import ConvolutionEncoder
-from nlpcapsule.encoders.transformer import mean_state
-from nlpcapsule.encoders.windowed_transformer import WindowedTransformer
-from nlpcapsule.encoders.word_embedding import WordEmbedding
+from nlpcapsule.encoders.build import build_encoder
+from nlpcapsule.encoders.encoder import Encoder, EncoderInputs
 from nlpcapsule.errors import ConfigError
-from nlpcapsule.networks.label_table import (
-    LabelNameTable,
-    mean_states,
-    mean_word_vectors,
-    to_unit_length,
-)
-from nlpcapsule.networks.scored import Scored
+from nlpcapsule.networks.label_name_table import LabelNameTable
+from nlpcapsule.networks.label_table import LabelTable
+from nlpcapsule.networks.scored import Explanation, Scored
 from nlpcapsule.registry import NetworkInputs, System, register
 
 
@@ -155,34 +149,13 @@ class CondensedCapsules(nn.Module):
 
     Args:
         settings: The network's settings.
-        vocabulary_size: Number of tokens.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
-        length: Most tokens of a document.
-        transformer: A pretrained transformer's configuration where its weights will be loaded; None reads
-            the encoder that the settings name.
+        encoder: Reads the tokens.
     """
 
-    encoder: ConvolutionEncoder | BiLSTMEncoder | WindowedTransformer
-
-    def __init__(
-        self,
-        settings: LabelQuerySettings,
-        vocabulary_size: int,
-        padding_id: int,
-        vectors: np.ndarray | None = None,
-        length: int | None = None,
-        transformer: dict[str, Any] | None = None,
-    ) -> None:
+    def __init__(self, settings: LabelQuerySettings, encoder: Encoder) -> None:
         super().__init__()
-        if settings.is_pretrained:
-            longest = settings.window if length is None else length
-            self.encoder = WindowedTransformer(settings, vocabulary_size, padding_id, longest, transformer)
-        else:
-            self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
-            self.word_dropout = nn.Dropout1d(settings.word_dropout)  # over (B, l, v): whole words
-            self.encoder = _word_encoder(settings, self.embedding.size)
-        states, size = self.encoder.state_size, settings.capsule_size
+        self.encoder = encoder
+        states, size = encoder.state_size, settings.capsule_size
         self.compress_query = (
             nn.Parameter(torch.randn(settings.condensed, states) / math.sqrt(states))
             if settings.condensed
@@ -191,52 +164,31 @@ class CondensedCapsules(nn.Module):
         self.to_capsule = nn.Linear(states, size)
         self.norm = nn.LayerNorm(size)
 
-    def states(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, l) → token states (B, l, H) and a mask (B, l) that is True on real ones."""
-        if isinstance(self.encoder, WindowedTransformer):
-            return self.encoder(tokens)
-        words, mask = self.embedding(tokens)  # (B, l, v)
-        return self.encoder(self.word_dropout(words), mask), mask
-
-    @property
-    def name_size(self) -> int:
-        """Numbers in what `read_names` makes of a name."""
-        is_pretrained = isinstance(self.encoder, WindowedTransformer)
-        return self.encoder.state_size if is_pretrained else self.embedding.size
-
-    def read_names(self, names: Ragged, idf: np.ndarray) -> np.ndarray:
-        """(n, E) rows of length 1 for names in tokens; `idf` (V,) weighs words, where words are read."""
-        if isinstance(self.encoder, WindowedTransformer):
-            return to_unit_length(mean_states(names, self.encoder.encoder))
-        vectors = self.embedding.table.weight.detach().cpu().numpy()
-        return to_unit_length(mean_word_vectors(names, vectors, idf))
-
-    def place(self, tokens: Tensor, states: Tensor, mask: Tensor, idf: Tensor) -> Tensor:
-        """(B, E) where documents are among names: tokens (B, l), their states and the states' mask."""
-        if isinstance(self.encoder, WindowedTransformer):
-            return mean_state(states, mask)
-        weights = idf[tokens].unsqueeze(-1)  # (B, l, 1)
-        return (weights * self.embedding(tokens)[0]).sum(dim=1) / weights.sum(dim=1).clamp(min=1e-6)
-
     def condense(self, states: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
         """States → capsules (B, m, d), and a mask (B, l) of real capsules where every token is one."""
         if self.compress_query is None:
             return self.norm(self.to_capsule(states)), mask
-        attention = states @ self.compress_query.T.to(states.dtype)  # (B, l, m)
-        attention = attention.float().masked_fill(~mask.unsqueeze(-1), -torch.inf).softmax(dim=1)
-        pooled = attention.to(states.dtype).transpose(1, 2) @ states  # (B, m, H)
+        pooled = self.attention(states, mask).to(states.dtype) @ states  # (B, m, H)
         return self.norm(self.to_capsule(pooled)), None
 
+    def attention(self, states: Tensor, mask: Tensor) -> Tensor:
+        """Return the share of each state in each capsule.
 
-def _word_encoder(settings: LabelQuerySettings, size: int) -> ConvolutionEncoder | BiLSTMEncoder:
-    """An encoder over word vectors of `size` numbers."""
-    if settings.encoder == "bilstm":
-        return BiLSTMEncoder(size, settings.state_size, settings.layers, settings.token_dropout)
-    return ConvolutionEncoder(size, settings.windows, settings.filters, settings.token_dropout)
+        Args:
+            states: (B, l, H).
+            mask: (B, l) of the real states.
+
+        Returns:
+            (B, m, l), 0 at padding; a capsule's shares sum to 1. Without compression capsule i is state i.
+        """
+        if self.compress_query is None:
+            return torch.diag_embed(mask.float())
+        scores = states @ self.compress_query.T.to(states.dtype)  # (B, l, m)
+        return scores.float().masked_fill(~mask.unsqueeze(-1), -torch.inf).softmax(dim=1).transpose(1, 2)
 
 
 def agreement_projection(settings: LabelQuerySettings) -> nn.Module | None:
-    """LN(R v), through which "dot" agreement sees a label capsule; KDE agreement compares it as it is."""
+    """Return LN(R v), which "dot" agreement compares with capsules; KDE agreement compares v itself."""
     size = settings.capsule_size
     if settings.routing != "dot":
         return None
@@ -244,16 +196,16 @@ def agreement_projection(settings: LabelQuerySettings) -> nn.Module | None:
 
 
 def adaptive_vote_scale(settings: LabelQuerySettings) -> VoteScale | None:
-    """What keeps the votes of adaptive routing in scale; other routings compare capsules as they are."""
+    """Return the scale of the votes of adaptive routing; other routings compare capsules as they are."""
     return (
         VoteScale(settings.bandwidth) if settings.routing == "adaptive-kde" and settings.bandwidth else None
     )
 
 
 def agreement_gate(settings: LabelQuerySettings) -> nn.Parameter | float:
-    """How much agreement counts: learned, but fixed where votes are scaled (gate × gain = 1, the paper's α).
+    """Return the weight of agreement: learned, or fixed at the paper's α (gate × gain = 1) for scaled votes.
 
-    Learned, it would undo the scale; and below zero agreement would fall for ever instead of settling.
+    A learned weight would undo the scale, and below zero agreement would fall without end.
     """
     return nn.Parameter(torch.tensor(FIRST_GATE)) if adaptive_vote_scale(settings) is None else FIRST_GATE
 
@@ -268,7 +220,8 @@ class LabelQueryNetwork(nn.Module):
         padding_id: The token that fills rows up.
         vectors: Word vectors to start from.
         length: Most tokens of a document.
-        transformer: See `CondensedCapsules`.
+        transformer: A pretrained transformer's configuration where its weights will be loaded; None reads
+            the encoder that the settings name.
         named: Whether labels have names; `read_names` is to be called before training.
     """
 
@@ -288,66 +241,72 @@ class LabelQueryNetwork(nn.Module):
         super().__init__()
         self.settings, self.padding_id = settings, padding_id
         size = settings.capsule_size
-        self.document = CondensedCapsules(settings, vocabulary_size, padding_id, vectors, length, transformer)
+        inputs = EncoderInputs(vocabulary_size, padding_id, vectors, length, transformer)
+        self.document = CondensedCapsules(settings, build_encoder(settings, inputs))
         self.key = nn.Linear(size, size, bias=False)  # K
-        self.query = nn.Parameter(torch.randn(label_count, size) / math.sqrt(size))  # q
-        # A label's favourite capsules; without compression capsules are tokens, and none is like another's.
-        self.slot = nn.Parameter(torch.zeros(label_count, settings.condensed)) if settings.condensed else None
+        self.labels = LabelTable(label_count)
+        self.labels.add_random("query", size)  # q
+        if settings.condensed:  # a label's prior on capsules; token i of one document is unlike any other's
+            self.labels.add("slot", torch.zeros(label_count, settings.condensed))
         self.agreement = agreement_projection(settings)  # R
         self.vote_scale = adaptive_vote_scale(settings)
         self.gate = agreement_gate(settings)
         self.dropout = nn.Dropout(settings.capsule_dropout)
         self.mlp = nn.Sequential(nn.Linear(size, size), nn.GELU())
-        self.output = nn.Parameter(torch.randn(label_count, size) / math.sqrt(size))  # o
-        self.bias = nn.Parameter(torch.full((label_count,), _FIRST_BIAS))  # β
-        self.whole = (
-            WholeDocument(
-                self.document.encoder.state_size,
-                settings.document_size,
-                label_count,
-                settings.capsule_dropout,
+        self.labels.add_random("output", size)  # o
+        self.labels.add("bias", torch.full((label_count,), _FIRST_BIAS))  # β
+        self.whole: WholeDocument | None = None
+        if settings.document_size:
+            self.whole = WholeDocument(
+                self.document.encoder.state_size, settings.document_size, settings.capsule_dropout
             )
-            if settings.document_size
-            else None
-        )
-        self.names = LabelNameTable(label_count, self.document.name_size) if named else None
+            self.labels.add_random("whole", settings.document_size)  # r
+        self.names = LabelNameTable(label_count, self.document.encoder.name_size) if named else None
         self.register_buffer("idf", torch.ones(vocabulary_size) if named else None)
 
     @torch.no_grad()
     def read_names(self, names: Ragged, idf: np.ndarray, counts: np.ndarray, documents: Ragged) -> None:
-        """Encodes the labels' names with the first weights, once and for all.
+        """Encode the labels' names with the first weights; they stay as they are in training.
 
         Args:
             names: n rows of tokens.
             idf: (V,) weights of words.
             counts: (n,) training documents of each label.
-            documents: The training documents, of which some show where documents are on the whole.
+            documents: The training documents, of which some give the documents' mean place.
         """
         assert self.names is not None
         assert self.idf is not None
         self.idf.copy_(torch.from_numpy(idf))
-        was_training = self.training
+        was_training, encoder = self.training, self.document.encoder
         self.eval()
         places = []
         for row in np.unique(np.linspace(0, len(documents) - 1, _PLACED).astype(int)):
             tokens = torch.from_numpy(documents.padded([row], self.padding_id)).to(self.idf.device)  # (1, l)
-            places.append(self.document.place(tokens, *self.document.states(tokens), self.idf))
+            states, mask = encoder(tokens)
+            places.append(encoder.place(tokens, states, mask, self.idf))  # (1, E)
         self.train(was_training)
-        self.names.set(self.document.read_names(names, idf), counts, torch.cat(places).mean(dim=0))
+        self.names.set(encoder.name_vectors(names, idf), counts, torch.cat(places).mean(dim=0))
 
-    def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
-        """Scores labels.
+    def forward(
+        self,
+        tokens: Tensor,
+        outputs: Tensor | None = None,
+        valid: Tensor | None = None,
+        explain: bool = False,
+    ) -> Scored:
+        """Score labels.
 
         Args:
             tokens: (B, l) token ids, filled up at the end.
             outputs: None for all labels, (n',) ids for the batch, or (B, n') ids per document.
             valid: (B, n') False where a document's ids are filled up.
+            explain: Whether to return attention and couplings as well.
         """
-        states, real = self.document.states(tokens)  # (B, l, H)
+        states, real = self.document.encoder(tokens)  # (B, l, H)
         capsules, mask = self.document.condense(states, real)  # (B, m, d)
-        coupling = rows_of(self.query, outputs) @ self.key(capsules).transpose(1, 2)  # (B, n, m)
-        if self.slot is not None:
-            coupling = coupling + rows_of(self.slot, outputs)
+        coupling = self.labels.rows_of("query", outputs) @ self.key(capsules).transpose(1, 2)  # (B, n, m)
+        if "slot" in self.labels:
+            coupling = coupling + self.labels.rows_of("slot", outputs)
         if mask is not None:
             coupling = coupling.masked_fill(~mask.unsqueeze(1), -torch.inf)
         routed = route_labels(
@@ -361,35 +320,38 @@ class LabelQueryNetwork(nn.Module):
             eps=self.settings.epsilon,
             compared=None if self.vote_scale is None else self.vote_scale(capsules, mask),
             valid=valid,
+            keep_coupling=explain,
         )
         if self.vote_scale is not None:
             self.vote_scale.steer(routed.agreement, self.settings.epsilon)
         label_capsules = self.mlp(self.dropout(routed.label_capsules))  # (B, n, d)
-        logits = row_products(label_capsules, rows_of(self.output, outputs))  # (B, n)
-        logits = logits + rows_of(self.bias, outputs)
+        logits = row_products(label_capsules, self.labels.rows_of("output", outputs))  # (B, n)
+        logits = logits + self.labels.rows_of("bias", outputs)
         if self.whole is not None:
-            logits = logits + self.whole(states, real, rows_of(self.whole.output, outputs))
+            logits = logits + self.whole(states, real, self.labels.rows_of("whole", outputs))
         by_name = None
         if self.names is not None and self.idf is not None:
-            place = self.document.place(tokens, states, real, self.idf)  # (B, E)
+            place = self.document.encoder.place(tokens, states, real, self.idf)  # (B, E)
             logits, by_name = self.names(logits, place, outputs)
-        return Scored(logits.float(), routed.iterations, routed.agreement, by_name)
+        explanation = None
+        if explain and routed.coupling is not None:
+            attention = self.document.attention(states, real).detach()
+            explanation = Explanation(routed.coupling, attention)
+        return Scored(logits.float(), routed.iterations, routed.agreement, by_name, explanation)
 
 
 class WholeDocument(nn.Module):
-    """<g, r_j>: what each number's largest value, in whichever state, says about each label.
+    """Scores ⟨g, r_j⟩ of labels by the document as a whole: the maximum over its states.
 
     Args:
         state_size: H.
         size: e.
-        label_count: n.
         dropout: On g.
     """
 
-    def __init__(self, state_size: int, size: int, label_count: int, dropout: float) -> None:
+    def __init__(self, state_size: int, size: int, dropout: float) -> None:
         super().__init__()
         self.mlp = nn.Sequential(nn.Linear(state_size, size), nn.GELU(), nn.Dropout(dropout))
-        self.output = nn.Parameter(torch.randn(label_count, size) / math.sqrt(size))  # r
 
     def forward(self, states: Tensor, mask: Tensor, rows: Tensor) -> Tensor:
         """(B, l, H), a mask (B, l) of real states and r of labels, (n, e) or (B, n, e) → (B, n)."""
@@ -402,21 +364,13 @@ class WholeDocument(nn.Module):
 
 
 def row_products(left: Tensor, right: Tensor) -> Tensor:
-    """⟨left_j, right_j⟩ (B, n) of (B, n, d) and (n, d) or (B, n, d), summed in float32 at least.
+    """Return ⟨left_j, right_j⟩ (B, n) of (B, n, d) and (n, d) or (B, n, d), summed in float32 at least.
 
     Without autocast, which would first copy the largest array of the network to float32.
     """
     with torch.autocast(left.device.type, enabled=False):
         kind = torch.promote_types(left.dtype, torch.float32)
         return (left * right.to(left.dtype)).sum(dim=-1, dtype=kind)
-
-
-def rows_of(table: Tensor, outputs: Tensor | None) -> Tensor:
-    """The asked labels' rows of a table (n, …): all of them, (n', …) or (B, n', …)."""
-    if outputs is None:
-        return table
-    # Of ids that are not told apart by document each stands once: its gradient needs no sorting.
-    return table.index_select(0, outputs) if outputs.dim() == 1 else table[outputs]
 
 
 def _build_for_labels(settings: LabelQuerySettings, inputs: NetworkInputs) -> LabelQueryNetwork:

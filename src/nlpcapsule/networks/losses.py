@@ -1,4 +1,4 @@
-"""What label networks minimise, on log-odds; a capsule's length is a = sigmoid(logit).
+"""Losses of label networks, on log-odds; a capsule's length is a = sigmoid(logit).
 
 Every loss is summed over a document's outputs and averaged over documents; λ weighs the negatives' terms.
 """
@@ -16,13 +16,13 @@ _UPPER, _LOWER = 0.9, 0.1  # margin loss: lengths above and below which nothing 
 
 @LABEL_LOSSES.register("bce")
 def binary_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    """−y log a − (1−y) log(1−a), elementwise."""
+    """Return −y log a − (1−y) log(1−a), elementwise."""
     return F.binary_cross_entropy_with_logits(logits, targets, reduction="none")
 
 
 @LABEL_LOSSES.register("margin")
 def margin(logits: Tensor, targets: Tensor) -> Tensor:
-    """Y max(0, 0.9−a)² + (1−y) max(0, a−0.1)² (Sabour 2017; λ is applied by the caller), elementwise."""
+    """Return y max(0, 0.9−a)² + (1−y) max(0, a−0.1)², elementwise (Sabour 2017; the caller applies λ)."""
     length = torch.sigmoid(logits)
     return targets * (_UPPER - length).clamp(min=0) ** 2 + (1 - targets) * (length - _LOWER).clamp(min=0) ** 2
 
@@ -30,7 +30,7 @@ def margin(logits: Tensor, targets: Tensor) -> Tensor:
 def label_loss(
     kind: str, logits: Tensor, targets: Tensor, valid: Tensor | None = None, negative_weight: float = 1.0
 ) -> Tensor:
-    """The loss of a batch.
+    """Return the loss of a batch.
 
     Args:
         kind: "spread", or one of `LABEL_LOSSES`.
@@ -55,10 +55,10 @@ def spread(
     negative_weight: float = 1.0,
     distance: float = 0.4,
 ) -> Tensor:
-    """Σ_{t∈D⁺, j∈D⁻} max(0, distance − (a_t − a_j))² / |D⁺| (Hinton 2018), over a document's label pairs.
+    """Return Σ_{t∈D⁺, j∈D⁻} max(0, distance − (a_t − a_j))² / |D⁺|, the mean over documents (Hinton 2018).
 
-    Formed one positive at a time from per-document sums would need a sort; documents have few labels, so the
-    positives are gathered to one narrow block (B, p) and only (B, p, n) is formed.
+    Documents have few labels, so the positives are gathered to a narrow block (B, p) and only (B, p, n) is
+    formed.
     """
     length = torch.sigmoid(logits)
     positive = targets > 0

@@ -28,6 +28,8 @@ from nlpcapsule.capsules.compression import CapsuleCompression
 from nlpcapsule.capsules.pair_transforms import PairTransforms
 from nlpcapsule.capsules.primary import PrimaryCapsules
 from nlpcapsule.capsules.routing import ROUTINGS
+from nlpcapsule.capsules.routing.kernel import NEGLIGIBLE
+from nlpcapsule.capsules.routing.routed import mask_padding
 from nlpcapsule.capsules.votes import PerClassVotes, Votes
 from nlpcapsule.config import Config
 from nlpcapsule.config.settings import EMBEDDING_SIZE, CapsuleRouting, SystemSettings, Widths, check_widths
@@ -36,7 +38,7 @@ from nlpcapsule.encoders.word_embedding import WordEmbedding
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.networks.embedding_convolution import EmbeddingConvolution
 from nlpcapsule.networks.routing_choice import em_costs, route
-from nlpcapsule.networks.scored import Scored, log_odds
+from nlpcapsule.networks.scored import Explanation, Scored, log_odds
 from nlpcapsule.registry import NetworkInputs, System, register
 
 
@@ -201,17 +203,32 @@ class PaperNetwork(nn.Module):
         """Fits the start to the training documents; see `PaperCapsules.start_from`."""
         self.document.start_from(documents)
 
-    def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
-        """Scores labels; see `LabelQueryNetwork.forward` for the arguments."""
+    def forward(
+        self,
+        tokens: Tensor,
+        outputs: Tensor | None = None,
+        valid: Tensor | None = None,
+        explain: bool = False,
+    ) -> Scored:
+        """Score labels; see `LabelQueryNetwork.forward` for the arguments."""
         votes = self.votes(self.document(tokens), outputs)
         routed = route(votes, self.settings, self.em_costs, valid, literal=self.settings.literal)
-        return Scored(log_odds(routed.activations), routed.iterations, routed.agreement)
+        explanation = Explanation(_share_of_capsules(routed.coupling, valid)) if explain else None
+        return Scored(
+            log_odds(routed.activations), routed.iterations, routed.agreement, explanation=explanation
+        )
 
     def votes(self, capsules: Tensor, outputs: Tensor | None) -> Votes:
         """û_{j|i} of condensed capsules (B, m, d) for the outputs asked for."""
         if isinstance(self.transform, PairTransforms):
             return self.transform(capsules, outputs)
         return PerClassVotes(capsules, self.transform if outputs is None else self.transform[outputs])
+
+
+def _share_of_capsules(coupling: Tensor, valid: Tensor | None) -> Tensor:
+    """Scale couplings c (B, m, n) to shares (B, n, m), so that those of each label sum to 1."""
+    weights = mask_padding(coupling.transpose(1, 2), valid)  # (B, n, m)
+    return weights / weights.sum(dim=-1, keepdim=True).clamp_min(NEGLIGIBLE)
 
 
 def _refuse_too_many_pairs(inputs: int, outputs: int, size: int) -> None:

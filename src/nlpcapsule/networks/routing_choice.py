@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nlpcapsule.capsules.routing import ROUTINGS
-from nlpcapsule.capsules.routing.em import warmth
+from nlpcapsule.capsules.routing.em import inverse_temperature_factor
 from nlpcapsule.capsules.routing.routed import Routed
 from nlpcapsule.capsules.votes import Votes
 
@@ -55,7 +55,7 @@ def em_costs(settings: RoutingSettings) -> nn.Parameter | None:
     """
     if settings.routing != "em":
         return None
-    return nn.Parameter(torch.tensor([0.0, FIRST_LOG_ODDS / warmth(settings.iterations)]))
+    return nn.Parameter(torch.tensor([0.0, FIRST_LOG_ODDS / inverse_temperature_factor(settings.iterations)]))
 
 
 def route(

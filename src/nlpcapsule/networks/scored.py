@@ -12,24 +12,42 @@ from torch import Tensor
 _LEAST = 1e-30
 
 
+@dataclass(frozen=True)
+class Explanation:
+    """Where the scores of a batch come from. All tensors are detached.
+
+    Attributes:
+        coupling: (B, n, m) weight of each capsule in each label's capsule. A label's row sums to 1, or is 0
+            for a label that only fills up or that no capsule agrees with.
+        attention: (B, m, l) weight of each token state in each capsule: rows sum to 1, and are 0 at padding;
+            None where capsules are not pooled from tokens. A transformer that reads windows has a state per
+            token of each window, without special tokens.
+    """
+
+    coupling: Tensor
+    attention: Tensor | None = None
+
+
 @dataclass
 class Scored:
-    """A network's answer for a batch.
+    """Scores of a batch.
 
     Attributes:
         logits: (B, n) float32 log-odds: a label's probability is sigmoid(logit).
         iterations: (B,) routing iterations each document took; None where nothing is routed.
-        agreement: (B, T) negative agreement score by iteration, NaN once a document has left; None likewise.
+        agreement: (B, T) negative agreement score by iteration, NaN once a document stopped; None likewise.
         by_name: (B, n) log-odds as if no label had examples; None where labels have no names.
+        explanation: Attention and couplings; None unless asked for.
     """
 
     logits: Tensor
     iterations: Tensor | None = None
     agreement: Tensor | None = None
     by_name: Tensor | None = None
+    explanation: Explanation | None = None
 
 
 def log_odds(activations: Tensor) -> Tensor:
-    """The logit of a capsule's length, so that networks ending in lengths and in logits meet in one place."""
+    """Return the logit of capsules' lengths, so that every network ends in logits."""
     inside = activations.float().clamp(_LEAST, 1 - torch.finfo(torch.float32).eps)
     return torch.log(inside) - torch.log1p(-inside)

@@ -11,7 +11,7 @@ from torch import Tensor
 from nlpcapsule.capsules.routing.kde_mean_shift import Evidence, Iteration, mean_shift
 from nlpcapsule.capsules.routing.kernel import VoteKernel
 from nlpcapsule.capsules.routing.routed import (
-    Departures,
+    ActiveDocuments,
     Routed,
     activation,
     check_iterations,
@@ -40,10 +40,10 @@ def adaptive_kde(
     stop: StopRule = "instance",
     clamp_kernel: bool = True,
 ) -> Routed:
-    """Iterates `mean_shift`; a document leaves with its v once |NAS - last NAS| < ε.
+    """Iterates `mean_shift`; a document stops, with its v, once |NAS - last NAS| < ε.
 
     NAS = log Σ_ij w_ij k_ij of the document alone, with Σ_i w_ij = 1; it is the agreement score. Documents
-    that have left are no longer computed, and nothing of a document depends on the others.
+    that have stopped are no longer computed, and nothing of a document depends on the others.
 
     Args:
         votes: û_{j|i}.
@@ -64,30 +64,30 @@ def adaptive_kde(
         raise ConfigError(f"unknown stop rule {stop!r}; {did_you_mean(stop, get_args(StopRule))}")
     kernel = VoteKernel.of(votes, kappa=None if literal else kappa, clamped=clamp_kernel)
     iterate = partial(as_printed if literal else mean_shift, softmax=softmax, kappa=kappa, alpha=alpha)
-    departures = Departures(votes.shape[0], votes.device)
+    documents = ActiveDocuments(votes.shape[0], votes.device)
     active_valid = valid
     last = torch.full(votes.shape[:1], torch.inf, dtype=votes.dtype, device=votes.device)  # (active,)
     evidence: Evidence | None = None
     for iteration in range(1, max_iterations + 1):
         now = iterate(kernel, evidence, active_valid, is_last=iteration == max_iterations)
         scores = log_of_sum(now.agreement)  # (active,)
-        departures.score(scores)
+        documents.score(scores)
         watched = scores if stop == "instance" else log_of_sum(now.agreement.mean()).expand_as(scores)
         if now.evidence is None:
-            departures.finish(now.capsules, now.coupling.detach())
+            documents.finish(now.capsules, now.coupling.detach())
             break
-        leaving = (watched - last).abs() < eps  # (active,)
-        staying = departures.leave(leaving, now.capsules, now.coupling.detach())
-        if staying.numel() == 0:
+        stopping = (watched - last).abs() < eps  # (active,)
+        remaining = documents.stop(stopping, now.capsules, now.coupling.detach())
+        if remaining.numel() == 0:
             break
         evidence, last = now.evidence, watched
-        if staying.numel() < leaving.numel():
-            kernel, evidence = kernel.select(staying), evidence.select(staying)
-            last = last[staying]
-            active_valid = None if active_valid is None else active_valid[staying]
-    capsules = mask_padding(departures.result(0), valid)  # (B, n, d)
+        if remaining.numel() < stopping.numel():
+            kernel, evidence = kernel.select(remaining), evidence.select(remaining)
+            last = last[remaining]
+            active_valid = None if active_valid is None else active_valid[remaining]
+    capsules = mask_padding(documents.result(0), valid)  # (B, n, d)
     return Routed(
-        capsules, activation(capsules), departures.iterations, departures.agreement, departures.result(1)
+        capsules, activation(capsules), documents.iterations, documents.agreement, documents.result(1)
     )
 
 

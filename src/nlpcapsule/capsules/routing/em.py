@@ -40,14 +40,14 @@ def em(
     cost_jh = (β_u + log σ_jh) Σ_i R_ij;  a_j = sigmoid(λ_t (β_a - Σ_h cost_jh)).
     E-step: R_ij = a_j N(û_{j|i}; μ_j, σ²_j) / Σ_j a_j N(û_{j|i}; μ_j, σ²_j).
 
-    The inverse temperature rises with the iterations: λ_t = λ · `warmth(t)`. The output capsule is v_j = μ_j,
-    without a squash. The agreement score is the mean log density of a vote,
+    The inverse temperature rises with the iterations: λ_t = λ `inverse_temperature_factor(t)`. The output
+    capsule is v_j = μ_j, without a squash. The agreement score is the mean log density of a vote,
     Σ_ij R_ij log N_ij / Σ_ij R_ij.
 
     Args:
         votes: û_{j|i}.
         iterations: T.
-        softmax: "standard" as above; "leaky" adds an output of density 1 that belongs to nobody.
+        softmax: "standard" as above; "leaky" adds an output of density 1 that is not returned.
         kappa: Not used, EM squashes nothing; here so that all routings can be called alike.
         beta_u: β_u, the cost of describing a vote, a number or a tensor that broadcasts to (B, n).
         beta_a: β_a, what an output may cost and still be active, likewise.
@@ -61,7 +61,7 @@ def em(
     for iteration in range(1, iterations + 1):
         mean, variance, mass = _gaussians(votes, shares, variance_floor)  # (B, n, d), (B, n, d), (B, n)
         cost = (votes.shape[-1] * beta_u + 0.5 * variance.log().sum(dim=-1)) * mass  # (B, n)
-        logit = inverse_temperature * warmth(iteration) * (beta_a - cost)  # (B, n), a's
+        logit = inverse_temperature * inverse_temperature_factor(iteration) * (beta_a - cost)  # (B, n), a's
         last = iteration == iterations
         with torch.set_grad_enabled(torch.is_grad_enabled() and not last):  # the last is only scored
             log_density = _log_density(votes, mean, variance)  # (B, m, n)
@@ -73,8 +73,8 @@ def em(
     return routed
 
 
-def warmth(iteration: int) -> float:
-    """λ_t / λ = 1 - 0.95^t at iteration t, from 1 on."""
+def inverse_temperature_factor(iteration: int) -> float:
+    """Return λ_t / λ = 1 - 0.95^t, by which the inverse temperature rises; iterations t count from 1."""
     return 1.0 - 0.95**iteration
 
 

@@ -32,7 +32,7 @@ def kde_em(
     M-step: π_j = Σ_i r_ij / m;  v_j = squash(Σ_i r_ij û_{j|i} / Σ_i r_ij).
     E-step: r_ij = π_j k_ij / Σ_j π_j k_ij with k_ij = max(0, 1 - ‖squash(û_{j|i}) - v_j‖²).
 
-    An input that is outside of every kernel belongs to nobody: its r_ij are all 0. The agreement score is
+    An input that is outside of every kernel has no share: its r_ij are all 0. The agreement score is
     log Σ_ij r_ij k_ij, with Σ_i r_ij = 1.
 
     Args:

@@ -30,7 +30,7 @@ def kde_mean_shift(
     alpha: float = 1.0,
     valid: Tensor | None = None,
 ) -> Routed:
-    """Climbs the paper's Σ_ij c_ij k(d(v_j, û_{j|i})) for T iterations, each a `mean_shift_pass`.
+    """Climbs the paper's Σ_ij c_ij k(d(v_j, û_{j|i})) for T iterations, each a `mean_shift`.
 
     The agreement score is NAS = log Σ_ij w_ij k_ij, with Σ_i w_ij = 1.
 

@@ -64,8 +64,8 @@ class VoteKernel:
             return None
         # Numbers and not booleans, whose product with numbers is many times slower on a CPU.
         inside = value.detach().sign()  # (B, m, n), k > 0 inside and k = 0 outside
-        nobody = (inside.sum(dim=1, keepdim=True) == 0.0).to(inside.dtype)  # (B, 1, n)
-        return inside.add_(nobody)
+        none_inside = (inside.sum(dim=1, keepdim=True) == 0.0).to(inside.dtype)  # (B, 1, n)
+        return inside.add_(none_inside)
 
     def select(self, documents: Tensor) -> VoteKernel:
         """The kernel of these documents only."""
@@ -85,7 +85,7 @@ def weighted_mean(votes: Votes, weights: Tensor) -> Tensor:
 
 
 def mass_of(weights: Tensor) -> Tensor:
-    """Σ_i w_ij (B, n), with a floor that lets an output nobody chose, or padding, be divided by it."""
+    """Return Σ_i w_ij (B, n), with a floor: outputs without weight, and padding, can be divided by it."""
     return weights.sum(dim=1).clamp_min(NEGLIGIBLE)
 
 

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from nlpcapsule.capsules.routing.routed import Departures, check_iterations, log_of_sum
+from nlpcapsule.capsules.routing.routed import ActiveDocuments, check_iterations, log_of_sum
 from nlpcapsule.capsules.votes import at_least_float32
 from nlpcapsule.errors import ConfigError, did_you_mean
 
@@ -34,8 +34,8 @@ class LabelsRouted:
     Attributes:
         label_capsules: v_j (B, n, d).
         iterations: (B,) int64, the number of iterations each document used.
-        agreement: (B, T), each document's agreement score by iteration, NaN after it has left. Detached. The
-            last of all possible iterations moves nothing and is scored only with `keep_coupling`.
+        agreement: (B, T), each document's agreement score by iteration, NaN after it stopped. Detached. The
+            last of all possible iterations moves nothing and is scored only with `score_last`.
         coupling: (B, n, m), the couplings that gave v_j, detached; None unless `keep_coupling`.
     """
 
@@ -58,14 +58,15 @@ def route_labels(
     project: nn.Module | None = None,
     valid: Tensor | None = None,
     keep_coupling: bool = False,
+    score_last: bool = False,
 ) -> LabelsRouted:
     """Lets each label find its capsules, in several iterations.
 
     coupling = softmax_i logit;  v_j = Σ_i coupling_ji u_i;  logit_ji += gate · (agreement of u_i and v_j).
 
     The agreement of u_i and v_j is 10 k_ij with k_ij = max(0, 1 - ‖u_i - v_j‖² / d) for "kde" and
-    "adaptive-kde", and ⟨project(v_j), u_i⟩ / √d for "dot". With "adaptive-kde" a document leaves, with its
-    v, once |NAS - last NAS| < ε; documents that have left are no longer computed.
+    "adaptive-kde", and ⟨project(v_j), u_i⟩ / √d for "dot". With "adaptive-kde" a document stops, with its
+    v, once |NAS - last NAS| < ε; documents that have stopped are no longer computed.
 
     How far NAS moves depends on the scale of the capsules that the kernel compares; `VoteScale` sets it. What
     a label's capsule is made of stays as it is.
@@ -84,7 +85,8 @@ def route_labels(
         compared: Capsules (B, m, d) as agreement sees them, moved and scaled; None: as they are.
         project: What gives LN(R v) for "dot".
         valid: (B, n), False where a label is only padding and has no part in NAS; None where none is.
-        keep_coupling: Whether to return the last couplings and to score the last iteration.
+        keep_coupling: Whether to return the last couplings.
+        score_last: Whether to score the last iteration, which nothing but the score depends on.
     """
     is_adaptive = agreement == "adaptive-kde"
     limit = max_iterations if is_adaptive else iterations
@@ -93,35 +95,35 @@ def route_labels(
     gain = torch.as_tensor(gate, device=capsules.device) * (1.0 if agreement == "dot" else KERNEL_GAIN)
 
     logits, active = first_coupling, capsules if compared is None else compared
-    departures = Departures(capsules.shape[0], capsules.device)
+    documents = ActiveDocuments(capsules.shape[0], capsules.device)
     last = torch.full(capsules.shape[:1], torch.inf, device=capsules.device)  # (active,)
     for iteration in range(1, limit + 1):
         coupling = torch.softmax(logits, dim=-1)  # (B, n, m)
         if iteration == limit:
             scores = torch.full_like(last, torch.nan)
-            if keep_coupling:
+            if score_last:
                 with torch.no_grad():
                     _, scores = agree(active, coupling, valid)
-            departures.score(scores)
-            departures.finish(coupling)
+            documents.score(scores)
+            documents.finish(coupling)
             break
         agreed, scores = agree(active, coupling, valid)  # (B, n, m), (B,)
-        departures.score(scores)
+        documents.score(scores)
         logits = torch.addcmul(logits, agreed, gain)  # (B, n, m)
         if is_adaptive:
-            leaving = (scores - last).abs() < eps  # (active,)
-            staying = departures.leave(leaving, coupling)
-            if staying.numel() == 0:
+            stopping = (scores - last).abs() < eps  # (active,)
+            remaining = documents.stop(stopping, coupling)
+            if remaining.numel() == 0:
                 break
             last = scores
-            if staying.numel() < leaving.numel():
-                active, logits, last = active[staying], logits[staying], last[staying]
-                valid = None if valid is None else valid[staying]
-    coupling = departures.result(0)
+            if remaining.numel() < stopping.numel():
+                active, logits, last = active[remaining], logits[remaining], last[remaining]
+                valid = None if valid is None else valid[remaining]
+    coupling = documents.result(0)
     return LabelsRouted(
         coupling.to(capsules.dtype) @ capsules,
-        departures.iterations,
-        departures.agreement,
+        documents.iterations,
+        documents.agreement,
         coupling.detach() if keep_coupling else None,
     )
 

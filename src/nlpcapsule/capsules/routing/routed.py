@@ -25,7 +25,7 @@ class Routed:
         activations: a_j (B, n) in [0, 1), the length of v_j (EM: its own); zero for padding.
         iterations: (B,) int64, the number of iterations each document used.
         agreement: (B, T), each document's agreement score after each iteration as the routing's own docstring
-            defines it; NaN after the document has left. Detached.
+            defines it; NaN after the document has stopped. Detached.
         coupling: c_ij (B, m, n), the couplings that gave v_j. Detached.
     """
 
@@ -107,8 +107,8 @@ def routed_alike(capsules: Tensor, agreement: Tensor, coupling: Tensor, valid: T
     return Routed(capsules, activation(capsules), used, agreement, coupling.detach())
 
 
-class Departures:
-    """Which documents still iterate, and what the others have left with.
+class ActiveDocuments:
+    """The documents that still iterate, and the results of those that have stopped.
 
     Attributes:
         active: (A,) indices in the batch of the documents that still iterate.
@@ -119,49 +119,49 @@ class Departures:
         self.active = torch.arange(documents, device=device)
         self.iterations = torch.zeros(documents, dtype=torch.int64, device=device)
         self._scores: list[Tensor] = []  # one (B,) per iteration
-        self._left: list[Tensor] = []
+        self._stopped: list[Tensor] = []
         self._results: list[tuple[Tensor, ...]] = []
 
     def score(self, scores: Tensor) -> None:
-        """Counts an iteration of the active documents and keeps their scores (A,)."""
+        """Count an iteration of the active documents and keep their scores (A,)."""
         self.iterations[self.active] += 1
         column = scores.new_full(self.iterations.shape, torch.nan)
         column[self.active] = scores.detach()
         self._scores.append(column)
 
-    def leave(self, leaving: Tensor, *results: Tensor) -> Tensor:
-        """Lets documents go, each with its row of the results.
+    def stop(self, stopping: Tensor, *results: Tensor) -> Tensor:
+        """Stop documents and keep their rows of the results.
 
         Args:
-            leaving: (A,) booleans.
+            stopping: (A,) booleans.
             results: Tensors whose first axis are the active documents.
 
         Returns:
-            The positions, among those active so far, of the documents that stay.
+            The positions, among those active so far, of the documents that go on.
         """
-        staying = (~leaving).nonzero().squeeze(1)
-        if staying.numel() == 0:
+        remaining = (~stopping).nonzero().squeeze(1)
+        if remaining.numel() == 0:
             self.finish(*results)
-        elif staying.numel() < leaving.numel():
-            going = leaving.nonzero().squeeze(1)
-            self._left.append(self.active[going])
-            self._results.append(tuple(result[going] for result in results))
-            self.active = self.active[staying]
-        return staying
+        elif remaining.numel() < stopping.numel():
+            stopped = stopping.nonzero().squeeze(1)
+            self._stopped.append(self.active[stopped])
+            self._results.append(tuple(result[stopped] for result in results))
+            self.active = self.active[remaining]
+        return remaining
 
     def finish(self, *results: Tensor) -> None:
-        """Lets all documents go that are still active."""
-        self._left.append(self.active)
+        """Stop all documents that are still active and keep their results."""
+        self._stopped.append(self.active)
         self._results.append(results)
 
     @property
     def agreement(self) -> Tensor:
-        """(B, T) scores by iteration, NaN after a document has left."""
+        """(B, T) scores by iteration, NaN after a document has stopped."""
         return torch.stack(self._scores, dim=1)
 
     def result(self, position: int) -> Tensor:
-        """The result at this position of `leave`'s, for all documents in the batch's order."""
+        """Return the result at this position of `stop`'s, for all documents in the batch's order."""
         parts = [results[position] for results in self._results]
         if len(parts) == 1:
             return parts[0]
-        return torch.cat(parts)[torch.cat(self._left).argsort()]
+        return torch.cat(parts)[torch.cat(self._stopped).argsort()]

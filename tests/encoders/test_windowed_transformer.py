@@ -81,7 +81,7 @@ def test_a_long_document_is_encoded_as_its_windows_one_by_one(stride, gradients,
     network = network_of(folder, stride=stride).eval()
     rows = text_rows(38, 3, 15)
     with torch.set_grad_enabled(gradients):
-        states, mask = network.document.states(rows)
+        states, mask = network.document.encoder(rows)
     for row, found, real in zip(rows, states, mask, strict=True):
         with torch.no_grad():
             expected = torch.cat(
@@ -127,8 +127,8 @@ def test_what_is_not_left_out_keeps_its_order_between_the_marks():
 def test_words_are_left_out_in_training_alone(folder):
     network = network_of(folder, word_dropout=0.5, token_dropout=0.0)
     rows = text_rows(30, 30)
-    assert int(network.train().document.states(rows)[1].sum()) < 50
-    assert int(network.eval().document.states(rows)[1].sum()) == 60
+    assert int(network.train().document.encoder(rows)[1].sum()) < 50
+    assert int(network.eval().document.encoder(rows)[1].sum()) == 60
 
 
 @pytest.mark.parametrize(("max_tokens", "learnt"), [(40, True), (12, False)])

@@ -22,10 +22,10 @@ from toy_task import PowerCutError
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.encoders.bilstm import BiLSTMEncoder
+from nlpcapsule.encoders.word_embedding import WordEmbedding
 from nlpcapsule.errors import ConfigError, DataError, MissingExtraError
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.networks.build import build_answer_network, build_label_network
-from nlpcapsule.networks.label_query import WholeDocument
 from nlpcapsule.scoring.build import network_scorer
 from nlpcapsule.scoring.models import LabelModel
 from nlpcapsule.training.label_task import LabelTask
@@ -152,26 +152,16 @@ def test_every_weight_is_trained(encoder, folder):
 
 def test_the_bilstm_reads_a_document_both_ways_and_no_further_than_its_words():
     torch.manual_seed(0)
-    encoder = BiLSTMEncoder(size=3, state_size=4, layers=2, dropout=0.0)
+    encoder = BiLSTMEncoder(WordEmbedding(5, 3), state_size=4, layers=2, dropout=0.0)
     words, mask = torch.randn(2, 6, 3), torch.arange(6) < torch.tensor([[6], [4]])
     with torch.no_grad():
-        states = encoder(words, mask)
+        states = encoder.read(words, mask)
         assert states.shape == (2, 6, encoder.state_size)
         torch.testing.assert_close(states[1, :4], encoder.lstm(words[1:, :4])[0][0])
         assert not states[1, 4:].any()
         changed = words.clone()
         changed[0, 5] += 1  # the last word is known to the first state
-        assert not torch.equal(encoder(changed, mask)[0, 0], states[0, 0])
-
-
-def test_padding_is_never_the_largest_state():
-    torch.manual_seed(0)
-    whole = WholeDocument(state_size=5, size=3, label_count=4, dropout=0.0)
-    states = -1 - torch.rand(1, 2, 5)
-    padded = torch.cat([states, torch.zeros(1, 3, 5)], dim=1)
-    with torch.no_grad():
-        alone = whole(states, torch.tensor([[True, True]]), whole.output)
-        torch.testing.assert_close(whole(padded, torch.arange(5)[None] < 2, whole.output), alone)
+        assert not torch.equal(encoder.read(changed, mask)[0, 0], states[0, 0])
 
 
 def test_a_bilstm_reads_answers_too():

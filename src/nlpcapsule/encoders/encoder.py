@@ -1,0 +1,135 @@
+"""What every encoder offers, and the names that settings choose one by.
+
+To add one, subclass `Encoder`, or `WordEncoder` if it reads word vectors, in any file that is imported before
+the encoder is asked for:
+
+    @register_encoder("mean-of-neighbours")
+    class MeanOfNeighbours(WordEncoder):
+        ...
+
+`model.encoder=mean-of-neighbours` then chooses it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from torch import Tensor, nn
+
+from nlpcapsule.config.settings import WORD_ENCODERS
+from nlpcapsule.data.ragged import Ragged
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderInputs:
+    """What an encoder is told about the tokens that it will read.
+
+    Attributes:
+        vocabulary_size: V, number of tokens.
+        padding_id: The token that fills rows up.
+        vectors: (V, v') word vectors to start from; None for random ones.
+        length: Most tokens of a document; None if unknown.
+        transformer: Configuration of a pretrained transformer whose weights will be loaded; None reads the
+            transformer that the settings name.
+    """
+
+    vocabulary_size: int
+    padding_id: int = 0
+    vectors: np.ndarray | None = None
+    length: int | None = None
+    transformer: dict[str, Any] | None = None
+
+
+class Encoder(nn.Module, ABC):
+    """Token ids → states, one vector per token.
+
+    Attributes:
+        state_size: H, numbers in a state.
+        name_size: E, numbers in the vectors by which words, names and documents are compared.
+        own_rate: Peak of the encoder's own learning rate; None for the network's.
+    """
+
+    state_size: int
+    name_size: int
+    own_rate: float | None = None
+
+    @classmethod
+    @abstractmethod
+    def from_settings(cls, settings: Any, inputs: EncoderInputs) -> Self:
+        """Build the encoder from the settings of a network."""
+
+    @abstractmethod
+    def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Encode documents.
+
+        Args:
+            tokens: (B, l) token ids, filled up at the end.
+
+        Returns:
+            States (B, l, H), zero at padding, and a mask (B, l) that is True on real ones. A document that
+            is read in windows may have another number l of states than of tokens.
+        """
+
+    @abstractmethod
+    def name_vectors(self, names: Ragged, idf: np.ndarray) -> np.ndarray:
+        """Encode the names of labels.
+
+        Args:
+            names: n rows of token ids.
+            idf: (V,) weights of words, for encoders that read words.
+
+        Returns:
+            (n, E) rows of length 1, or 0 for a name without a known word.
+        """
+
+    @abstractmethod
+    def place(self, tokens: Tensor, states: Tensor, mask: Tensor, idf: Tensor) -> Tensor:
+        """Return where documents lie among the names.
+
+        Args:
+            tokens: (B, l) token ids.
+            states: (B, l, H) their states.
+            mask: (B, l) of the real states.
+            idf: (V,) weights of words.
+
+        Returns:
+            (B, E).
+        """
+
+    @abstractmethod
+    def word_vectors(self, tokens: Tensor, states: Tensor) -> Tensor:
+        """Return (B, l, E) vectors to compare words by, of tokens (B, l) and their `token_states`."""
+
+    def token_states(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Encode short texts: as `forward`, but with exactly one state per token, in the tokens' order."""
+        return self(tokens)
+
+
+ENCODERS: dict[str, type[Encoder]] = {}
+AnyEncoder = TypeVar("AnyEncoder", bound=Encoder)
+
+
+def register_encoder(name: str) -> Callable[[type[AnyEncoder]], type[AnyEncoder]]:
+    """Register a class under a name that `model.encoder` can choose.
+
+    Raises:
+        ValueError: If another class has that name.
+    """
+
+    def register(encoder: type[AnyEncoder]) -> type[AnyEncoder]:
+        known = ENCODERS.get(name, encoder)
+        if (known.__module__, known.__qualname__) != (encoder.__module__, encoder.__qualname__):
+            raise ValueError(
+                f"cannot register {encoder.__qualname__} as {name!r}: {known.__qualname__} of "
+                f"{known.__module__} has that name; choose another"
+            )
+        ENCODERS[name] = encoder
+        if name not in WORD_ENCODERS:
+            WORD_ENCODERS.append(name)
+        return encoder
+
+    return register

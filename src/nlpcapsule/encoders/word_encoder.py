@@ -1,0 +1,58 @@
+"""Encoders over word vectors: they own the vectors, and differ in how states come from them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+from torch import Tensor, nn
+
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.encoders.encoder import Encoder, EncoderInputs
+from nlpcapsule.encoders.name_vectors import mean_word_vectors, to_unit_length
+from nlpcapsule.encoders.word_embedding import WordEmbedding
+
+
+class WordEncoder(Encoder):
+    """Token ids → word vectors → states.
+
+    A subclass sets `state_size` and implements `read`.
+
+    Args:
+        embedding: The word vectors, trained with the encoder.
+        word_dropout: Part of the words left out in training.
+    """
+
+    def __init__(self, embedding: WordEmbedding, word_dropout: float = 0.0) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.word_dropout = nn.Dropout1d(word_dropout)  # over (B, l, v): whole words
+        self.name_size = embedding.size
+
+    @abstractmethod
+    def read(self, words: Tensor, mask: Tensor) -> Tensor:
+        """Return states (B, l, H), zero at padding, of word vectors (B, l, v) and their mask (B, l)."""
+
+    def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Encode documents: (B, l) → states (B, l, H) and the mask (B, l) of real tokens."""
+        words, mask = self.embedding(tokens)  # (B, l, v)
+        return self.read(self.word_dropout(words), mask), mask
+
+    def name_vectors(self, names: Ragged, idf: np.ndarray) -> np.ndarray:
+        """Return (n, v) means of the names' word vectors, weighted by idf and scaled to length 1."""
+        vectors = self.embedding.table.weight.detach().cpu().numpy()  # (V, v)
+        return to_unit_length(mean_word_vectors(names, vectors, idf))
+
+    def place(self, tokens: Tensor, states: Tensor, mask: Tensor, idf: Tensor) -> Tensor:
+        """Return (B, v) means of the documents' word vectors, weighted by idf."""
+        weights = idf[tokens].unsqueeze(-1)  # (B, l, 1)
+        return (weights * self.embedding(tokens)[0]).sum(dim=1) / weights.sum(dim=1).clamp(min=1e-6)
+
+    def word_vectors(self, tokens: Tensor, states: Tensor) -> Tensor:
+        """Return the word vectors (B, l, v) themselves."""
+        return self.embedding(tokens)[0]
+
+
+def new_embedding(size: int, inputs: EncoderInputs) -> WordEmbedding:
+    """Return word vectors of `size` numbers that start from the given vectors, or else at random."""
+    return WordEmbedding(inputs.vocabulary_size, size, inputs.padding_id, inputs.vectors)

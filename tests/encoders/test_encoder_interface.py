@@ -1,0 +1,148 @@
+"""What every encoder offers, and encoders that are added from outside of the package."""
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+from encoder_runs import ENCODERS, SIZES, encoder_config, fitted_labels, planted_documents
+from tiny_transformer import CLS, PAD, SEP, VOCABULARY, write_transformer
+
+from nlpcapsule.config import settings as config_settings
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.encoders import encoder as registry
+from nlpcapsule.encoders.bilstm import BiLSTMEncoder
+from nlpcapsule.encoders.build import build_encoder
+from nlpcapsule.encoders.convolution import ConvolutionEncoder
+from nlpcapsule.encoders.encoder import Encoder, EncoderInputs, register_encoder
+from nlpcapsule.encoders.windowed_transformer import WindowedTransformer
+from nlpcapsule.encoders.word_encoder import WordEncoder
+from nlpcapsule.model_folder import load_model
+
+ROWS = torch.tensor([[CLS, 5, 6, 7, 8, SEP], [CLS, 9, SEP, PAD, PAD, PAD]])
+IDF = np.linspace(0.0, 3.0, VOCABULARY)
+CLASSES = {"convolution": ConvolutionEncoder, "bilstm": BiLSTMEncoder, "transformer": WindowedTransformer}
+every_encoder = pytest.mark.parametrize("name", ENCODERS)
+
+# A file that a user might write; the encoder forgets everything but the word itself.
+OUTSIDE = """
+from torch import nn
+from nlpcapsule.encoders.encoder import register_encoder
+from nlpcapsule.encoders.word_encoder import WordEncoder, new_embedding
+
+@register_encoder("word-by-word")
+class WordByWord(WordEncoder):
+    def __init__(self, embedding, size):
+        super().__init__(embedding)
+        self.state_size = size
+        self.linear = nn.Linear(embedding.size, size)
+
+    @classmethod
+    def from_settings(cls, settings, inputs):
+        return cls(new_embedding(settings.embedding_size, inputs), settings.state_size)
+
+    def read(self, words, mask):
+        return self.linear(words).tanh() * mask.unsqueeze(-1)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_transformer(tmp_path_factory.mktemp("transformer"))
+
+
+@pytest.fixture
+def known_encoders(monkeypatch):
+    """Names that a test registers are forgotten after it."""
+    monkeypatch.setattr(registry, "ENCODERS", dict(registry.ENCODERS))
+    monkeypatch.setattr("nlpcapsule.encoders.build.ENCODERS", registry.ENCODERS)
+    names = list(config_settings.WORD_ENCODERS)
+    yield names
+    config_settings.WORD_ENCODERS[:] = names
+
+
+def encoder_of(name, folder, **settings):
+    torch.manual_seed(1)
+    inputs = EncoderInputs(VOCABULARY, PAD, length=SIZES["max_tokens"])
+    return build_encoder(encoder_config(name, folder, **settings).model, inputs).eval()
+
+
+@every_encoder
+def test_settings_choose_the_class(name, folder):
+    encoder = encoder_of(name, folder)
+    assert type(encoder) is CLASSES[name]
+    assert isinstance(encoder, Encoder)
+
+
+@every_encoder
+def test_states_are_as_wide_as_said_and_zero_at_padding(name, folder):
+    with torch.no_grad():
+        states, mask = encoder_of(name, folder)(ROWS)
+    assert states.shape == (*mask.shape, encoder_of(name, folder).state_size)
+    assert mask[0].all()
+    assert not mask[1].all()
+    assert not states[~mask].any()
+    assert states[mask].any(dim=-1).all()
+
+
+@every_encoder
+def test_short_texts_have_a_state_and_a_word_vector_per_token(name, folder):
+    encoder = encoder_of(name, folder)
+    with torch.no_grad():
+        states, mask = encoder.token_states(ROWS)
+        words = encoder.word_vectors(ROWS, states)
+    assert mask.tolist() == (ROWS != PAD).tolist()
+    assert states.shape == (*ROWS.shape, encoder.state_size)
+    assert words.shape == (*ROWS.shape, encoder.name_size)
+
+
+@every_encoder
+def test_names_and_documents_lie_in_one_space(name, folder):
+    encoder = encoder_of(name, folder)
+    names = encoder.name_vectors(Ragged.from_rows([[CLS, 5, SEP], [CLS, 9, 6, SEP], [CLS, 7, SEP]]), IDF)
+    assert np.linalg.norm(names, axis=1) == pytest.approx(np.ones(3), abs=1e-5)
+    with torch.no_grad():
+        place = encoder.place(ROWS, *encoder(ROWS), torch.tensor(IDF, dtype=torch.float32))
+        alone = encoder.place(ROWS[1:, :3], *encoder(ROWS[1:, :3]), torch.tensor(IDF, dtype=torch.float32))
+    assert place.shape == (2, names.shape[1]) == (2, encoder.name_size)
+    torch.testing.assert_close(place[1:], alone)
+
+
+@every_encoder
+def test_words_are_left_out_in_training_alone(name, folder):
+    encoder = encoder_of(name, folder, word_dropout=0.9, token_dropout=0.0)
+    with torch.no_grad():
+        assert torch.equal(encoder(ROWS)[0], encoder(ROWS)[0])
+        whole, fewer = encoder(ROWS)[0], encoder.train()(ROWS)[0]
+    assert fewer.shape != whole.shape or not torch.equal(fewer, whole)
+
+
+def test_only_a_pretrained_transformer_has_a_learning_rate_of_its_own(folder):
+    rates = {name: encoder_of(name, folder, encoder_rate=0.0125).own_rate for name in ENCODERS}
+    assert rates == {"convolution": None, "bilstm": None, "transformer": 0.0125}
+
+
+def test_an_encoder_is_added_from_a_file_outside_of_the_package(tmp_path, monkeypatch, known_encoders):
+    (tmp_path / "word_by_word.py").write_text(OUTSIDE)
+    monkeypatch.syspath_prepend(tmp_path)
+    import word_by_word
+
+    monkeypatch.delitem(sys.modules, "word_by_word")  # another test may import it again
+    documents = planted_documents(24, words=6)
+    config = encoder_config("word-by-word")
+    assert not config.model.is_pretrained  # it reads the corpus's own words
+    model = fitted_labels(tmp_path / "model", config, documents)
+    assert type(model.network.document.encoder) is word_by_word.WordByWord
+    texts = [document.text for document in documents[:5]]
+    assert load_model(tmp_path / "model").rank(texts) == model.rank(texts)
+
+
+def test_a_name_stands_for_one_class(known_encoders):
+    class Other(WordEncoder):
+        pass
+
+    with pytest.raises(ValueError, match=r"cannot register .*Other as 'bilstm': BiLSTMEncoder of nlpcapsule"):
+        register_encoder("bilstm")(Other)
+    assert register_encoder("bilstm")(BiLSTMEncoder) is BiLSTMEncoder  # a file may be run again
+    assert registry.ENCODERS["bilstm"] is BiLSTMEncoder
+    assert known_encoders == config_settings.WORD_ENCODERS

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from compare_runs import letters, questions, run_compare, stand_in_python, write_jsonl, write_letters
+from nlpcapsule.compare.processes import Running
+from nlpcapsule.experiments.encoded_folder import EncodedParts
+from nlpcapsule.experiments.plan import Cell
 from tiny_transformer import write_transformer
 
 from nlpcapsule.compare import comparison
 from nlpcapsule.compare.cell import run_system
-from nlpcapsule.compare.processes import Running
-from nlpcapsule.experiments.encoded_folder import EncodedParts
-from nlpcapsule.experiments.plan import Cell
 
 
 @pytest.fixture(autouse=True)

@@ -11,14 +11,14 @@ from pathlib import Path
 import psutil
 import pytest
 from compare_runs import write_letters
+from nlpcapsule.compare.processes import Running, SystemProcess, run_systems
+from nlpcapsule.experiments.cell import cell_path
+from nlpcapsule.experiments.plan import Cell
 
 from nlpcapsule.compare import processes
 from nlpcapsule.compare.data import open_folder
 from nlpcapsule.compare.prepared import prepare
-from nlpcapsule.compare.processes import Running, SystemProcess, run_systems
 from nlpcapsule.data.readers.reading import ReadOptions
-from nlpcapsule.experiments.cell import cell_path
-from nlpcapsule.experiments.plan import Cell
 
 GOOD = "write({'process memory GiB': 0.01})"
 # Holds memory in a process it starts, as one-vs-rest does.

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from compare_runs import write_letters
+from nlpcapsule.experiments.encoded_folder import EncodedParts
+from nlpcapsule.experiments.plan import Cell
 from tiny_transformer import write_tokenizer
 
 from nlpcapsule.compare import named_files
@@ -18,8 +20,6 @@ from nlpcapsule.config import Config
 from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import DataError
-from nlpcapsule.experiments.encoded_folder import EncodedParts
-from nlpcapsule.experiments.plan import Cell
 
 HUB = "sentence-transformers/all-MiniLM-L6-v2"
 

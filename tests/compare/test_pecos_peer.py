@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 from compare_runs import stand_in_python, write_letters
 from hypothesis import given
+from nlpcapsule.experiments import pecos
+from nlpcapsule.experiments.encoded_folder import EncodedParts
+from nlpcapsule.experiments.pecos import pecos_python, rankings_of, run_pecos
+from nlpcapsule.experiments.pecos_settings import PECOS_PYTHON, PecosSettings
+from nlpcapsule.experiments.plan import Cell
 from scipy import sparse
 
 from nlpcapsule.compare.data import open_folder
 from nlpcapsule.compare.prepared import prepare
 from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.errors import ConfigError, NlpCapsuleError
-from nlpcapsule.experiments import pecos
-from nlpcapsule.experiments.encoded_folder import EncodedParts
-from nlpcapsule.experiments.pecos import pecos_python, rankings_of, run_pecos
-from nlpcapsule.experiments.pecos_settings import PECOS_PYTHON, PecosSettings
-from nlpcapsule.experiments.plan import Cell
 
 
 @pytest.fixture(scope="module")

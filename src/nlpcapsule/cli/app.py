@@ -8,7 +8,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from nlpcapsule import __version__
-from nlpcapsule.cli import compare, demo, evaluate, inspect, predict, reproduce, train
+from nlpcapsule.cli import compare, demo, evaluate, inspect, predict, train
 from nlpcapsule.errors import NlpCapsuleError
 
 # Typer has click's errors sometimes from click and sometimes built in; this is either's UsageError.
@@ -28,7 +28,6 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("inspect")(inspect.inspect)
 app.command("compare")(compare.compare)
-app.command("reproduce")(reproduce.reproduce)
 
 
 def _version(wanted: bool) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
+from nlpcapsule.compare.cell import network_only
+from nlpcapsule.compare.pecos_settings import PECOS, PecosSettings
 from nlpcapsule.config import Config
 from nlpcapsule.config.networks import ANSWER_MODELS, LABEL_MODELS
 from nlpcapsule.errors import ConfigError, MissingExtraError, did_you_mean
-from nlpcapsule.experiments.pecos_settings import PECOS, PecosSettings
-from nlpcapsule.experiments.plan import by_itself
 
 OURS = "label-query"
 DEFAULT_SYSTEMS = {
@@ -110,7 +110,7 @@ def _changed(system: str, kind: str, assignments: Sequence[str], preset: str | N
         settled = Config.build(kind, system, assignments=assignments, preset=preset).model_dump(mode="json")
     except ConfigError as error:
         raise ConfigError(f"--set, {system}: {error}") from None
-    usual = Config.build(kind, system, overrides=by_itself(kind)).model_dump(mode="json")
+    usual = Config.build(kind, system, overrides=network_only(kind)).model_dump(mode="json")
     if settled["model"]["name"] != system:
         raise ConfigError(f"--set, {system}: name the systems with --systems")
     return {

@@ -1,0 +1,250 @@
+"""What a system costs: one system measured in this process, on random documents and random weights.
+
+python -m benchmarks.cost_cell SPEC PATH COMMIT      a `Spec` as JSON; the JSON file to write
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nlpcapsule import __version__
+from nlpcapsule.atomic_files import write_text
+from nlpcapsule.compare.memory import peak_process_memory
+from nlpcapsule.compare.provenance import hardware
+from nlpcapsule.compare.table import Record
+from nlpcapsule.config import Config
+from nlpcapsule.data.outputs import all_outputs, batch_outputs, uniform_outputs
+from nlpcapsule.model_folder import nominator_config
+from nlpcapsule.networks.answer_ranker import answer_loss
+from nlpcapsule.networks.build import build_answer_network, build_label_network
+from nlpcapsule.networks.losses import label_loss
+from nlpcapsule.training.optimizers import build_optimizers
+
+SEED = 1
+_FEWEST = 3  # timed batches, however slow they are
+_MEMORY_SHARE = 0.9  # of the machine's free memory, so that something is left for others
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What is measured.
+
+    Attributes:
+        system: Its name in the table.
+        kind: "labels" or "answers".
+        model: The model's name in the configuration.
+        settings: Settings that differ from the model's defaults.
+        vocabulary: V.
+        labels: n.
+        own_labels: Labels per document.
+        batch: Documents, or pairs of question and answer.
+        warm_up: Batches before the clock starts.
+        repeats: Timed batches.
+        seconds: No further batch is begun after so long.
+    """
+
+    system: str
+    kind: str
+    model: str
+    settings: dict[str, Any]
+    vocabulary: int = 50_000
+    labels: int = 3_956
+    own_labels: int = 5
+    batch: int = 32
+    warm_up: int = 3
+    repeats: int = 15
+    seconds: float = 120.0
+
+
+def measure(spec: Spec) -> Record:
+    """Measures a system in this process, which should have done nothing else before."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    config = Config.build(spec.kind, spec.model, overrides={**spec.settings, "training.seed": SEED})
+    _wake_torch()
+    before = _peak_memory(device)
+    if device.type == "cpu":
+        refuse_more_memory_than_there_is()
+    work = (_LabelWork if spec.kind == "labels" else _AnswerWork)(spec, config, device)
+    optimizers = build_optimizers(work.network, config.training)
+
+    def train() -> None:
+        work.loss().backward()
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+
+    training = _timed(train, spec, device)
+    peak = _peak_memory(device) - before
+    work.network.zero_grad()
+    gc.collect()
+    work.network.eval()
+    with torch.inference_mode():
+        inference = _timed(work.ranking(), spec, device)
+    everything = sum(weights.numel() for weights in work.network.parameters())
+    words = sum(layer.weight.numel() for layer in work.network.modules() if isinstance(layer, nn.Embedding))
+    return {
+        "spec": asdict(spec),
+        "parameters": everything,
+        "parameters without word vectors": everything - words,
+        "training": training,
+        "inference": inference,
+        "peak memory MiB": None if "out of memory" in training else round(peak / 2**20, 1),
+        "routing iterations": work.iterations,
+        "hardware": hardware(),
+        "nlpcapsule": __version__,
+    }
+
+
+class _LabelWork:
+    """A label network and one batch of random documents."""
+
+    def __init__(self, spec: Spec, config: Config, device: torch.device) -> None:
+        generator = np.random.default_rng(SEED)
+        self.spec, self.config, self.device = spec, config, device
+        self.tokens = _random_tokens(generator, spec.batch, spec, config, device)  # (B, l)
+        own = [generator.choice(spec.labels, spec.own_labels, replace=False) for _ in range(spec.batch)]
+        match config.training.negatives:
+            case "uniform":
+                outputs = uniform_outputs(own, spec.labels, config.training.negative_count, generator)
+            case "batch":
+                outputs = batch_outputs(own, spec.labels)
+            case _:
+                outputs = all_outputs(own, spec.labels)
+        self.ids, self.targets, self.valid = (
+            None if array is None else torch.from_numpy(array).to(device)
+            for array in (outputs.ids, outputs.targets, outputs.valid)
+        )
+        self.network = build_label_network(config, spec.vocabulary, spec.labels).to(device).train()
+        self.iterations: float | None = None
+
+    def loss(self) -> Tensor:
+        assert self.targets is not None
+        scored = self.network(self.tokens, self.ids, self.valid)
+        if self.iterations is None and scored.iterations is not None:
+            self.iterations = round(float(scored.iterations.float().mean()), 2)
+        return label_loss(self.config.training.loss, scored.logits, self.targets, self.valid)
+
+    def ranking(self) -> Callable[[], object]:
+        """Ranks as the finished model does: over all labels, or over those that a Kim-CNN nominates."""
+        candidates = min(self.config.inference.candidates, self.spec.labels)
+        if not candidates:
+            return lambda: self.network(self.tokens)
+        beside = nominator_config(self.config)
+        nominator = build_label_network(beside, self.spec.vocabulary, self.spec.labels).to(self.device).eval()
+        return lambda: self.network(self.tokens, nominator(self.tokens).logits.topk(candidates).indices)
+
+
+class _AnswerWork:
+    """An answer network and one batch of random pairs."""
+
+    iterations = None  # these networks do not tell
+
+    def __init__(self, spec: Spec, config: Config, device: torch.device) -> None:
+        generator = np.random.default_rng(SEED)
+        self.kind = config.training.loss
+        self.questions, self.answers = (
+            _random_tokens(generator, spec.batch, spec, config, device) for _ in range(2)
+        )
+        self.question_of = torch.arange(spec.batch, device=device)
+        self.marks = torch.from_numpy(generator.integers(0, 2, spec.batch)).to(device)
+        idf = np.ones(spec.vocabulary, dtype=np.float32)
+        self.network = build_answer_network(config, spec.vocabulary, idf=idf).to(device).train()
+
+    def loss(self) -> Tensor:
+        return answer_loss(self.kind, self.ranking()(), self.marks, self.question_of)
+
+    def ranking(self) -> Callable[[], Tensor]:
+        return lambda: self.network(self.questions, self.answers, self.question_of)
+
+
+def _random_tokens(
+    generator: np.random.Generator, count: int, spec: Spec, config: Config, device: torch.device
+) -> Tensor:
+    """(count, l) without padding."""
+    return torch.from_numpy(generator.integers(1, spec.vocabulary, (count, config.text.max_tokens))).to(
+        device
+    )
+
+
+def _timed(run: Callable[[], object], spec: Spec, device: torch.device) -> Record:
+    """The median time of a batch; or that it needs more memory than there is."""
+    times: list[float] = []
+    begun = time.perf_counter()
+    try:
+        for _ in range(spec.warm_up + spec.repeats):
+            started = time.perf_counter()
+            run()
+            if device.type == "cuda":
+                torch.cuda.synchronize()
+            times.append(time.perf_counter() - started)
+            if len(times) >= spec.warm_up + _FEWEST and time.perf_counter() - begun > spec.seconds:
+                break
+    except (RuntimeError, MemoryError) as error:  # what torch and numpy raise
+        asked = asked_for(error)
+        if asked is None:
+            raise
+        return {"out of memory": asked}
+    timed = times[spec.warm_up :]
+    return {"milliseconds": round(1000 * statistics.median(timed), 3), "batches": len(timed)}
+
+
+def asked_for(error: Exception) -> str | None:
+    """How much memory could not be had, in words; None where the error is another.
+
+    Example:
+        >>> asked_for(RuntimeError("can't allocate memory: you tried to allocate 7516192768 bytes."))
+        'asked for 7.00 GiB'
+    """
+    found = re.search(r"(?:tried|unable) to allocate ([\d.]+) ?([KMGT]i?B|bytes)", str(error), re.IGNORECASE)
+    if found:
+        amount, unit = float(found[1]), found[2]
+        return f"asked for {amount / 2**30:.2f} GiB" if unit == "bytes" else f"asked for {amount:g} {unit}"
+    is_memory = isinstance(error, MemoryError | torch.OutOfMemoryError) or "bad_alloc" in str(error)
+    return "asked for more than there is" if is_memory else None
+
+
+def refuse_more_memory_than_there_is() -> None:
+    """Lets an allocation fail that would otherwise get this process, or another one, killed."""
+    about = Path("/proc/meminfo")
+    found = re.search(r"MemAvailable:\s+(\d+) kB", about.read_text("utf-8")) if about.exists() else None
+    if found:
+        bounds = [
+            limit for limit in resource.getrlimit(resource.RLIMIT_DATA) if limit != resource.RLIM_INFINITY
+        ]
+        limit = min(_MEMORY_SHARE * 2**10 * int(found[1]), *bounds, sys.maxsize)
+        resource.setrlimit(resource.RLIMIT_DATA, (int(limit), resource.getrlimit(resource.RLIMIT_DATA)[1]))
+
+
+def _wake_torch() -> None:
+    """A step with next to nothing: what torch loads the first time is not the measured network's memory."""
+    weights = torch.ones(2, 2, requires_grad=True)
+    (weights @ weights).sum().backward()
+    torch.optim.AdamW([weights], fused=True).step()
+
+
+def _peak_memory(device: torch.device) -> int:
+    """The most bytes held so far: by tensors on a GPU, else by the whole process."""
+    return torch.cuda.max_memory_allocated() if device.type == "cuda" else peak_process_memory()
+
+
+def write_cost(path: Path, record: Record, commit: str) -> None:
+    """Keeps a record."""
+    write_text(path, json.dumps({**record, "commit": commit}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    write_cost(Path(sys.argv[2]), measure(Spec(**json.loads(sys.argv[1]))), sys.argv[3])

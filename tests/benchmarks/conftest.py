@@ -1,6 +1,7 @@
-"""The tiny transformer of other tests serves encoded folders, too."""
+"""The tiny transformer and the runner of commands are shared with other tests."""
 
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1] / "baselines" / "answers"))
+for folder in ("baselines/answers", "cli"):
+    sys.path.append(str(Path(__file__).parents[1] / folder))

@@ -4,7 +4,8 @@ import json
 from dataclasses import asdict
 
 import numpy as np
-from nlpcapsule.experiments.cell import save_per_document
+
+from nlpcapsule.compare.run_record import save_per_document
 
 DOCUMENTS = 40
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from nlpcapsule.experiments import answer_data
-from nlpcapsule.experiments.answer_data import answer_parts
 from tiny_data import tiny_answers, write_trecqa, write_tsv, write_vectors
 
+from benchmarks import answer_data
+from benchmarks.answer_data import answer_parts
 from nlpcapsule.errors import DataError
 from nlpcapsule.sample import load_questions
 
@@ -77,7 +77,7 @@ def test_the_fingerprint_sees_a_changed_label():
 
 @pytest.mark.parametrize("place", ["empty", None])
 def test_a_folder_without_the_data_is_refused(tmp_path, place):
-    with pytest.raises(DataError, match="expected a folder that holds trecqa/: say with --data"):
+    with pytest.raises(DataError, match="expected a folder that holds trecqa/: name it with --data"):
         answer_parts("trecqa", tmp_path if place else None)
 
 

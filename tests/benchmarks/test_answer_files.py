@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from nlpcapsule.experiments.answer_data import AnswerParts
-from nlpcapsule.experiments.cell import _with_files
 
+from nlpcapsule.compare.answer_parts import AnswerParts
+from nlpcapsule.compare.run_answers import with_files
 from nlpcapsule.config import Config
 
 PRETRAINED = {"encoder": "some/bert", "word_dropout": 0.0}
@@ -26,12 +26,12 @@ def test_word_vectors_or_a_transformer_and_never_both(model, settings, vectors, 
     folder = tmp_path / "MiniLM"
     folder.mkdir()
     parts = AnswerParts([], [], {}, Path("vectors.txt"), folder)
-    config = _with_files(Config.build("answers", model, overrides=settings), parts)
+    config = with_files(Config.build("answers", model, overrides=settings), parts)
     assert config.text.vectors == vectors
     assert getattr(config.model, "encoder", None) == (str(folder) if encoder == "MiniLM" else encoder)
 
 
 def test_without_a_transformer_in_the_folder_the_settings_name_one():
     parts = AnswerParts([], [], {}, Path("vectors.txt"))
-    config = _with_files(Config.build("answers", overrides=PRETRAINED), parts)
+    config = with_files(Config.build("answers", overrides=PRETRAINED), parts)
     assert (config.text.vectors, config.model.encoder) == (None, "some/bert")

@@ -6,23 +6,22 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from nlpcapsule.experiments import cell as cell_module
-from nlpcapsule.experiments import run_cells as run_cells_module
-from nlpcapsule.experiments import training_time as time_module
-from nlpcapsule.experiments.cell import (
-    LABEL_FIGURES,
-    cell_path,
-    finished_cell,
-    load_per_document,
-    run_cell,
-)
-from nlpcapsule.experiments.plan import Cell
-from nlpcapsule.experiments.provenance import hardware
-from nlpcapsule.experiments.run_cells import cell_from_json, load_finished, run_cells
-from nlpcapsule.experiments.table import Options
-from nlpcapsule.experiments.training_time import LOWER_BOUND
+from made_up_cells import write_cell
 from tiny_data import tiny_answers, tiny_parts, write_vectors
 
+from benchmarks import run_cell as run_cell_module
+from benchmarks import run_cells as run_cells_module
+from benchmarks.run_cell import run_cell
+from benchmarks.run_cells import run_cells
+from benchmarks.table import Options
+from nlpcapsule.compare import run_answers as run_answers_module
+from nlpcapsule.compare import run_labels as run_labels_module
+from nlpcapsule.compare import training_time as time_module
+from nlpcapsule.compare.cell import Cell
+from nlpcapsule.compare.provenance import hardware
+from nlpcapsule.compare.run_labels import LABEL_FIGURES
+from nlpcapsule.compare.run_record import cell_path, finished_cell, load_per_document
+from nlpcapsule.compare.training_time import LOWER_BOUND
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.training.label_task import LabelTask
 
@@ -73,13 +72,13 @@ COMMON_FIELDS = {
 
 @pytest.fixture(autouse=True)
 def _tiny_data(monkeypatch):
-    monkeypatch.setattr(cell_module, "label_parts", lambda *_: tiny_parts())
-    monkeypatch.setattr(cell_module, "answer_parts", lambda *_: tiny_answers())
+    monkeypatch.setattr(run_cell_module, "label_parts", lambda *_: tiny_parts())
+    monkeypatch.setattr(run_cell_module, "answer_parts", lambda *_: tiny_answers())
 
 
 @pytest.fixture
 def no_training(monkeypatch):
-    monkeypatch.setattr(cell_module, "fit_labels", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr(run_labels_module, "fit_labels", lambda *_: pytest.fail("trained again"))
 
 
 def read(path):
@@ -97,66 +96,67 @@ def strings(value):
 
 def figures_alone(record):
     """What training decides: losses and figures, without clocks and memory."""
-    losses = [epoch["loss"] for epoch in record["epochs"]]
-    return {"loss": losses, "figures": record["figures"], "selected on": record["selected on"]}
+    losses = [epoch["loss"] for epoch in record.epochs]
+    return {"loss": losses, "figures": record.figures, "selected on": record.selected_on}
 
 
 def test_a_label_cell_holds_all_that_is_needed_to_repeat_it(tmp_path):
     record = run_cell(KIM, None, tmp_path, "abc123")
-    assert record == read(tmp_path / f"{KIM.name}.json")
+    written = read(tmp_path / f"{KIM.name}.json")
+    assert record.to_json() == written
     own = {"network alone", "milliseconds per document", "documents by routing iterations"}
-    assert record.keys() == COMMON_FIELDS | own
-    assert cell_from_json(json.dumps(record["cell"])) == KIM
-    assert record["config"]["training"]["seed"] == 2
-    assert record["config"]["model"]["filters"] == 4
-    assert record["data"] == tiny_parts().fingerprint()
-    assert (record["hardware"], record["commit"]) == (hardware(), "abc123")
-    assert [epoch["epoch"] for epoch in record["epochs"]] == [1, 2]
-    assert record["figures"]["documents"] == 24
-    assert record["selected on"]["documents"] == 20
-    assert record["parameters"] > 0
-    assert record["documents by routing iterations"] is None
-    written = {path.relative_to(tmp_path).as_posix() for path in (tmp_path / "letters").iterdir()}
-    assert written == {f"{KIM.name}.json", f"{KIM.name}.npz"}
+    assert written.keys() == COMMON_FIELDS | own
+    assert record.cell == KIM
+    assert record.config["training"]["seed"] == 2
+    assert record.config["model"]["filters"] == 4
+    assert record.data == tiny_parts().fingerprint()
+    assert (record.hardware, record.commit) == (hardware(), "abc123")
+    assert [epoch["epoch"] for epoch in record.epochs] == [1, 2]
+    assert record.figures["documents"] == 24
+    assert record.selected_on["documents"] == 20
+    assert record.parameters > 0
+    assert record.documents_by_iterations is None
+    files = {path.relative_to(tmp_path).as_posix() for path in (tmp_path / "letters").iterdir()}
+    assert files == {f"{KIM.name}.json", f"{KIM.name}.npz"}
 
 
 def test_a_capsule_cell_counts_documents_by_routing_iterations(tmp_path):
     record = run_cell(CAPSULES, None, tmp_path, "")
-    assert sum(record["documents by routing iterations"]) == 24
+    assert sum(record.documents_by_iterations) == 24
 
 
 def test_a_system_without_a_network_is_a_cell_too(tmp_path):
     record = run_cell(ONE_VS_REST, None, tmp_path, "")
-    assert record["parameters"] is None
-    assert record["epochs"] == []
-    assert 0 <= record["figures"]["P@1"] <= 1
+    assert record.parameters is None
+    assert record.epochs == []
+    assert 0 <= record.figures["P@1"] <= 1
 
 
 def test_an_answer_cell_is_reported_on_every_part(tmp_path):
     record = run_cell(ANSWERS, None, tmp_path, "")
-    assert record.keys() == COMMON_FIELDS | {"milliseconds per question"}
-    assert {part: figures["questions"] for part, figures in record["figures"].items()} == {
+    assert record.to_json().keys() == COMMON_FIELDS | {"milliseconds per question"}
+    assert {part: figures["questions"] for part, figures in record.figures.items()} == {
         "clean": 6,
         "raw": 8,
     }
-    assert record["selected on"]["questions"] == 5
-    assert record["data"] == tiny_answers().fingerprint()
+    assert record.selected_on["questions"] == 5
+    assert record.data == tiny_answers().fingerprint()
 
 
 def test_no_place_on_this_machine_is_written_down(tmp_path, monkeypatch):
     write_vectors(tmp_path, size=10)
     vectors = tmp_path / "vectors" / "glove.6B.100d.trimmed.txt.gz"
-    monkeypatch.setattr(cell_module, "answer_parts", lambda *_: replace(tiny_answers(), vectors=vectors))
+    monkeypatch.setattr(run_cell_module, "answer_parts", lambda *_: replace(tiny_answers(), vectors=vectors))
     answers = run_cell(ANSWERS, tmp_path, tmp_path / "cells", "")
     labels = run_cell(KIM, tmp_path, tmp_path / "cells", "")
-    assert answers["config"]["text"]["vectors"] == vectors.name
-    for text in strings([answers, labels]):
+    assert answers.config["text"]["vectors"] == vectors.name
+    for text in strings([answers.to_json(), labels.to_json()]):
         assert not re.match(r"[/~\\]|[A-Za-z]:[/\\]", text), text
         assert str(tmp_path) not in text
 
 
 def test_figures_per_document_have_the_reported_means(tmp_path):
-    figures = run_cell(CAPSULES, None, tmp_path, "")["figures"]
+    figures = run_cell(CAPSULES, None, tmp_path, "").figures
     per_document = load_per_document(tmp_path / f"{CAPSULES.name}.json")
     assert per_document.shape == (4, 24)
     for row, name in zip(per_document, LABEL_FIGURES, strict=True):
@@ -164,7 +164,7 @@ def test_figures_per_document_have_the_reported_means(tmp_path):
 
 
 def test_average_precisions_per_question_have_the_reported_mean(tmp_path):
-    figures = run_cell(ANSWERS, None, tmp_path, "")["figures"]
+    figures = run_cell(ANSWERS, None, tmp_path, "").figures
     precisions = load_per_document(tmp_path / f"{ANSWERS.name}.json")
     assert precisions.shape == (1, 6)
     assert precisions.mean() == pytest.approx(figures["clean"]["MAP"])
@@ -180,7 +180,6 @@ def test_a_finished_cell_is_not_run_again(tmp_path, monkeypatch):
     run_cells([KIM], replace(options, say=said.append))
     assert said == ["1 of 1 cells are finished"]
     assert path.stat().st_mtime_ns == before
-    assert load_finished([KIM, CAPSULES], options.cells) == [KIM]
 
 
 def test_a_cell_with_other_settings_is_run_anew_and_the_first_is_kept(tmp_path):
@@ -188,7 +187,7 @@ def test_a_cell_with_other_settings_is_run_anew_and_the_first_is_kept(tmp_path):
     other = replace(KIM, settings={**KIM.settings, "filters": 6})
     assert finished_cell(other, tmp_path) is None
     second = run_cell(other, None, tmp_path, "")
-    assert second["parameters"] > first["parameters"]
+    assert second.parameters > first.parameters
     assert finished_cell(KIM, tmp_path) == first
     assert finished_cell(other, tmp_path) == second
     assert cell_path(other, tmp_path).with_suffix(".npz").exists()
@@ -202,9 +201,10 @@ def test_a_label_cell_and_an_answer_cell_of_one_name_do_not_take_each_others_pla
 
 def test_two_tables_share_a_training_that_is_the_same(tmp_path, no_training):
     elsewhere = replace(KIM, system="Kim's network")
-    cell_path(KIM, tmp_path).parent.mkdir()
-    cell_path(KIM, tmp_path).write_text('{"figures": {}}', encoding="utf-8")
-    assert finished_cell(elsewhere, tmp_path) == {"figures": {}}
+    write_cell(KIM, tmp_path, level=0.5)
+    record = finished_cell(elsewhere, tmp_path)
+    assert record is not None
+    assert record.cell == KIM
 
 
 def stopped_in_its_second_epoch(cell, folder, monkeypatch):
@@ -235,13 +235,13 @@ def test_a_training_that_was_stopped_goes_on_and_gives_the_same_figures(tmp_path
 def test_a_cell_that_was_stopped_while_it_was_reported_is_not_trained_again(tmp_path, monkeypatch):
     whole = run_cell(KIM, None, tmp_path / "whole", "")
     with monkeypatch.context() as patch:
-        patch.setattr(cell_module, "per_document_metrics", lambda *_: 1 / 0)
+        patch.setattr(run_labels_module, "per_document_metrics", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run_cell(KIM, None, tmp_path / "cut", "")
-    monkeypatch.setattr(cell_module, "fit_labels", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr(run_labels_module, "fit_labels", lambda *_: pytest.fail("trained again"))
     reported = run_cell(KIM, None, tmp_path / "cut", "")
     assert figures_alone(reported) == figures_alone(whole)
-    assert reported["training seconds"] >= round(sum(epoch["seconds"] for epoch in reported["epochs"]), 1)
+    assert reported.training_seconds >= round(sum(epoch["seconds"] for epoch in reported.epochs), 1)
 
 
 @pytest.fixture
@@ -256,27 +256,27 @@ def test_the_seconds_of_a_training_that_was_stopped_are_those_of_all_its_stretch
 ):
     stopped_in_its_second_epoch(KIM, tmp_path, monkeypatch)
     record = run_cell(KIM, None, tmp_path, "")
-    assert record["training seconds"] == 200
-    assert LOWER_BOUND not in record
+    assert record.training_seconds == 200
+    assert not record.is_lower_bound
     assert not list((tmp_path / "letters").glob("*.work"))
 
 
 def test_a_stop_while_it_is_reported_adds_nothing_to_the_seconds(tmp_path, monkeypatch, slow_clock):
     with monkeypatch.context() as patch:
-        patch.setattr(cell_module, "per_document_metrics", lambda *_: 1 / 0)
+        patch.setattr(run_labels_module, "per_document_metrics", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run_cell(KIM, None, tmp_path, "")
     record = run_cell(KIM, None, tmp_path, "")
-    assert record["training seconds"] == 100
-    assert LOWER_BOUND not in record
+    assert record.training_seconds == 100
+    assert not record.is_lower_bound
 
 
 def test_a_training_that_begins_anew_does_not_count_what_came_to_nothing(tmp_path, monkeypatch, slow_clock):
     with monkeypatch.context() as patch:
-        patch.setattr(cell_module, "fit_labels", lambda *_: 1 / 0)
+        patch.setattr(run_labels_module, "fit_labels", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run_cell(KIM, None, tmp_path, "")
-    assert run_cell(KIM, None, tmp_path, "")["training seconds"] == 100
+    assert run_cell(KIM, None, tmp_path, "").training_seconds == 100
 
 
 @pytest.mark.parametrize("trace", ["running", None])
@@ -288,12 +288,13 @@ def test_seconds_are_a_lower_bound_where_a_stretch_was_killed(tmp_path, monkeypa
     else:
         noted.write_text(json.dumps({"seconds": 30, "killed": False, "running": True}), encoding="utf-8")
     with monkeypatch.context() as patch:
-        patch.setattr(cell_module, "per_document_metrics", lambda *_: 1 / 0)
+        patch.setattr(run_labels_module, "per_document_metrics", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run_cell(KIM, None, tmp_path, "")
     record = run_cell(KIM, None, tmp_path, "")
-    assert record["training seconds"] == (130 if trace else 100)
-    assert record[LOWER_BOUND] is True
+    assert record.training_seconds == (130 if trace else 100)
+    assert record.is_lower_bound
+    assert record.to_json()[LOWER_BOUND] is True
 
 
 def test_answers_count_all_stretches_too(tmp_path, monkeypatch, slow_clock):
@@ -302,27 +303,27 @@ def test_answers_count_all_stretches_too(tmp_path, monkeypatch, slow_clock):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(cell_module, "fit_answers", begin_and_stop)
+        patch.setattr(run_answers_module, "fit_answers", begin_and_stop)
         with pytest.raises(KeyboardInterrupt):
             run_cell(ANSWERS, None, tmp_path, "")
-    assert run_cell(ANSWERS, None, tmp_path, "")["training seconds"] == 200
+    assert run_cell(ANSWERS, None, tmp_path, "").training_seconds == 200
 
 
 def test_half_of_the_training_documents(tmp_path, monkeypatch):
     seen = []
-    fit = cell_module.fit_labels
+    fit = run_labels_module.fit_labels
 
     def fit_and_note(data, *rest):
         seen.append(data)
         return fit(data, *rest)
 
-    monkeypatch.setattr(cell_module, "fit_labels", fit_and_note)
+    monkeypatch.setattr(run_labels_module, "fit_labels", fit_and_note)
     for seed in (1, 2):
         cell = replace(KIM, fraction=0.5, seed=seed)
         record = run_cell(cell, None, tmp_path, "")
         assert "-50percent-" in cell.name
         assert (tmp_path / f"{cell.name}.json").exists()
-        assert record["figures"]["documents"] == 24
+        assert record.figures["documents"] == 24
     first, second = seen
     assert len(first.train) == len(tiny_parts().train) // 2
     assert first.train.fingerprint() == second.train.fingerprint()  # the same half whatever the seed
@@ -378,8 +379,8 @@ def test_a_cell_runs_in_a_process_of_its_own(tmp_path, no_training):
     options = Options(tmp_path / "out", data=tmp_path / "data", jobs=1, commit="abc123")
     run_cells([KIM], options)
     record = finished_cell(KIM, options.cells)
-    assert record["commit"] == "abc123"
-    assert record["data"] == tiny_parts().fingerprint()
+    assert record.commit == "abc123"
+    assert record.data == tiny_parts().fingerprint()
     assert not (options.cells / f"{KIM.name}.log").exists()
 
 
@@ -405,7 +406,7 @@ def test_several_processes_run_at_a_time_and_failures_point_to_their_logs(tmp_pa
         run_cells([BROKEN, KIM], options)
     assert str(failure.value).splitlines() == [
         "cells failed, the others are kept:",
-        f"broken on letters, seed 2: error: no luck (all of it: {log})",
+        f"broken on letters, seed 2: error: no luck (full log: {log})",
     ]
     assert log.read_text(encoding="utf-8") == "a long story\nerror: no luck\n"
     assert not (options.cells / f"{KIM.name}.log").exists()

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from nlpcapsule.experiments import cost, cost_cell
-from nlpcapsule.experiments.cost import COST, cost_specs
-from nlpcapsule.experiments.cost_cell import asked_for, measure
-from nlpcapsule.experiments.table import Options
 
+from benchmarks import cost, cost_cell
+from benchmarks.cost import COST, cost_specs
+from benchmarks.cost_cell import asked_for, measure
+from benchmarks.table import Options
 from nlpcapsule.config import Config
 from nlpcapsule.errors import ConfigError, NlpCapsuleError
 
@@ -42,7 +42,7 @@ def keep(options, record):
 
 @pytest.fixture
 def options(tmp_path):
-    return Options(out=tmp_path, budget="smoke", run=False, commit="abc")
+    return Options(output=tmp_path, budget="smoke", run=False, commit="abc")
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_what_was_asked_for_is_read_from_the_error(error, words):
 
 def test_allocations_beyond_the_machine_fail_in_the_measuring_process():
     program = (
-        "from nlpcapsule.experiments import cost_cell\nimport torch\n"
+        "from benchmarks import cost_cell\nimport torch\n"
         "cost_cell._MEMORY_SHARE = 2e9 / 2**40\ncost_cell.refuse_more_memory_than_there_is()\n"
         "try:\n    torch.empty(2**40)\nexcept RuntimeError as error:\n    print(cost_cell.asked_for(error))\n"
     )
@@ -166,7 +166,7 @@ def test_systems_are_measured_beside_and_only_once(options, monkeypatch):
     assert record["systems"]["xml-cnn"]["commit"] == "abc"
     assert record["systems"]["xml-cnn"]["ratios"]["training"] == 1
     assert 0 < record["systems"]["xml-cnn"]["peak memory MiB"] < 1000
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("measured again"))
+    monkeypatch.setattr(cost.CostRun, "command", lambda _: pytest.fail("measured again"))
     again = COST.make(wanted)
     assert again["systems"] == record["systems"]
 
@@ -193,10 +193,8 @@ def test_failures_are_named_and_the_others_kept(options, monkeypatch):
 
 
 def test_a_killed_process_is_a_result(options, monkeypatch):
-    class Killed:
-        returncode = -9
-
-    monkeypatch.setattr(cost.subprocess, "run", lambda *_, **__: Killed())
+    killed = [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]
+    monkeypatch.setattr(cost.CostRun, "command", lambda _: killed)
     record = COST.make(replace(options, run=True, systems=("paper-class-without-both",)))
     assert "out of memory (killed by the operating system)" in COST.markdown(record)
 
@@ -220,7 +218,10 @@ def test_the_page_has_ours_beside_the_papers(options):
     keep(options, canned(SPECS["xml-cnn"], 10.0))
     keep(options, canned(SPECS["paper"], 25.0))
     record = COST.make(options)
-    assert (record["command"], record["commit"]) == ("nlpcapsule reproduce cost --budget smoke", "abc")
+    assert (record["command"], record["commit"]) == (
+        "python -m benchmarks reproduce cost --budget smoke",
+        "abc",
+    )
     page = COST.markdown(record)
     row = next(line for line in page.splitlines() if line.startswith("| paper |"))
     assert "| 25.0 ms (2.5×) | 12.5 ms (2.5×) | 100 MiB (1×) |" in row

@@ -7,12 +7,12 @@ from shutil import rmtree
 
 import pytest
 from made_up_cells import write_cell
-from nlpcapsule.experiments.label_tables import make_from_plan
-from nlpcapsule.experiments.pecos_settings import PECOS
-from nlpcapsule.experiments.plan import read_plan
-from nlpcapsule.experiments.summary import summarise
-from nlpcapsule.experiments.table import Options
 
+from benchmarks.label_tables import make_from_plan
+from benchmarks.plan import read_plan
+from benchmarks.summary import summarise
+from benchmarks.table import Options
+from nlpcapsule.compare.pecos_settings import PECOS
 from nlpcapsule.config.networks import LEXICAL_MODELS
 
 RESULTS = Path(__file__).parents[2] / "results"

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
-from nlpcapsule.compare.published import write_folder
 
+from benchmarks.export import write_folder
 from nlpcapsule.compare.data import open_folder
 from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.errors import NlpCapsuleError

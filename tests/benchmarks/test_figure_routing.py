@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from nlpcapsule.experiments import figure_routing
-from nlpcapsule.experiments.figure_routing import FIGURE_ROUTING, inspect_trained, routing_settings
-from nlpcapsule.experiments.table import Options
 from tiny_data import tiny_parts
 
+from benchmarks import figure_routing
+from benchmarks.figure_routing import FIGURE_ROUTING, inspect_trained, routing_settings
+from benchmarks.table import Options
 from nlpcapsule.config import Config
 from nlpcapsule.errors import ConfigError, ModelFolderError, NlpCapsuleError
 from nlpcapsule.model_folder import load_model
@@ -46,7 +46,7 @@ def small():
 @pytest.fixture(scope="module")
 def made(small, tmp_path_factory):
     """Options of a finished run, and its record."""
-    options = Options(out=tmp_path_factory.mktemp("out"), budget="smoke", commit="abc")
+    options = Options(output=tmp_path_factory.mktemp("out"), budget="smoke", commit="abc")
     return options, FIGURE_ROUTING.make(options)
 
 
@@ -62,7 +62,7 @@ def test_settings_are_adaptive_and_half_precise_on_a_gpu_alone(system, budget):
 
 def test_the_record_has_both_curves_and_the_histogram(made):
     _, record = made
-    assert record["command"] == "nlpcapsule reproduce figure-routing --budget smoke"
+    assert record["command"] == "python -m benchmarks reproduce figure-routing --budget smoke"
     assert (record["commit"], record["seeds"], record["trained on"]) == ("abc", [1], "sample")
     assert record["data"] == dict.fromkeys(("paper", "label-query"), tiny_parts().fingerprint())
     for system in record["systems"].values():
@@ -147,7 +147,7 @@ def test_a_folder_of_something_else_is_left_alone(small, tmp_path):
 
 def test_without_running_only_what_is_finished_is_shown(small, tmp_path, made):
     options, record = made
-    here = replace(options, out=tmp_path, run=False)
+    here = replace(options, output=tmp_path, run=False)
     folder = here.cells / "figure-routing"
     folder.mkdir(parents=True)
     (folder / "paper.json").write_text(json.dumps(record["systems"]["paper"]), encoding="utf-8")
@@ -158,7 +158,7 @@ def test_without_running_only_what_is_finished_is_shown(small, tmp_path, made):
 
 def test_an_unknown_system_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"no system 'label-qery'.*label-query"):
-        FIGURE_ROUTING.make(Options(out=tmp_path, systems=("label-qery",)))
+        FIGURE_ROUTING.make(Options(output=tmp_path, systems=("label-qery",)))
 
 
 def test_page_and_pictures_show_the_numbers(made):

@@ -4,12 +4,13 @@ import json
 import xml.etree.ElementTree as ET
 
 import pytest
-from nlpcapsule.experiments.cell import cell_path
-from nlpcapsule.experiments.fusion_table import FUSION, fusion_markdown
-from nlpcapsule.experiments.plan import read_plan
-from nlpcapsule.experiments.readme import fusion_table
-from nlpcapsule.experiments.summary import summarise
 from test_summary_and_tables import made_up, rows_of
+
+from benchmarks.fusion_table import FUSION, fusion_markdown
+from benchmarks.plan import read_plan
+from benchmarks.readme import fusion_table
+from benchmarks.summary import summarise
+from nlpcapsule.compare.run_record import cell_path
 
 LEVELS = {"one-vs-rest": 0.5, "Omikuji": 0.4, "label-query and words": 0.9}
 
@@ -57,7 +58,7 @@ def test_a_network_alone_has_f1_only_where_all_seeds_have_a_threshold_of_its_own
             if cell.seed in with_threshold:
                 record["network alone"]["threshold"] = 0.3
             path.write_text(json.dumps(record), encoding="utf-8")
-    record = {"command": "nlpcapsule reproduce fusion", **summarise(plan, plan.cells(), tmp_path)}
+    record = {"command": "python -m benchmarks reproduce fusion", **summarise(plan, plan.cells(), tmp_path)}
     page = fusion_markdown(record).replace("\n### ", "\n## ")
     row = rows_of(page, "eurlex15k")["label-query and words: its network alone"]
     assert row["micro-F1"] == ("50.00 ± 0.00" if len(with_threshold) == 3 else "")

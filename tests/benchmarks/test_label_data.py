@@ -4,10 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from nlpcapsule.experiments import label_data
-from nlpcapsule.experiments.__main__ import app
-from nlpcapsule.experiments.encoded_folder import EncodedParts
-from nlpcapsule.experiments.label_data import label_parts
 from tiny_data import (
     EURLEX_REPORT,
     REUTERS_TEST,
@@ -20,6 +16,10 @@ from tiny_data import (
 )
 from typer.testing import CliRunner
 
+from benchmarks import label_data
+from benchmarks.__main__ import app
+from benchmarks.label_data import label_parts
+from nlpcapsule.compare.encoded_parts import EncodedParts
 from nlpcapsule.data.readers.document_files import read_documents
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.sample import load_documents

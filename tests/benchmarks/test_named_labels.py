@@ -6,15 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from nlpcapsule.experiments.__main__ import app
-from nlpcapsule.experiments.cell import run_cell, training_data
-from nlpcapsule.experiments.encoded_folder import EncodedParts
-from nlpcapsule.experiments.label_data import label_parts
-from nlpcapsule.experiments.named_labels import NAMES_FILE, named_folder, with_label_names
-from nlpcapsule.experiments.stored_evidence import StoredEvidence, evidence_path
 from tiny_data import tiny_cell, tiny_parts, write_eurlex, write_vectors
 from typer.testing import CliRunner
 
+from benchmarks.__main__ import app
+from benchmarks.label_data import label_parts
+from benchmarks.named_labels import named_folder
+from benchmarks.run_cell import run_cell
+from benchmarks.stored_evidence import StoredEvidence, evidence_path
+from nlpcapsule.compare.encoded_parts import EncodedParts
+from nlpcapsule.compare.label_name_files import NAMES_FILE, with_label_names
+from nlpcapsule.compare.run_labels import training_data
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import DataError
@@ -85,9 +87,9 @@ def test_a_cell_with_stored_evidence_ranks_labels_without_examples(data, tmp_pat
 
     monkeypatch.setattr(fit_module, "fit_evidence", lambda *_: pytest.fail("found out anew"))
     record = run_cell(CELL, data, tmp_path / "cells", "")
-    assert record["figures"]["unseen true labels"] == 3
-    assert record["config"]["text"]["label_names"] == NAMES_FILE
-    assert record["cell"]["settings"]["text.label_names"] == NAMES_FILE
+    assert record.figures["unseen true labels"] == 3
+    assert record.config["text"]["label_names"] == NAMES_FILE
+    assert record.cell.settings["text.label_names"] == NAMES_FILE
 
 
 def test_evidence_without_names_knows_no_names(data):

@@ -4,9 +4,10 @@ import re
 from dataclasses import replace
 
 import pytest
-from nlpcapsule.experiments.pecos_settings import PECOS, PecosSettings
-from nlpcapsule.experiments.plan import Cell, read_plan
 
+from benchmarks.plan import read_plan
+from nlpcapsule.compare.cell import Cell
+from nlpcapsule.compare.pecos_settings import PECOS, PecosSettings
 from nlpcapsule.config import Config
 from nlpcapsule.errors import ConfigError
 

@@ -5,9 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
-from nlpcapsule.experiments.__main__ import app
-from nlpcapsule.experiments.readme import comparison_table, with_tables
 from typer.testing import CliRunner
+
+from benchmarks.__main__ import app
+from benchmarks.readme import comparison_table, with_tables
 
 ROOT = Path(__file__).parents[2]
 INTERVALS = {"MAP": 0.5, "MAP 95% low": 0.4, "MAP 95% high": 0.625, "MRR": 0.75, "questions": 65.0}
@@ -141,4 +142,4 @@ def test_the_projects_readme_agrees_with_its_results(name):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     block = re.search(rf"<!-- results: {name} -->\n.*?<!-- end -->", readme, re.DOTALL)
     assert block is not None, f"the README shows no table of results/{name}.json"
-    assert block[0] == with_tables(block[0], ROOT / "results"), "run: python -m nlpcapsule.experiments readme"
+    assert block[0] == with_tables(block[0], ROOT / "results"), "run: python -m benchmarks readme"

@@ -1,18 +1,23 @@
-"""`nlpcapsule reproduce`: wrong arguments are refused before anything is trained or written."""
+"""`python -m benchmarks reproduce`: wrong arguments are refused before anything is trained or written."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
-from nlpcapsule.cli.reproduce import TableName
-from nlpcapsule.experiments import run_cells
-from nlpcapsule.experiments.reproduce import TABLES
-from nlpcapsule.experiments.table import Options
 from run_command import assert_refused, run_command
+
+from benchmarks import run_cells
+from benchmarks.__main__ import main
+from benchmarks.reproduce import TABLES
+from benchmarks.reproduce_command import TableName
+from benchmarks.table import Options
+
+run_benchmarks = partial(run_command, entry_point=main)
 
 
 @pytest.fixture
@@ -25,8 +30,8 @@ def no_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (["main-tabel", "--budget", "smoke"], "'main-tabel' is not one of 'main-table', 'low-resource'"),
         (["main-table", "--budget", "smok"], "'smok' is not one of 'smoke', 'full'"),
-        (["main-table", "--budget", "smoke", "--system", "XML-CN"], r"did you mean 'XML-CNN'\?"),
-        (["answer-selection", "--budget", "smoke", "--system", "BM52"], r"did you mean 'BM25'\?"),
+        (["main-table", "--budget", "smoke", "--systems", "XML-CN"], r"did you mean 'XML-CNN'\?"),
+        (["answer-selection", "--budget", "smoke", "--systems", "BM52"], r"did you mean 'BM25'\?"),
         (["main-table", "--budget", "smoke", "--seeds", "0"], "--seeds"),
         (["main-table", "--budget", "smoke", "--jobs", "-1"], "--jobs"),
         (["main-table", "--budget", "smoke", "--no-run"], "no cell of main-table is finished"),
@@ -36,19 +41,21 @@ def test_wrong_arguments_are_refused(
     arguments: list[str], message: str, tmp_path: Path, no_cells: None
 ) -> None:
     out = tmp_path / "out"
-    assert_refused(run_command("reproduce", *arguments, "--out", out), message)
+    assert_refused(run_benchmarks("reproduce", *arguments, "--output", out), message)
     assert not out.exists()
 
 
 @pytest.mark.parametrize("table", ["main-table", "low-resource", "routing-comparison", "answer-selection"])
 def test_the_full_budget_needs_real_data(table: str, tmp_path: Path, no_cells: None) -> None:
-    done = run_command("reproduce", table, "--out", tmp_path / "out")
-    assert_refused(done, "--budget full needs real data: say with --data where they lie, or use smoke")
+    done = run_benchmarks("reproduce", table, "--output", tmp_path / "out")
+    assert_refused(
+        done, "--budget full needs real data: name their folder with --data, or use --budget smoke"
+    )
 
 
 def test_data_that_are_not_there_are_named(tmp_path: Path) -> None:
-    arguments = ["main-table", "--data", tmp_path, "--out", tmp_path / "out", "--system", "one-vs-rest"]
-    done = run_command("reproduce", *arguments, "--quiet")
+    arguments = ["main-table", "--data", tmp_path, "--output", tmp_path / "out", "--systems", "one-vs-rest"]
+    done = run_benchmarks("reproduce", *arguments, "--quiet")
     assert done.code == 2
     assert "Traceback" not in done.err
     assert (
@@ -58,7 +65,7 @@ def test_data_that_are_not_there_are_named(tmp_path: Path) -> None:
 
 def test_the_command_offers_the_tables_there_are() -> None:
     assert set(TableName) == TABLES.keys()
-    done = run_command("reproduce", "--help")
+    done = run_benchmarks("reproduce", "--help")
     assert (done.code, done.err) == (0, "")
     text = " ".join(done.out.split())
     assert all(name in text for name in TABLES)
@@ -69,7 +76,7 @@ def test_help_and_unknown_tables_do_not_wait_for_torch(arguments: list[str], cod
     program = (
         "import atexit, sys\n"
         "atexit.register(lambda: print('torch imported:', 'torch' in sys.modules))\n"
-        "from nlpcapsule.cli.app import main\n"
+        "from benchmarks.__main__ import main\n"
         "main()\n"
     )
     done = subprocess.run(
@@ -81,8 +88,8 @@ def test_help_and_unknown_tables_do_not_wait_for_torch(arguments: list[str], cod
 
 def test_a_table_is_written_as_json_markdown_and_pictures(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    arguments = ["answer-selection", "--budget", "smoke", "--system", "BM25", "--commit", "abc123"]
-    done = run_command("reproduce", *arguments, "--out", out)
+    arguments = ["answer-selection", "--budget", "smoke", "--systems", "BM25", "--commit", "abc123"]
+    done = run_benchmarks("reproduce", *arguments, "--output", out)
     assert done.code == 0, done.err
     page = (out / "answer-selection.md").read_text(encoding="utf-8")
     assert done.out.strip() == page.strip()
@@ -91,5 +98,31 @@ def test_a_table_is_written_as_json_markdown_and_pictures(tmp_path: Path) -> Non
     record = json.loads((out / "answer-selection.json").read_text(encoding="utf-8"))
     assert record["results"]["sample"]["1"].keys() == {"BM25"}
     assert record["commit"] == "abc123"
-    assert "1 of 1 cells are finished" in run_command("reproduce", *arguments, "--out", out).err
+    assert "1 of 1 cells are finished" in run_benchmarks("reproduce", *arguments, "--output", out).err
     assert list((Options(out, budget="smoke").cells / "sample").glob("bm25-*-seed1.json"))
+
+
+def test_systems_may_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = []
+    monkeypatch.setattr(run_cells, "run_cell", lambda cell, *_: ran.append(cell.system))
+    wanted = ["--systems", "XML-CNN", "--systems", "CNN-Kim"]
+    run_benchmarks("reproduce", "main-table", "--budget", "smoke", *wanted, "--output", tmp_path, "--quiet")
+    assert sorted(ran) == ["CNN-Kim", "XML-CNN"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["readm"], "No such command 'readm'"),
+        (["readme", "nowhere.md"], "nowhere.md"),
+        (["prepare", "nowhere", "out", "reuters"], "nowhere: expected a folder that holds reuters21578/"),
+        (["export", "nowhere", "reuter", "out"], "did you mean 'reuters'"),
+        (["evidence", "nowhere", "reuters"], "nowhere: expected a folder that holds reuters21578/"),
+        (["prepare"], "Missing argument"),
+    ],
+)
+def test_every_command_refuses_with_one_message(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert_refused(run_benchmarks(*arguments), message)

@@ -7,13 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from nlpcapsule.experiments import cell as cell_module
-from nlpcapsule.experiments import shared_nominator as module
-from nlpcapsule.experiments.cell import finished_cell, run_cell, run_labels, training_data
-from nlpcapsule.experiments.plan import Cell
-from nlpcapsule.experiments.shared_nominator import shared_nominator
 from tiny_data import tiny_parts
 
+from benchmarks import run_cell as run_cell_module
+from benchmarks import shared_nominator as module
+from benchmarks.run_cell import _shared_parts, run_cell
+from benchmarks.shared_nominator import shared_nominator
+from nlpcapsule.compare.cell import Cell
+from nlpcapsule.compare.run_labels import run_labels, training_data
+from nlpcapsule.compare.run_record import finished_cell
 from nlpcapsule.scoring.documents import rank_documents
 from nlpcapsule.training.fit_labels import train_nominator
 from nlpcapsule.training.label_task import LabelTask
@@ -74,12 +76,12 @@ def same_weights(one, other):
 
 
 def test_two_cells_train_one_nominator(tmp_path, data, trained, monkeypatch):
-    monkeypatch.setattr(cell_module, "label_parts", lambda *_: tiny_parts())
+    monkeypatch.setattr(run_cell_module, "label_parts", lambda *_: tiny_parts())
     other = with_settings(PAPER, routing="dynamic", condensed=4)
     for cell in (PAPER, other):
         run_cell(cell, None, tmp_path, "")
     assert len(trained) == 1
-    assert finished_cell(other, tmp_path)["config"]["model"]["routing"] == "dynamic"
+    assert finished_cell(other, tmp_path).config["model"]["routing"] == "dynamic"
     (place,) = (tmp_path / "nominators").iterdir()
     assert {path.name for path in place.iterdir()} == {"lock", "nominator.safetensors"}
 
@@ -128,12 +130,14 @@ def test_it_nominates_what_a_nominator_of_ones_own_does(tmp_path, data):
 
 def test_a_cell_has_the_figures_that_it_has_with_a_nominator_of_its_own(tmp_path):
     def measured(folder, nominators):
-        return run_labels(PAPER, tiny_parts(), RunFolder(folder), QUIET, nominators=nominators)
+        parts = nominators and _shared_parts(PAPER, None, nominators)
+        return run_labels(PAPER, tiny_parts(), RunFolder(folder), QUIET, parts)
 
     own, per_document = measured(tmp_path / "own", None)
     shared, per_document_shared = measured(tmp_path / "shared", tmp_path / "nominators")
-    assert shared["figures"] == own["figures"]
-    assert shared["selected on"] == own["selected on"]
+    assert list((tmp_path / "nominators").glob("*/nominator.safetensors"))
+    assert shared.figures == own.figures
+    assert shared.selected_on == own.selected_on
     np.testing.assert_array_equal(per_document_shared, per_document)
 
 

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from nlpcapsule.experiments import cell as cell_module
-from nlpcapsule.experiments.cell import run_cell, training_data
-from nlpcapsule.experiments.stored_evidence import StoredEvidence, evidence_path, store_evidence
 from tiny_data import tiny_cell, tiny_parts
 
+from benchmarks.run_cell import run_cell
+from benchmarks.stored_evidence import StoredEvidence, evidence_path, store_evidence
+from nlpcapsule.compare import run_labels as run_labels_module
+from nlpcapsule.compare.run_labels import training_data
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.scoring.models import CANDIDATES
 from nlpcapsule.training import fit_labels as fit_module
@@ -63,7 +64,7 @@ def test_a_cell_that_wants_other_candidates_than_were_stored_is_refused(data, tm
 def test_a_cell_with_stored_evidence_trains_no_lexical_system(data, tmp_path, monkeypatch):
     monkeypatch.setattr(fit_module, "fit_evidence", lambda *_: pytest.fail("found out anew"))
     record = run_cell(CELL, data, tmp_path / "cells", "")
-    assert record["figures"]["documents"] == 24
+    assert record.figures["documents"] == 24
 
 
 def test_evidence_on_other_documents_is_refused(data):
@@ -80,13 +81,13 @@ def test_a_part_of_the_training_documents_has_a_file_of_its_own(tmp_path):
 
 def test_the_network_is_also_measured_without_the_words(data, tmp_path):
     record = run_cell(CELL, data, tmp_path / "cells", "")
-    assert record["network alone"]["documents"] == 24
+    assert record.network_only["documents"] == 24
     alone = replace(CELL, settings={**CELL.settings, "inference.lexical": "none"})
     measured = run_cell(alone, data, tmp_path / "cells", "")
-    assert measured["network alone"] is None
+    assert measured.network_only is None
     # The same network, trained on the same documents: words have no part in how it learns.
     for figure in ("P@1", "ECE@5", "micro-F1", "macro-F1"):
-        assert record["network alone"][figure] == pytest.approx(measured["figures"][figure])
+        assert record.network_only[figure] == pytest.approx(measured.figures[figure])
 
 
 def test_the_network_alone_decides_by_a_threshold_of_its_own(data, tmp_path, monkeypatch):
@@ -96,9 +97,9 @@ def test_the_network_alone_decides_by_a_threshold_of_its_own(data, tmp_path, mon
         tuned.append((rankings.scores, documents, tuned_threshold(config, rankings, documents)))
         return tuned[-1][-1]
 
-    monkeypatch.setattr(cell_module, "tuned_threshold", noted)
+    monkeypatch.setattr(run_labels_module, "tuned_threshold", noted)
     record = run_cell(CELL, data, tmp_path / "cells", "")
     ((scores, documents, threshold),) = tuned
-    assert record["network alone"]["threshold"] == threshold
+    assert record.network_only["threshold"] == threshold
     assert documents.fingerprint() == tiny_parts().select.fingerprint()
     assert scores.min() <= threshold <= scores.max()

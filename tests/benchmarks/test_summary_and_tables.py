@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from made_up_cells import DOCUMENTS, write_cell
-from nlpcapsule.experiments.answer_tables import ANSWER_SELECTION, answers_markdown, answers_plots
-from nlpcapsule.experiments.label_tables import (
+
+from benchmarks.answer_tables import ANSWER_SELECTION, answers_markdown, answers_plots
+from benchmarks.label_tables import (
     FIGURES,
     LOW_RESOURCE,
     MAIN_TABLE,
@@ -18,11 +19,10 @@ from nlpcapsule.experiments.label_tables import (
     systems_markdown,
     systems_plots,
 )
-from nlpcapsule.experiments.plan import read_plan
-from nlpcapsule.experiments.summary import summarise
-from nlpcapsule.experiments.table import Options
-from nlpcapsule.experiments.training_time import LOWER_BOUND
-
+from benchmarks.plan import read_plan
+from benchmarks.summary import summarise
+from benchmarks.table import Options
+from nlpcapsule.compare.training_time import LOWER_BOUND
 from nlpcapsule.errors import NlpCapsuleError
 
 
@@ -34,7 +34,7 @@ def made_up(table, folder, levels, data=None, fractions=None, budget="full"):
         if cell.system in levels and wanted and (fractions is None or cell.fraction in fractions):
             write_cell(cell, folder, levels[cell.system] * (0.8 + 0.2 * cell.fraction))
     summary = summarise(plan, plan.cells(), folder)
-    return {"table": table, "command": f"nlpcapsule reproduce {table}", **summary}
+    return {"table": table, "command": f"python -m benchmarks reproduce {table}", **summary}
 
 
 def rows_of(page, heading):
@@ -147,7 +147,7 @@ def test_the_main_table_has_a_row_for_every_planned_system_and_data_set(main_tab
     alone = main_table["results"]["reuters"]["1"]["FastXML"]["figures"]["P@1"]["mean"]
     assert rows_of(page, "reuters")["FastXML"]["P@1"] == f"{100 * alone:.2f}"  # one seed has no deviation
     assert row["P@1 against the best rival"].endswith("(label-query)")
-    assert "Made by `nlpcapsule reproduce main-table` on a toaster." in page
+    assert "Made by `python -m benchmarks reproduce main-table` on a toaster." in page
 
 
 def test_the_papers_figures_stand_beside_ours(main_table):
@@ -243,6 +243,6 @@ def test_a_record_says_how_it_was_made(tmp_path):
     cell = read_plan("main-table").cells()[0]
     write_cell(cell, options.cells, 0.5)
     record = make_from_plan("main-table", options)
-    assert record["command"] == "nlpcapsule reproduce main-table --data DIR --seeds 1"
+    assert record["command"] == "python -m benchmarks reproduce main-table --data DIR --seeds 1"
     assert record["commit"] == "abc123"
     assert str(tmp_path) not in json.dumps(record)

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
-from nlpcapsule.experiments.answer_data import AnswerParts
-from nlpcapsule.experiments.encoded_folder import EncodedParts
-from nlpcapsule.experiments.plan import Cell
 
+from nlpcapsule.compare.answer_parts import AnswerParts
+from nlpcapsule.compare.cell import Cell
+from nlpcapsule.compare.encoded_parts import EncodedParts
 from nlpcapsule.config import Config
 from nlpcapsule.data.documents import Question
 from nlpcapsule.data.encoded import encode_documents

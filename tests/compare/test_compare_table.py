@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from nlpcapsule.experiments.training_time import LOWER_BOUND
 
 from nlpcapsule.compare.table import markdown
+from nlpcapsule.compare.training_time import LOWER_BOUND
 
 
 @pytest.mark.parametrize("lower_bound", [{}, {LOWER_BOUND: True}])

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from nlpcapsule.experiments.encoded_folder import EncodedParts
 from planted_texts import WORDS
 from tiny_data import tiny_parts
 from tiny_transformer import CLS, PAD, SEP, write_tokenizer
 
+from nlpcapsule.compare.encoded_parts import EncodedParts
 from nlpcapsule.data.encoded import EncodedDocuments, encode_texts
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.tokens import WordTokenizer

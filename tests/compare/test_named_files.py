@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from compare_runs import write_letters
-from nlpcapsule.experiments.encoded_folder import EncodedParts
-from nlpcapsule.experiments.plan import Cell
 from tiny_transformer import write_tokenizer
 
 from nlpcapsule.compare import named_files
+from nlpcapsule.compare.cell import Cell
 from nlpcapsule.compare.data import open_folder
+from nlpcapsule.compare.encoded_parts import EncodedParts
 from nlpcapsule.compare.named_files import files_fingerprint
 from nlpcapsule.compare.prepared import prepare
 from nlpcapsule.config import Config

@@ -3,8 +3,8 @@
 import subprocess
 from pathlib import Path
 
-from nlpcapsule.experiments import provenance
-from nlpcapsule.experiments.provenance import checked_out_commit
+from nlpcapsule.compare import provenance
+from nlpcapsule.compare.provenance import checked_out_commit
 
 CHECKOUT = Path(__file__).parents[2]
 

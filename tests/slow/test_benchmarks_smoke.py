@@ -3,10 +3,14 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from nlpcapsule.cli.reproduce import TableName
-from nlpcapsule.experiments.plan import read_plan
+
+from benchmarks.plan import read_plan
+from benchmarks.reproduce_command import TableName
+
+ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.slow
 
@@ -15,7 +19,8 @@ WITH_PLAN = ("main-table", "low-resource", "routing-comparison", "paper-parts", 
 
 def reproduce(table, out):
     done = subprocess.run(
-        [sys.executable, "-m", "nlpcapsule.cli.app", "reproduce", table, "--budget", "smoke", "--out", out],
+        [sys.executable, "-m", "benchmarks", "reproduce", table, "--budget", "smoke", "--output", out],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=1800,  # against hanging: a busy machine may be slow

@@ -1,4 +1,4 @@
-"""Systems run in processes of their own: kept once finished, named when they fail, ended when stopped."""
+"""Systems run in child processes: kept once finished, named when they fail, ended when stopped."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from pathlib import Path
 
 import psutil
 import pytest
-from compare_runs import write_letters
-from nlpcapsule.compare.processes import Running, SystemProcess, run_systems
-from nlpcapsule.experiments.cell import cell_path
-from nlpcapsule.experiments.plan import Cell
+from compare_runs import made_up_record, write_letters
 
-from nlpcapsule.compare import processes
+from nlpcapsule.compare import child_process, run_missing
+from nlpcapsule.compare.cell import Cell
 from nlpcapsule.compare.data import open_folder
 from nlpcapsule.compare.prepared import prepare
+from nlpcapsule.compare.run_missing import start_child
+from nlpcapsule.compare.run_record import RunRecord, cell_path
+from nlpcapsule.compare.system_runs import RunOptions, SystemRun, run_systems
 from nlpcapsule.data.readers.reading import ReadOptions
 
-GOOD = "write({'process memory GiB': 0.01})"
+GOOD = "write()"
 # Holds memory in a process it starts, as one-vs-rest does.
 LARGE = """
 held = "import time; held = bytearray(200 * 2**20); time.sleep(1.5)"
 subprocess.run([sys.executable, "-c", held])
-write({'process memory GiB': 0.01})
+write()
 """
 START = "import json, os, subprocess, sys, time\nfrom pathlib import Path\nrecord = Path(sys.argv[1])\n"
-START += "def write(found): record.write_text(json.dumps(found))\n"
+START += "def write(): record.write_text(sys.argv[2])\n"
 
 
 def cell(system: str) -> Cell:
@@ -36,14 +37,15 @@ def cell(system: str) -> Cell:
 
 
 @dataclass(frozen=True)
-class Scripted(Running):
+class Scripted(RunOptions):
     """Runs a few lines of Python in the place of a system."""
 
     scripts: tuple[tuple[str, str], ...] = ()
 
     def command(self, cell: Cell) -> list[str]:
         code = START + dict(self.scripts)[cell.system]
-        return [sys.executable, "-c", code, str(cell_path(cell, self.cells))]
+        written = json.dumps(made_up_record(cell, process_memory_gib=0.01).to_json())
+        return [sys.executable, "-c", code, str(cell_path(cell, self.cells)), written]
 
 
 def scripted(folder: Path, jobs: int = 1, **scripts: str) -> tuple[list[Cell], Scripted, list[str]]:
@@ -68,7 +70,7 @@ def test_one_that_fails_is_named_and_the_others_are_run(tmp_path: Path) -> None:
         "raised": "ValueError: by surprise",
         "silent": "ended with exit code 3",
         "unwritten": "ended with exit code 0",
-        "killed": "ended by signal 9, perhaps for want of memory",
+        "killed": "ended by signal 9, perhaps out of memory",
     }
     assert cell_path(cells[-1], tmp_path).exists()
     assert "[2/7] told: the trees are ill" in said
@@ -84,10 +86,12 @@ def test_what_is_finished_is_not_run_again_and_what_failed_is(tmp_path: Path) ->
 
 
 def test_memory_counts_what_a_system_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "_LOOK_EVERY", 0.05)
+    monkeypatch.setattr(run_missing, "POLL_SECONDS", 0.05)
     cells, running, _ = scripted(tmp_path, small=GOOD, large=LARGE)
     assert run_systems(cells, running) == {}
-    small, large = (json.loads(cell_path(one, tmp_path).read_text())["process memory GiB"] for one in cells)
+    small, large = (RunRecord.load(cell_path(one, tmp_path)).process_memory_gib for one in cells)
+    assert small is not None
+    assert large is not None
     assert small < 0.1
     assert 0.19 < large < 0.4
 
@@ -111,7 +115,7 @@ def test_a_stop_ends_every_process_and_keeps_what_is_finished(tmp_path: Path) ->
         return 0
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(processes, "_memory", lambda process: stop_when_deep(process))
+        patch.setattr(child_process, "_memory", lambda process: stop_when_deep(process))
         started = time.perf_counter()
         with pytest.raises(KeyboardInterrupt):
             run_systems(cells, running)
@@ -127,11 +131,11 @@ def test_a_system_that_is_stopped_notes_the_seconds_it_has_trained(tmp_path: Pat
     long = {"training.epochs": 10_000, "model.filters": 4, "model.embedding_size": 8}
     kim = Cell("labels", source.name, "kim-cnn", "kim-cnn", long, seed=1)
     places, _ = prepare(source, [kim], tmp_path / "data")
-    process = SystemProcess(kim, Running(places, tmp_path / "cells", "abc", quiet=True))
+    process = start_child(SystemRun(kim, RunOptions(places, tmp_path / "cells", "abc", quiet=True)))
     work, ends = tmp_path / "cells" / f"{kim.name}.work", time.time() + 60
     while not (work / "metrics.jsonl").exists():
         assert time.time() < ends
-        assert not process.ended(), process.failure()
+        assert not process.has_ended(), process.ended()
         time.sleep(0.05)
     process.stop()
     noted = json.loads((work / "seconds.json").read_text(encoding="utf-8"))
@@ -141,6 +145,6 @@ def test_a_system_that_is_stopped_notes_the_seconds_it_has_trained(tmp_path: Pat
 
 def test_only_pecos_is_told_of_its_python(tmp_path: Path) -> None:
     places = {"pecos": tmp_path, "omikuji": tmp_path}
-    running = Running(places, tmp_path, "abc", pecos_python="/some/python")
+    running = RunOptions(places, tmp_path, "abc", pecos_python="/some/python")
     assert running.command(cell("pecos"))[-2:] == ["--pecos-python", "/some/python"]
     assert "/some/python" not in running.command(cell("omikuji"))

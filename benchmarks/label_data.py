@@ -80,7 +80,7 @@ def _encoded(name: str, data: Path | None) -> EncodedParts:
         train, select, report = (load_documents(part) for part in ("train", "dev", "test-unseen"))
     else:
         if data is None:
-            raise DataError(f"{name} is not embedded: say with --data where it lies")
+            raise DataError(f"{name} is not embedded: name its folder with --data")
         if base not in READERS:
             raise ConfigError(f"there is no data set {name!r}: {did_you_mean(base, READERS)}")
         train, select, report = READERS[base](data)

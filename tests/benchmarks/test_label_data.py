@@ -141,7 +141,7 @@ def test_a_folder_without_the_data_is_refused(tmp_path, name, folder):
 
 
 def test_real_data_need_a_folder(tmp_path):
-    with pytest.raises(DataError, match="reuters is not embedded: say with --data where it lies"):
+    with pytest.raises(DataError, match="reuters is not embedded: name its folder with --data"):
         label_parts("reuters", None, tmp_path)
 
 

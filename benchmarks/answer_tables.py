@@ -11,7 +11,7 @@ _WHOLE = "1"
 
 
 def answers_markdown(record: Record) -> str:
-    """MAP with its interval and MRR of each reported part, and what the paper printed."""
+    """Return MAP with its interval and MRR of each reported part, and what the paper printed."""
     blocks = [f"# {record['title']}\n", f"{record['differs']}\n"]
     for data, fractions in record["results"].items():
         systems = fractions[_WHOLE]
@@ -42,7 +42,7 @@ def answers_markdown(record: Record) -> str:
 
 
 def answers_plots(record: Record) -> dict[str, str]:
-    """MAP of the first reported part, with its interval."""
+    """Plot MAP of the first reported part, with its interval."""
     pictures = {}
     for data, fractions in record["results"].items():
         systems = fractions[_WHOLE]

@@ -65,7 +65,7 @@ _SMALL_SIZES = {"vocabulary": 300, "labels": 60, "own_labels": 3, "batch": 4, "w
 
 
 def cost_specs(budget: str = "full") -> list[Spec]:
-    """All systems, in the table's order.
+    """Return all systems, in the table's order.
 
     Args:
         budget: "full", or "smoke" for the same systems, much smaller.
@@ -108,7 +108,7 @@ def make_cost(options: Options) -> Record:
 
 
 def _beside(cell: Record, cells: dict[str, Record]) -> Record:
-    """The paper's figures, and ours as ratios to the base system's if it was measured on the same machine."""
+    """Return the paper's figures, and ours relative to the base system measured on the same machine."""
     spec = cell["spec"]
     base = cells.get(_BASES[spec["kind"]])
     ratios = {}
@@ -125,7 +125,7 @@ def _beside(cell: Record, cells: dict[str, Record]) -> Record:
 
 
 def _figures(cell: Record) -> dict[str, float]:
-    """What is compared; figures that memory was too small for are not there."""
+    """Return the figures to compare, without those that memory was too small for."""
     figures = {
         "parameters": cell["parameters"],
         "parameters without word vectors": cell["parameters without word vectors"],
@@ -199,7 +199,7 @@ def _killed(spec: Spec) -> Record:
 
 
 def cost_markdown(record: Record) -> str:
-    """A table for labels and one for answers, and how to read them."""
+    """Return a table for labels and one for answers, and how to read them."""
     blocks = [f"# {record['title']}\n"]
     for kind, base in _BASES.items():
         names = [system for of, system, _, _, _ in _SYSTEMS if of == kind]
@@ -235,7 +235,7 @@ def _row(name: str, system: Record | None) -> dict[str, str]:
 
 
 def _times(value: float | None, form: str, unit: str, ratio: float | None) -> str:
-    """A figure with its unit and its ratio."""
+    """Format a figure with its unit and its ratio."""
     if value is None:
         return ""
     return f"{value:{form}}{unit}" + ("" if ratio is None else f" ({ratio:.3g}×)")
@@ -283,7 +283,7 @@ def _reading_aid(record: Record) -> str:
 
 
 def cost_plots(record: Record) -> dict[str, str]:
-    """Time per training batch, as a multiple of the base system's, for labels and for answers."""
+    """Plot the time per training batch, relative to the base system, for labels and for answers."""
     pictures = {}
     for kind, base in _BASES.items():
         systems = {

@@ -1,4 +1,4 @@
-"""What a system costs: one system measured in this process, on random documents and random weights.
+"""Measure the cost of one system in this process, on random documents and random weights.
 
 python -m benchmarks.cost_cell SPEC PATH COMMIT      a `Spec` as JSON; the JSON file to write
 """
@@ -41,7 +41,7 @@ _MEMORY_SHARE = 0.9  # of the machine's free memory, so that something is left f
 
 @dataclass(frozen=True)
 class Spec:
-    """What is measured.
+    """A system and the sizes it is measured with.
 
     Attributes:
         system: Its name in the table.
@@ -54,7 +54,7 @@ class Spec:
         batch: Documents, or pairs of question and answer.
         warm_up: Batches before the clock starts.
         repeats: Timed batches.
-        seconds: No further batch is begun after so long.
+        seconds: No further batch starts after this time.
     """
 
     system: str
@@ -71,7 +71,7 @@ class Spec:
 
 
 def measure(spec: Spec) -> Record:
-    """Measures a system in this process, which should have done nothing else before."""
+    """Measure a system in this process, which should have done nothing else before."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     config = Config.build(spec.kind, spec.model, overrides={**spec.settings, "training.seed": SEED})
     _wake_torch()
@@ -139,7 +139,7 @@ class _LabelWork:
         return label_loss(self.config.training.loss, scored.logits, self.targets, self.valid)
 
     def ranking(self) -> Callable[[], object]:
-        """Ranks as the finished model does: over all labels, or over those that a Kim-CNN nominates."""
+        """Return a ranking step of a finished model: over all labels, or those a Kim-CNN nominates."""
         candidates = min(self.config.inference.candidates, self.spec.labels)
         if not candidates:
             return lambda: self.network(self.tokens)
@@ -181,7 +181,7 @@ def _random_tokens(
 
 
 def _timed(run: Callable[[], object], spec: Spec, device: torch.device) -> Record:
-    """The median time of a batch; or that it needs more memory than there is."""
+    """Return the median time of a batch, or that it needs more memory than there is."""
     times: list[float] = []
     begun = time.perf_counter()
     try:
@@ -203,7 +203,7 @@ def _timed(run: Callable[[], object], spec: Spec, device: torch.device) -> Recor
 
 
 def asked_for(error: Exception) -> str | None:
-    """How much memory could not be had, in words; None where the error is another.
+    """Return how much memory could not be allocated, in words; None for any other error.
 
     Example:
         >>> asked_for(RuntimeError("can't allocate memory: you tried to allocate 7516192768 bytes."))
@@ -218,7 +218,7 @@ def asked_for(error: Exception) -> str | None:
 
 
 def refuse_more_memory_than_there_is() -> None:
-    """Lets an allocation fail that would otherwise get this process, or another one, killed."""
+    """Make an allocation fail that would otherwise get this process, or another one, killed."""
     about = Path("/proc/meminfo")
     found = re.search(r"MemAvailable:\s+(\d+) kB", about.read_text("utf-8")) if about.exists() else None
     if found:
@@ -230,19 +230,19 @@ def refuse_more_memory_than_there_is() -> None:
 
 
 def _wake_torch() -> None:
-    """A step with next to nothing: what torch loads the first time is not the measured network's memory."""
+    """Run a tiny step: what torch loads the first time is not the measured network's memory."""
     weights = torch.ones(2, 2, requires_grad=True)
     (weights @ weights).sum().backward()
     torch.optim.AdamW([weights], fused=True).step()
 
 
 def _peak_memory(device: torch.device) -> int:
-    """The most bytes held so far: by tensors on a GPU, else by the whole process."""
+    """Return the most bytes held so far: by tensors on a GPU, else by the whole process."""
     return torch.cuda.max_memory_allocated() if device.type == "cuda" else peak_process_memory()
 
 
 def write_cost(path: Path, record: Record, commit: str) -> None:
-    """Keeps a record."""
+    """Write a record."""
     write_text(path, json.dumps({**record, "commit": commit}, indent=1) + "\n")
 
 

@@ -4,7 +4,7 @@ System level: the training loss of a trained network when every document gets th
 Instance level: the agreement score (NAS) of one document, iteration by iteration.
 
 A trained network is kept as a model folder, what was seen in it as a JSON file beside it; neither is made
-again, and a training that was stopped goes on.
+again, and a training that was stopped is resumed.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _SEED = 1
 
 
 def routing_settings(system: str, budget: str, on_gpu: bool) -> dict[str, Any]:
-    """What a network is trained with, beside its defaults.
+    """Return the settings of a network that differ from its defaults.
 
     Args:
         system: "paper" or "label-query".
@@ -141,7 +141,7 @@ def _run_missing(systems: Sequence[str], folder: Path, options: Options) -> None
 
 
 def _finished(system: str, folder: Path, budget: str) -> Record | None:
-    """The record of a network trained with these settings, on a GPU or not."""
+    """Return the record of a network, if it was trained with these settings, on a GPU or not."""
     path = folder / f"{system}.json"
     record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
     wanted = [routing_settings(system, budget, on_gpu) for on_gpu in (False, True)]
@@ -149,7 +149,7 @@ def _finished(system: str, folder: Path, budget: str) -> Record | None:
 
 
 def inspect_trained(parts: EncodedParts, model: str, settings: dict[str, Any], folder: Path) -> Record:
-    """Trains a network, unless its folder holds it already, and looks into its routing.
+    """Train a network, unless its folder holds it already, and inspect its routing.
 
     Args:
         parts: The data.
@@ -216,7 +216,7 @@ def _curves(losses: RoutingInspection, seen: RoutingInspection) -> Record:
 
 
 def figure_markdown(record: Record) -> str:
-    """Both curves as tables, and how to read them."""
+    """Return both curves as tables, and how to read them."""
     blocks = [f"# {record['title']}\n"]
     if record["smoke"]:
         blocks.append("Small networks, hardly trained: this shows that the figure can be made, no more.\n")
@@ -264,7 +264,7 @@ def _reading_aid(record: Record) -> str:
 
 
 def figure_plots(record: Record) -> dict[str, str]:
-    """Three pictures of each network."""
+    """Draw three pictures of each network."""
     pictures = {}
     for name, system in record["systems"].items():
         losses = {int(number): loss for number, loss in system["loss by iterations"].items()}

@@ -1,4 +1,4 @@
-"""`fusion`: networks joined with words beside the linear models that people use, with every comparison."""
+"""`fusion`: hybrids of a network and a lexical system beside linear models, with every comparison."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FIGURES = (*LABEL_FIGURES, "PSP@5", "micro-F1", *RARE, "ECE@5")
 
 
 def fusion_markdown(record: Record) -> str:
-    """For each data set and training fraction: the figures, and what is ahead of what by how much."""
+    """Return, for each data set and training fraction, the figures and the leads over each peer."""
     blocks = [f"# {record['title']}\n", f"{record['differs']}\n"]
     for data in record["planned data"]:
         for fraction in record["planned fractions"]:
@@ -26,7 +26,7 @@ def fusion_markdown(record: Record) -> str:
 
 
 def figures_table(record: Record, systems: dict[str, Any]) -> str:
-    """A row per system that was run, and one for what the network of a joined one is worth by itself."""
+    """Return a row per system that was run, and one for the network alone of a hybrid."""
     rows = []
     for name in record["planned"]:
         if name not in systems:
@@ -40,7 +40,7 @@ def figures_table(record: Record, systems: dict[str, Any]) -> str:
 
 
 def leads_table(systems: dict[str, Any]) -> str:
-    """How far each system is ahead of each peer, with 95% intervals."""
+    """Return how far each system is ahead of each peer, with 95% intervals."""
     rows = [
         {"ahead of": f"{name} of {peer}"} | {figure: _interval(found[figure]) for figure in LABEL_FIGURES}
         for name, system in systems.items()

@@ -44,12 +44,12 @@ Split = tuple[list[Document], list[Document], list[Document]]  # train, select, 
 
 
 def label_parts(name: str, data: Path | None, cache: Path) -> EncodedParts:
-    """A data set as arrays, made once.
+    """Return a data set as arrays, made once.
 
     Args:
         name: Its name.
-        data: The folder of real data; or one with encoded parts in a folder of this name.
-        cache: Where what was made is kept.
+        data: The folder of real data, or one with encoded parts in a folder of this name.
+        cache: Folder for arrays that were made.
     """
     for folder in ([] if data is None else [data / name]) + [cache / name]:
         if (folder / "about.json").exists():
@@ -60,7 +60,7 @@ def label_parts(name: str, data: Path | None, cache: Path) -> EncodedParts:
 
 
 def _keep(parts: EncodedParts, folder: Path) -> None:
-    """Cells in several processes may make the same data set: one folder, whole, takes the place."""
+    """Save arrays as one atomic step: several processes may make the same data set."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder.parent, prefix=".") as temporary:
         made = Path(temporary) / folder.name

@@ -42,7 +42,7 @@ def _command(plan: Plan, options: Options) -> str:
 
 
 def systems_markdown(record: Record) -> str:
-    """A table per data set: figures over seeds, the paper's, and the difference to the best rival."""
+    """Return a table per data set: figures over seeds, the paper's, and the difference to the best rival."""
     blocks = [f"# {record['title']}\n", f"{record['differs']}\n"]
     for data in record["planned data"]:
         blocks.append(f"## {data}\n")
@@ -52,7 +52,7 @@ def systems_markdown(record: Record) -> str:
 
 
 def systems_table(record: Record, data: str, systems: dict[str, Any]) -> str:
-    """One data set's rows; systems that are planned and not run yet say so."""
+    """Return one data set's rows, with "not run" for planned systems without results."""
     where = record["paper data"].get(data, "")
     paper_columns = [f"{where} {figure} in the paper" for figure in _PRINTED] if where else []
     rows = []
@@ -81,13 +81,13 @@ def systems_table(record: Record, data: str, systems: dict[str, Any]) -> str:
 
 
 def _best_rival(systems: dict[str, Any], name: str) -> str | None:
-    """The best other system of a table, by P@1, whether or not both were run together."""
+    """Return the best other system of a table, by P@1, whether or not both were run together."""
     others = {other: system["figures"]["P@1"]["mean"] for other, system in systems.items() if other != name}
     return max(others, key=lambda other: others[other], default=None)
 
 
 def systems_plots(record: Record) -> dict[str, str]:
-    """P@1 of each data set's systems."""
+    """Plot P@1 of each data set's systems."""
     pictures = {}
     for data, parts in record["results"].items():
         systems = parts[_WHOLE]
@@ -108,7 +108,7 @@ def systems_plots(record: Record) -> dict[str, str]:
 
 
 def fractions_markdown(record: Record) -> str:
-    """P@1 and nDCG@5 by training fraction, and what the paper printed."""
+    """Return P@1 and nDCG@5 by training fraction, and what the paper printed."""
     blocks = [f"# {record['title']}\n", f"{record['differs']}\n"]
     for data in record["planned data"]:
         for figure in ("P@1", "nDCG@5"):
@@ -118,7 +118,7 @@ def fractions_markdown(record: Record) -> str:
 
 
 def fractions_table(record: Record, data: str, figure: str) -> str:
-    """One figure by training fraction, a row per system, and below it what the paper printed."""
+    """Return one figure by training fraction, a row per system, then what the paper printed."""
     columns = {f"{fraction:g}": f"{fraction:.0%}" for fraction in record["planned fractions"]}
     parts = record["results"].get(data, {})
     rows = []
@@ -136,7 +136,7 @@ def fractions_table(record: Record, data: str, figure: str) -> str:
 
 
 def _printed_by_fraction(record: Record, data: str) -> dict[str, list[tuple[float, float]]]:
-    """Row → the (fraction, P@1) pairs that the paper printed, at whatever fractions we have."""
+    """Return row → the (fraction, P@1) pairs that the paper printed."""
     where = record["paper data"].get(data, "")
     return {
         f"{name}, {where} in the paper": list(zip(record["paper fractions"], printed[where], strict=True))
@@ -146,7 +146,7 @@ def _printed_by_fraction(record: Record, data: str) -> dict[str, list[tuple[floa
 
 
 def fractions_plots(record: Record) -> dict[str, str]:
-    """P@1 by training fraction, a line per system and one for what the paper printed."""
+    """Plot P@1 by training fraction, a line per system and one for what the paper printed."""
     pictures = {}
     for data, parts in record["results"].items():
         lines: dict[str, list[tuple[float, float]]] = {}
@@ -160,7 +160,7 @@ def fractions_plots(record: Record) -> dict[str, str]:
 
 
 def spread(system: dict[str, Any], figure: str) -> str:
-    """Mean ± standard deviation over seeds, in percent; one seed has no deviation."""
+    """Format mean ± standard deviation over seeds, in percent; one seed has no deviation."""
     found = system["figures"][figure]
     deviation = f" ± {100 * found['deviation']:.2f}" if len(system["seeds"]) > 1 else ""
     return f"{100 * found['mean']:.2f}{deviation}"
@@ -171,7 +171,7 @@ def _figures(system: dict[str, Any]) -> dict[str, str]:
 
 
 def peak_memory(system: dict[str, Any]) -> str:
-    """The most memory its training held: the GPU's where it ran on one, else the process's."""
+    """Format the peak memory of training: the GPU's if it ran on one, else the process's."""
     if system["gpu memory GiB"] is not None:
         return f"{system['gpu memory GiB']:.1f} GPU"
     held = system["process memory GiB"]
@@ -179,7 +179,7 @@ def peak_memory(system: dict[str, Any]) -> str:
 
 
 def against_rival(system: dict[str, Any], figure: str) -> str:
-    """The difference to the best other system with its 95% interval, in points."""
+    """Format the difference to the best other system with its 95% interval, in points."""
     if system["best rival"] is None:
         return ""
     found = system["difference to the best rival"][figure]
@@ -206,7 +206,7 @@ def reading_aid(record: Record) -> str:
 
 
 def table_of_plan(name: str, **parts: Any) -> Table:
-    """The table of a plan's name."""
+    """Return the table that a plan describes."""
     return Table(name, lambda options: make_from_plan(name, options), **parts)
 
 

@@ -1,6 +1,6 @@
 """The README's tables, written from the files in results/ and never by hand.
 
-A table stands between `<!-- results: NAME -->` and `<!-- end -->`; `python -m benchmarks readme` writes
+A table is between `<!-- results: NAME -->` and `<!-- end -->`; `python -m benchmarks readme` writes
 them again, and a test fails if the README and the files disagree.
 """
 
@@ -27,7 +27,7 @@ _BLOCK = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def with_tables(readme: str, results: Path) -> str:
-    """The README's text with every table as the results files have it."""
+    """Return the README's text with every table as in the results files."""
 
     def table(match: re.Match[str]) -> str:
         record = json.loads((results / f"{match[2]}.json").read_text(encoding="utf-8"))
@@ -37,7 +37,7 @@ def with_tables(readme: str, results: Path) -> str:
 
 
 def demo_table(record: dict[str, Any]) -> str:
-    """What the demo prints: both test parts of the embedded sample, and its questions."""
+    """Return what the demo prints: both test parts of the embedded sample, and its questions."""
     text = io.StringIO()
     console = Console(file=text, width=80)
     for table in demo_tables(record["labels"], record["answers"]):
@@ -47,7 +47,7 @@ def demo_table(record: dict[str, Any]) -> str:
 
 
 def main_table(record: dict[str, Any]) -> str:
-    """Every data set's label systems, with what the paper printed for its own."""
+    """Return every data set's label systems, with what the paper printed for its own."""
     text = ""
     for data, parts in record["results"].items():
         where = record["paper data"][data]
@@ -56,18 +56,18 @@ def main_table(record: dict[str, Any]) -> str:
 
 
 def routing_table(record: dict[str, Any]) -> str:
-    """The routing algorithms in two networks."""
+    """Return the routing algorithms in two networks."""
     text = _systems(record, record["results"]["eurlex15k"]["1"], "EUR-Lex")
     return text + _source("routing-comparison", _hardware(record))
 
 
 def low_resource_table(record: dict[str, Any]) -> str:
-    """P@1 by the part of the training documents that is used."""
+    """Return P@1 by training fraction."""
     return fractions_table(record, "eurlex15k", "P@1") + _source("low-resource", _hardware(record))
 
 
 def fusion_table(record: dict[str, Any]) -> str:
-    """Networks joined with words beside linear models, with all training documents and with half of them."""
+    """Return hybrids beside linear models, with all training documents and with half of them."""
     text = ""
     for data, parts in record["results"].items():
         for fraction, systems in parts.items():
@@ -79,7 +79,7 @@ def fusion_table(record: dict[str, Any]) -> str:
 
 
 def comparison_table(source: str, record: dict[str, Any]) -> str:
-    """What `nlpcapsule compare` found: accuracy and cost, and our lead over the best peer."""
+    """Return the result of `nlpcapsule compare`: accuracy, cost, and our lead over the best peer."""
     rows = []
     figures = (*LABEL_FIGURES, *RARE, "ECE@5")
     for name, system in record["systems"].items():
@@ -94,7 +94,7 @@ def comparison_table(source: str, record: dict[str, Any]) -> str:
 
 
 def _systems(record: dict[str, Any], systems: dict[str, Any], where: str) -> str:
-    """A row per system that has been run, beside what the paper printed, and who is missing."""
+    """Return a row per system that has been run, beside what the paper printed, and what is missing."""
     printed_column = f"P@1 on {where} in the paper"
     columns = ["system", "P@1", "P@3", "P@5", "nDCG@5", "PSP@5", "seeds", MEMORY, printed_column]
     rows = []
@@ -110,7 +110,7 @@ def _systems(record: dict[str, Any], systems: dict[str, Any], where: str) -> str
 
 
 def answers_table(record: dict[str, Any]) -> str:
-    """MAP with its interval and MRR, on both versions of dev, with what the paper printed on test."""
+    """Return MAP with its interval and MRR on both versions of dev, with what the paper printed on test."""
     systems = record["results"]["trecqa"]["1"]
     printed_columns = ["MAP in the paper", "MRR in the paper"]
     columns = ["system", "clean MAP", "clean MRR", "raw MAP", "raw MRR", *printed_columns]
@@ -152,7 +152,7 @@ _RENDER: dict[str, Callable[[dict[str, Any]], str]] = {
 
 
 def _hardware(record: dict[str, Any]) -> str:
-    """Where the systems of a table were trained."""
+    """Return the machines that trained the systems of a table."""
     places = {
         system["hardware"]
         for parts in record["results"].values()

@@ -12,7 +12,7 @@ from nlpcapsule.cli.options import Quiet
 
 
 class TableName(StrEnum):
-    """The tables and figures there are."""
+    """The tables and figures."""
 
     MAIN_TABLE = "main-table"
     LOW_RESOURCE = "low-resource"
@@ -25,7 +25,7 @@ class TableName(StrEnum):
 
 
 class Budget(StrEnum):
-    """How much work a table may be."""
+    """How much work a table takes."""
 
     SMOKE = "smoke"
     FULL = "full"

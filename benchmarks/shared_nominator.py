@@ -32,7 +32,7 @@ def shared_nominator(
         data: What to train on.
         config: The configuration of the network beside it.
         folder: Where nominators are kept.
-        progress: Told what happens.
+        progress: Receives progress.
     """
     if config.inference.lexical != "none" or not needs_nominator(config, len(data.labels)):
         return None

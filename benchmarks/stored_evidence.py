@@ -1,4 +1,4 @@
-"""What words say of a data set's documents, found out once and carried to machines without lexical systems.
+"""Lexical features of a data set, computed once for machines without lexical systems.
 
 FOLDER/evidence-SYSTEM.safetensors        per part: candidates, their log-odds, neighbours' shares, nearest;
                                           where labels have names (evidence-SYSTEM-names), how well they match
@@ -28,17 +28,17 @@ _KNOWN = ("log-odds", "shares", "nearest")
 
 
 def evidence_path(folder: Path, system: str, fraction: float = 1.0, named: bool = False) -> Path:
-    """Where the evidence of a data set lies, learned from a part of its documents, perhaps with names."""
+    """Return the file of a data set's features, learned from a part of its documents, perhaps with names."""
     part = "" if fraction == 1.0 else f"-{100 * fraction:.0f}percent"
     return folder / f"evidence-{system}{part}{'-names' if named else ''}.safetensors"
 
 
 def store_evidence(data: PreparedLabels, parts: EncodedParts, system: str, path: Path) -> None:
-    """Fits the evidence and writes what it says of all documents.
+    """Fit a lexical system and write its features of all documents.
 
     Args:
         data: What it learns from.
-        parts: The documents it is asked about.
+        parts: The documents to compute features of.
         system: The lexical system.
         path: The file to write.
     """
@@ -62,12 +62,12 @@ def store_evidence(data: PreparedLabels, parts: EncodedParts, system: str, path:
 
 
 class StoredEvidence:
-    """A `WordEvidence` that looks up what was found out before; it knows the data set's documents alone.
+    """A `WordEvidence` that looks up stored features; it knows only the data set's documents.
 
     Args:
         labels: (N, C) each document's candidates.
-        log_odds: (N, C) what the lexical system says of them; NaN for training documents.
-        shares: (N, C) what similar documents say, likewise.
+        log_odds: (N, C) the lexical system's scores; NaN for training documents.
+        shares: (N, C) shares of similar documents that have the label, likewise.
         nearest: (N,) the cosine with the nearest training document, likewise.
         rows: The documents' tokens → their row.
         names: (N, C, 2) how well names match, likewise; None where labels have no names.
@@ -87,11 +87,11 @@ class StoredEvidence:
 
     @classmethod
     def load(cls, path: Path, parts: EncodedParts) -> Self:
-        """Reads what `store_evidence` wrote.
+        """Read what `store_evidence` wrote.
 
         Args:
             path: The file.
-            parts: The documents in the order in which they were asked about, cut to what a network reads.
+            parts: The documents in the stored order, cut to what a network reads.
         """
         documents = [getattr(parts, part).tokens for part in PARTS]
         arrays = load_arrays(path)
@@ -106,38 +106,38 @@ class StoredEvidence:
         if f"{PARTS[-1]} names" in arrays:
             unmatched = np.full((*unknown.shape, 2), np.nan)
             names = np.concatenate([unmatched, *(arrays[f"{part} names"] for part in PARTS[1:])])
-        # A text that stands in several parts counts as the last's: held out, it was asked about in full.
+        # A text in several parts counts as the last one's: held out, it has all features.
         rows = {_key(row): place for place, row in enumerate(row for part in documents for row in part)}
         return cls(labels, log_odds, shares, nearest, rows, names)
 
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
-        """The candidates of documents and their log-odds.
+        """Return the candidates of documents and their log-odds.
 
         Raises:
-            ConfigError: If other than all that are stored are wanted: how many are nominated decides which.
+            ConfigError: Another number of candidates than was stored is asked for.
         """
         stored = self._labels.shape[1]  # all labels, where there are fewer than were asked for
         if top_k not in (CANDIDATES, stored):
             raise ConfigError(
                 f"evidence was stored on {stored} candidates for each document, and {top_k} are wanted: set "
                 "inference.candidates=0 and take other negatives than hard ones, or remove the file of "
-                "evidence, which is then found out anew"
+                "evidence, which is then computed again"
             )
         rows = self._find(tokens)
         return self._labels[rows], self._log_odds[rows]
 
     def shares(self, tokens: Ragged, candidates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What similar documents say of candidates, which must be those that `top` gives."""
+        """Return the shares of similar documents that have each candidate; candidates are those of `top`."""
         rows = self._find(tokens)
         assert np.array_equal(self._labels[rows], candidates)
         return self._shares[rows], self._nearest[rows]
 
     def names(self, tokens: Ragged, candidates: np.ndarray) -> np.ndarray | None:
-        """How well the names of candidates match, which must be those that `top` gives."""
+        """Return how well the names of candidates match; candidates are those of `top`."""
         return None if self._names is None else self._names[self._find(tokens)]
 
     def save(self, folder: Path) -> None:
-        """Writes nothing: a model with evidence on known documents alone is of no use to anybody."""
+        """Write nothing: a model with features of known documents only is of no use."""
 
     def _find(self, tokens: Ragged) -> np.ndarray:
         return np.array([self._rows[_key(row)] for row in tokens], dtype=np.int64)

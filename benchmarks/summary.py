@@ -70,7 +70,7 @@ def summarise(plan: Plan, cells: Sequence[Cell], folder: Path, earlier: Record |
 
 
 def _with_earlier(results: Record, cells: Sequence[Cell], earlier: Record) -> Record:
-    """The rows of both, in the cells' order; what was run again replaces what was there."""
+    """Return the rows of both, in the cells' order; what was run again replaces earlier rows."""
     joined: Record = {}
     stayed: dict[tuple[str, str], set[str]] = {}  # data set and fraction → systems
     for cell in cells:
@@ -89,7 +89,7 @@ def _with_earlier(results: Record, cells: Sequence[Cell], earlier: Record) -> Re
 
 
 def _compared_within(row: Record, systems: set[str]) -> Record:
-    """An earlier row without its comparisons with rows that are gone or were run again."""
+    """Return an earlier row without its comparisons with rows that are gone or were run again."""
     row = dict(row)
     if row["best rival"] not in systems:
         row |= {"best rival": None, "difference to the best rival": None}
@@ -104,7 +104,7 @@ def _row(results: Record, data: str, fraction: str, system: str) -> Record | Non
 
 
 def _is_still(config: Record, cell: Cell) -> bool:
-    """Whether a row was trained as the plan says now; files are compared by their names.
+    """Return whether a row was trained as the plan says now; files are compared by their names.
 
     A setting that the row does not know is newer than the row. It must be at its default, which leaves things
     as they were, except in `paper`, whose defaults changed when `votes` came.

@@ -370,7 +370,7 @@ def test_ctrl_c_says_how_to_go_on(
     data = write_letters(tmp_path / "mine")
     done = run_compare(monkeypatch, capsys, "--data", data, "--out", tmp_path / "out")
     assert done.code == 130
-    assert "stopped; the same command goes on where this ended" in done.err
+    assert "stopped; the same command continues from here" in done.err
 
 
 @pytest.mark.parametrize(

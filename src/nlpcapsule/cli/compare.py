@@ -83,7 +83,7 @@ def compare(
     Trains each on DIR's train file, selects on dev, reports on test, prints accuracy, accuracy on rare
     labels, calibration, time, memory and size side by side, and writes them as compare.json and compare.md.
     Without a dev file a tenth of train is selected on; without a test file dev is reported on. Each system
-    runs in a process of its own. What is finished is kept: after an interruption, the same command goes on.
+    runs in a child process. What is finished is kept: after an interruption, the same command continues.
     """
     from nlpcapsule.compare.data import open_folder
 
@@ -117,7 +117,7 @@ def compare(
     try:
         page, failures = run(options)
     except KeyboardInterrupt:
-        typer.echo("stopped; the same command goes on where this ended", err=True)
+        typer.echo("stopped; the same command continues from here", err=True)
         raise typer.Exit(130) from None
     typer.echo(page)
     say(f"wrote {out / NAME}.json and .md")

@@ -24,7 +24,7 @@ class EndedChild:
     Attributes:
         code: Its exit code; negative for a signal.
         last_line: The last line of its log; "" if it printed nothing.
-        peak_bytes: The most memory it and all its own children held; 0 if nobody looked.
+        peak_bytes: The most memory it and all its own children held; 0 if it was not watched.
     """
 
     code: int

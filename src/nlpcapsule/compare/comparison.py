@@ -60,7 +60,7 @@ class CompareOptions:
 
     @property
     def command(self) -> str:
-        """The command that does it again."""
+        """The command that repeats it."""
         words = [
             "nlpcapsule",
             NAME,
@@ -125,7 +125,7 @@ def compare(options: CompareOptions) -> tuple[str, dict[str, str]]:
 
 
 def _reading_words(reading: ReadOptions) -> list[str]:
-    """The readers' options that were given, as they are written in a command."""
+    """Return the readers' options that were given, as they are written in a command."""
     words: list[str] = []
     for field in fields(reading):
         value, option = getattr(reading, field.name), f"--{field.name.replace('_', '-')}"

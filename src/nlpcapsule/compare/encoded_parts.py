@@ -1,4 +1,4 @@
-"""A data set as compact arrays: what a machine without the texts needs to train and to report.
+"""A data set as compact arrays, which train and report without the texts.
 
 FOLDER/
 train.safetensors    select.safetensors    report.safetensors     token and label ids
@@ -46,14 +46,14 @@ class EncodedParts:
     vectors: np.ndarray | None
 
     def fingerprint(self) -> str:
-        """Tells two data sets apart."""
+        """Return a hash of all documents and labels."""
         return "-".join(part.fingerprint() for part in (self.train, self.select, self.report))
 
     def cut(self, length: int) -> EncodedParts:
-        """The same documents as far as a system that reads so many tokens sees them.
+        """Return the documents truncated to a number of tokens.
 
-        Special tokens that the tokenizer puts around a text stay around what is left of it, as if the text
-        had been encoded with `max_tokens=length`.
+        Special tokens that the tokenizer adds stay at both ends, as if the text had been encoded with
+        `max_tokens=length`.
         """
         train, select, report = (
             EncodedDocuments(_cut(part.tokens, length, self.tokenizer), part.labels)
@@ -62,7 +62,7 @@ class EncodedParts:
         return replace(self, train=train, select=select, report=report)
 
     def save(self, folder: Path) -> None:
-        """Writes the folder; word vectors take two bytes a number."""
+        """Write the folder; word vectors are stored as float16."""
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("train", "select", "report"):
             getattr(self, name).save(folder / f"{name}.safetensors")
@@ -75,7 +75,7 @@ class EncodedParts:
 
     @classmethod
     def load(cls, folder: Path) -> EncodedParts:
-        """Reads what `save` wrote."""
+        """Read what `save` wrote."""
         if not (folder / "about.json").exists():
             raise DataError("not a folder of encoded documents (about.json is missing)", folder)
         vectors = None
@@ -93,7 +93,7 @@ class EncodedParts:
 
 
 def _cut(tokens: Ragged, length: int, tokenizer: WordTokenizer) -> Ragged:
-    """Rows of `length` tokens at most: [CLS] t_1 … t_n [SEP]  →  [CLS] t_1 … t_(length-2) [SEP]."""
+    """Truncate rows to `length` tokens: [CLS] t_1 … t_n [SEP]  →  [CLS] t_1 … t_(length-2) [SEP]."""
     before, behind = _marks(tokenizer)
     if not behind:
         return tokens.cut(length)
@@ -106,9 +106,9 @@ def _cut(tokens: Ragged, length: int, tokenizer: WordTokenizer) -> Ragged:
 
 
 def _marks(tokenizer: WordTokenizer) -> tuple[int, int]:
-    """How many special tokens a tokenizer puts before a text and behind it."""
+    """Return how many special tokens a tokenizer adds before and after a text."""
     empty, word = (ids.tolist() for ids in tokenizer.encode(["", "a"], max_tokens=8))
-    if empty == [tokenizer.unknown_id]:  # which stands for a text without tokens: there are no marks
+    if empty == [tokenizer.unknown_id]:  # what an empty text becomes without special tokens
         return 0, 0
     pairs = enumerate(zip(empty[::-1], word[::-1], strict=False))
     behind = next((place for place, (mark, token) in pairs if mark != token), len(empty))

@@ -1,4 +1,4 @@
-"""How much memory a process has held."""
+"""Peak memory of this process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def peak_process_memory() -> int:
-    """The most bytes this process has held so far."""
+    """Return the most bytes this process has held so far."""
     status = Path("/proc/self/status")
     if status.exists():  # what getrusage says also covers the process that started this one
         found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text(encoding="utf-8"))

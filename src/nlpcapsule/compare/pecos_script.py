@@ -1,4 +1,4 @@
-"""Trains PECOS XR-Linear on matrices in a folder; run by the Python that has libpecos, never imported by us.
+"""Train PECOS XR-Linear on matrices in a folder; run by the Python that has libpecos, never imported here.
 
 FOLDER/
 settings.json                        seed and the settings of `PecosSettings`
@@ -22,7 +22,7 @@ TOP_K = 200
 
 
 def main(folder: Path) -> None:
-    """Trains, ranks the labels of both held-out parts, and writes what it took."""
+    """Train, rank the labels of both held-out parts, and write the rankings and the costs."""
     from pecos.xmc import Indexer, LabelEmbeddingFactory
     from pecos.xmc.xlinear.model import XLinearModel
 
@@ -64,7 +64,7 @@ def main(folder: Path) -> None:
 
 
 def _peak_bytes() -> int | None:
-    """The most memory this process has held, where the system tells."""
+    """Return the peak memory of this process, where the system reports it."""
     status = Path("/proc/self/status")
     found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
     return None if found is None else 1024 * int(found[1])

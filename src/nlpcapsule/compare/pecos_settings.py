@@ -31,7 +31,7 @@ class PecosSettings(Settings):
 
     @classmethod
     def parse(cls, assignments: Sequence[str]) -> Self:
-        """Settings from texts such as "beam=20"."""
+        """Parse settings from texts such as "beam=20"."""
         values = {}
         for text in assignments:
             key, _, value = (part.strip() for part in text.partition("="))

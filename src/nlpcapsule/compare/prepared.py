@@ -1,4 +1,4 @@
-"""The parts of a user's folder made ready once, for the processes that train on them.
+"""Prepare the parts of a user's folder once, for the processes that train on them.
 
 labels     OUT/data/words-…/NAME/          token and label ids, as `EncodedParts` keeps them, and label names
 answers    OUT/data/questions/NAME/        train.jsonl, select.jsonl, report.jsonl
@@ -38,7 +38,7 @@ _QUESTIONS = {
 def prepare(
     source: UserFolder, cells: Sequence[Cell], folder: Path
 ) -> tuple[dict[str, Path], dict[str, int]]:
-    """Makes what is missing of the data.
+    """Prepare what is missing of the data.
 
     Args:
         source: The user's folder.
@@ -77,7 +77,7 @@ def reading_config(cell: Cell) -> Config:
 
 
 def load_questions(folder: Path) -> AnswerParts:
-    """Reads what `prepare` wrote for answers."""
+    """Read what `prepare` wrote for answers."""
     train, select, report = (list(read_questions(folder / f"{part}.jsonl")) for part in _PARTS)
     return AnswerParts(train, select, {"report": report}, None)
 

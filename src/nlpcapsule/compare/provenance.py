@@ -1,4 +1,4 @@
-"""Where a result comes from: everything it takes to produce it again."""
+"""Where a result comes from: command, commit, hardware and version."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from nlpcapsule import __version__
 
 
 def provenance(command: str, commit: str = "", **more: Any) -> dict[str, Any]:
-    """The head of a results file.
+    """Return the head of a results file.
 
     Args:
         command: What was run.
-        commit: The commit, where there is no checkout to ask.
-        more: What else there is to say: the data's fingerprint, seeds.
+        commit: The commit, if there is no checkout to read it from.
+        more: Further entries, such as the data's fingerprint and the seeds.
     """
     return {
         "command": command,
@@ -30,9 +30,9 @@ def provenance(command: str, commit: str = "", **more: Any) -> dict[str, Any]:
 
 
 def checked_out_commit() -> str:
-    """The commit of the checkout that this code lies in; "unknown" where it is installed without one."""
+    """Return the commit of the checkout with this code; "unknown" if it is installed without one."""
     folder = Path(__file__).parent
-    if not _git(folder, "ls-files", Path(__file__).name):  # a file in somebody else's repository, at best
+    if not _git(folder, "ls-files", Path(__file__).name):  # at best, an installed file in another repository
         return "unknown"
     return _git(folder, "rev-parse", "HEAD") or "unknown"
 
@@ -43,7 +43,7 @@ def _git(folder: Path, *words: str) -> str:
 
 
 def hardware() -> str:
-    """The machine, in words."""
+    """Return the machine, in words."""
     threads = torch.get_num_threads()
     processor = f"{threads} CPU thread{'' if threads == 1 else 's'} ({platform.machine()})"
     place = torch.cuda.get_device_name() if torch.cuda.is_available() else processor

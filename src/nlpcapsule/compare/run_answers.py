@@ -43,7 +43,7 @@ def run_answers(cell: Cell, parts: AnswerParts, folder: RunFolder, progress: Tra
     if folder.finished:
         model = load_model(folder.path)
     else:
-        with timed_stretch(folder.path, goes_on=is_resumed(folder)):
+        with timed_stretch(folder.path, resumes=is_resumed(folder)):
             model = fit_answers(prepare_answers(parts.train, parts.select, config), config, folder, progress)
     assert isinstance(model, AnswerModel)
     figures, precisions, ranking_seconds = {}, [], 0.0

@@ -87,7 +87,7 @@ def run_labels(
         model = load_model(folder.path)
     else:
         nominator = None if shared is None else shared.nominator(data, config, progress)
-        with timed_stretch(folder.path, goes_on=is_resumed(folder)):
+        with timed_stretch(folder.path, resumes=is_resumed(folder)):
             model = fit_labels(data, config, folder, progress, words, nominator)
     assert isinstance(model, LabelModel)
     started = time.perf_counter()

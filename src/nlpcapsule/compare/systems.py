@@ -33,7 +33,7 @@ _EXTRAS = {
 
 
 def known_systems(kind: str) -> list[str]:
-    """The systems for labels, or for answers."""
+    """Return the systems for labels, or for answers."""
     return [*LABEL_MODELS, PECOS] if kind == "labels" else list(ANSWER_MODELS)
 
 
@@ -86,7 +86,7 @@ def system_settings(
 
 
 def missing_package(system: str) -> str | None:
-    """Why a system cannot run here, or None if it can."""
+    """Return why a system cannot run here, or None if it can."""
     package, extra = _EXTRAS.get(system, (None, ""))
     if package is None or find_spec(package) is not None:
         return None

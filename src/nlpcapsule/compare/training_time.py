@@ -1,4 +1,4 @@
-"""How long a training took that was perhaps stopped: the seconds of its stretches, kept in a small file.
+"""How long a training took, over all its interruptions: seconds of its stretches, in a small file.
 
 WORK/seconds.json    {"seconds": of the stretches that ended, "killed": whether others did not, "running": …}
 
@@ -24,7 +24,7 @@ _FILE = "seconds.json"
 
 @dataclass(frozen=True)
 class TrainingTime:
-    """What is known of a training's length.
+    """What is known of a training's duration.
 
     Attributes:
         seconds: Of all stretches that ended, in whatever way.
@@ -38,14 +38,14 @@ class TrainingTime:
 
 
 @contextmanager
-def timed_stretch(folder: Path, goes_on: bool) -> Iterator[None]:
-    """Adds what the block takes to a training's time, however the block ends.
+def timed_stretch(folder: Path, resumes: bool) -> Iterator[None]:
+    """Add the time of the block to a training's time, however the block ends.
 
     Args:
         folder: The folder the training works in.
-        goes_on: Whether the block goes on with a training; else it begins one, and the time with it.
+        resumes: Whether the block resumes a training; if not, the time starts at zero.
     """
-    earlier = training_time(folder) if goes_on else TrainingTime()
+    earlier = training_time(folder) if resumes else TrainingTime()
     _write(folder, replace(earlier, running=True))
     started = time.perf_counter()
     try:
@@ -55,7 +55,7 @@ def timed_stretch(folder: Path, goes_on: bool) -> Iterator[None]:
 
 
 def training_time(folder: Path) -> TrainingTime:
-    """The time of a training between two stretches; one that nothing was noted of is not known in full."""
+    """Return the time of a training that is not running; without a file, it is not known in full."""
     path = folder / _FILE
     if not path.exists():
         return TrainingTime(killed=True)
@@ -64,7 +64,7 @@ def training_time(folder: Path) -> TrainingTime:
 
 
 def at_least(system: dict[str, Any]) -> str:
-    """What stands before a system's training seconds in a table."""
+    """Return the sign before a system's training seconds in a table."""
     return "≥ " if system.get(LOWER_BOUND) else ""
 
 

@@ -13,7 +13,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from benchmarks.cost_record import SEED, CostRecord, Spec
 from nlpcapsule import __version__
-from nlpcapsule.atomic_files import write_text
 from nlpcapsule.compare.memory import peak_process_memory
 from nlpcapsule.compare.provenance import hardware
-from nlpcapsule.compare.table import Record
 from nlpcapsule.config import Config
 from nlpcapsule.data.outputs import all_outputs, batch_outputs, uniform_outputs
 from nlpcapsule.model_folder import nominator_config
@@ -34,43 +32,11 @@ from nlpcapsule.networks.build import build_answer_network, build_label_network
 from nlpcapsule.networks.losses import label_loss
 from nlpcapsule.training.optimizers import build_optimizers
 
-SEED = 1
 _FEWEST = 3  # timed batches, however slow they are
 _MEMORY_SHARE = 0.9  # of the machine's free memory, so that something is left for others
 
 
-@dataclass(frozen=True)
-class Spec:
-    """A system and the sizes it is measured with.
-
-    Attributes:
-        system: Its name in the table.
-        kind: "labels" or "answers".
-        model: The model's name in the configuration.
-        settings: Settings that differ from the model's defaults.
-        vocabulary: V.
-        labels: n.
-        own_labels: Labels per document.
-        batch: Documents, or pairs of question and answer.
-        warm_up: Batches before the clock starts.
-        repeats: Timed batches.
-        seconds: No further batch starts after this time.
-    """
-
-    system: str
-    kind: str
-    model: str
-    settings: dict[str, Any]
-    vocabulary: int = 50_000
-    labels: int = 3_956
-    own_labels: int = 5
-    batch: int = 32
-    warm_up: int = 3
-    repeats: int = 15
-    seconds: float = 120.0
-
-
-def measure(spec: Spec) -> Record:
+def measure(spec: Spec, commit: str = "") -> CostRecord:
     """Measure a system in this process, which should have done nothing else before."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     config = Config.build(spec.kind, spec.model, overrides={**spec.settings, "training.seed": SEED})
@@ -96,17 +62,18 @@ def measure(spec: Spec) -> Record:
         inference = _timed(work.ranking(), spec, device)
     everything = sum(weights.numel() for weights in work.network.parameters())
     words = sum(layer.weight.numel() for layer in work.network.modules() if isinstance(layer, nn.Embedding))
-    return {
-        "spec": asdict(spec),
-        "parameters": everything,
-        "parameters without word vectors": everything - words,
-        "training": training,
-        "inference": inference,
-        "peak memory MiB": None if "out of memory" in training else round(peak / 2**20, 1),
-        "routing iterations": work.iterations,
-        "hardware": hardware(),
-        "nlpcapsule": __version__,
-    }
+    return CostRecord(
+        spec=spec,
+        parameters=everything,
+        parameters_without_word_vectors=everything - words,
+        training=training,
+        inference=inference,
+        peak_memory_mib=None if "out of memory" in training else round(peak / 2**20, 1),
+        routing_iterations=work.iterations,
+        hardware=hardware(),
+        version=__version__,
+        commit=commit,
+    )
 
 
 class _LabelWork:
@@ -180,7 +147,7 @@ def _random_tokens(
     )
 
 
-def _timed(run: Callable[[], object], spec: Spec, device: torch.device) -> Record:
+def _timed(run: Callable[[], object], spec: Spec, device: torch.device) -> dict[str, Any]:
     """Return the median time of a batch, or that it needs more memory than there is."""
     times: list[float] = []
     begun = time.perf_counter()
@@ -241,10 +208,5 @@ def _peak_memory(device: torch.device) -> int:
     return torch.cuda.max_memory_allocated() if device.type == "cuda" else peak_process_memory()
 
 
-def write_cost(path: Path, record: Record, commit: str) -> None:
-    """Write a record."""
-    write_text(path, json.dumps({**record, "commit": commit}, indent=1) + "\n")
-
-
 if __name__ == "__main__":
-    write_cost(Path(sys.argv[2]), measure(Spec(**json.loads(sys.argv[1]))), sys.argv[3])
+    measure(Spec(**json.loads(sys.argv[1])), commit=sys.argv[3]).save(Path(sys.argv[2]))

@@ -11,6 +11,7 @@ import torch
 from benchmarks import cost, cost_cell
 from benchmarks.cost import COST, cost_specs
 from benchmarks.cost_cell import asked_for, measure
+from benchmarks.cost_record import CostRecord
 from benchmarks.table import Options
 from nlpcapsule.config import Config
 from nlpcapsule.errors import ConfigError, NlpCapsuleError
@@ -83,14 +84,14 @@ def test_a_measurement_counts_weights_and_times_batches(system):
     spec = SPECS[system]
     record = measure(spec)
     words = spec.vocabulary * spec.settings["embedding_size"]
-    assert record["parameters"] - record["parameters without word vectors"] in (words, 2 * words)
-    assert record["training"]["milliseconds"] > 0
-    assert record["inference"]["milliseconds"] > 0
-    assert record["training"]["batches"] == spec.repeats
-    assert (record["routing iterations"] is not None) == (
+    assert record.parameters - record.parameters_without_word_vectors in (words, 2 * words)
+    assert record.training["milliseconds"] > 0
+    assert record.inference["milliseconds"] > 0
+    assert record.training["batches"] == spec.repeats
+    assert (record.routing_iterations is not None) == (
         system in ("paper", "paper-class-without-both", "label-query")
     )
-    json.dumps(record)
+    assert CostRecord.from_json(json.loads(json.dumps(record.to_json()))) == record
 
 
 @pytest.mark.usefixtures("unlimited")
@@ -102,13 +103,13 @@ def test_parameters_are_those_of_the_papers_chain():
     expected += 3 * filters * 2 * size  # each filter's w and bias
     expected += filters * sum(maps) * settings["condensed"]  # compression
     expected += spec.labels * settings["condensed"] * size**2  # a matrix per label and condensed capsule
-    assert measure(spec)["parameters without word vectors"] == expected
+    assert measure(spec).parameters_without_word_vectors == expected
 
 
 @pytest.mark.usefixtures("unlimited")
 def test_slow_batches_are_cut_short():
     record = measure(replace(SPECS["xml-cnn"], repeats=50, seconds=0.0))
-    assert record["training"]["batches"] == 3
+    assert record.training["batches"] == 3
 
 
 @pytest.mark.usefixtures("unlimited")
@@ -120,10 +121,10 @@ def test_a_system_too_large_for_memory_is_a_result(monkeypatch):
 
     monkeypatch.setattr(cost_cell, "label_loss", fail)
     record = measure(SPECS["xml-cnn"])
-    assert record["training"] == {"out of memory": "asked for 3.00 GiB"}
-    assert record["peak memory MiB"] is None
-    assert record["inference"]["milliseconds"] > 0
-    assert record["parameters"] > 0
+    assert record.training == {"out of memory": "asked for 3.00 GiB"}
+    assert record.peak_memory_mib is None
+    assert record.inference["milliseconds"] > 0
+    assert record.parameters > 0
 
 
 @pytest.mark.usefixtures("unlimited")

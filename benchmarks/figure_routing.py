@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.inspection_record import InspectionRecord
 from benchmarks.label_data import label_parts
 from benchmarks.table import COMMAND, Options, Table
 from nlpcapsule import __version__
-from nlpcapsule.atomic_files import write_text
 from nlpcapsule.compare.cell import network_only
 from nlpcapsule.compare.encoded_parts import EncodedParts
 from nlpcapsule.compare.provenance import checked_out_commit, hardware, provenance
@@ -30,7 +30,7 @@ from nlpcapsule.compare.run_missing import Run, RunProgress, raise_failures, run
 from nlpcapsule.compare.table import Record, markdown_table
 from nlpcapsule.config import Config
 from nlpcapsule.data.encoded import EncodedDocuments
-from nlpcapsule.diagnostics.inspection import RoutingInspection, inspect_encoded
+from nlpcapsule.diagnostics.inspection import inspect_encoded
 from nlpcapsule.diagnostics.plots import instance_curve, iterations_histogram, system_curve
 from nlpcapsule.errors import ConfigError, NlpCapsuleError, did_you_mean
 from nlpcapsule.model_folder import load_model
@@ -96,13 +96,13 @@ def make_figure_routing(options: Options) -> Record:
     return {
         "table": "figure-routing",
         **provenance(f"{COMMAND} figure-routing{data}{budget}", commit=options.commit),
-        "data": {name: cell["data"] for name, cell in found.items()},
+        "data": {name: cell.data for name, cell in found.items()},
         "seeds": [_SEED],
         "title": "What routing iterations are worth",
         "smoke": options.budget == "smoke",
         "trained on": DATA[options.budget],
         "planned": list(SYSTEMS),
-        "systems": found,
+        "systems": {name: cell.to_json() for name, cell in found.items()},
     }
 
 
@@ -128,9 +128,8 @@ class InspectionRun(Run):
         """Train, inspect and write the record."""
         settings = routing_settings(self.system, self.options.budget, torch.cuda.is_available())
         record = inspect_trained(self.parts(), self.system, settings, self.folder / self.system)
-        record["commit"] = self.options.commit or checked_out_commit()
-        path = self.folder / f"{self.system}.json"
-        write_text(path, json.dumps(record, indent=1, allow_nan=False) + "\n")
+        commit = self.options.commit or checked_out_commit()
+        replace(record, commit=commit).save(self.folder / f"{self.system}.json")
 
 
 def _run_missing(systems: Sequence[str], folder: Path, options: Options) -> None:
@@ -140,15 +139,19 @@ def _run_missing(systems: Sequence[str], folder: Path, options: Options) -> None
     raise_failures(failures, "networks failed")
 
 
-def _finished(system: str, folder: Path, budget: str) -> Record | None:
+def _finished(system: str, folder: Path, budget: str) -> InspectionRecord | None:
     """Return the record of a network, if it was trained with these settings, on a GPU or not."""
     path = folder / f"{system}.json"
-    record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    if not path.exists():
+        return None
+    record = InspectionRecord.from_json(json.loads(path.read_text(encoding="utf-8")))
     wanted = [routing_settings(system, budget, on_gpu) for on_gpu in (False, True)]
-    return record if record is not None and record["settings"] in wanted else None
+    return record if record.settings in wanted else None
 
 
-def inspect_trained(parts: EncodedParts, model: str, settings: dict[str, Any], folder: Path) -> Record:
+def inspect_trained(
+    parts: EncodedParts, model: str, settings: dict[str, Any], folder: Path
+) -> InspectionRecord:
     """Train a network, unless its folder holds it already, and inspect its routing.
 
     Args:
@@ -167,20 +170,27 @@ def inspect_trained(parts: EncodedParts, model: str, settings: dict[str, Any], f
     losses = inspect_encoded(trained, _first(train, LOSS_DOCUMENTS))
     counted = _first(report, COUNTED_DOCUMENTS)
     seen = inspect_encoded(trained, counted, _INSTANCE, with_losses=False)
-    return {
-        "model": model,
-        "settings": settings,
-        **_curves(losses, seen),
-        "loss is of": f"the first {min(LOSS_DOCUMENTS, len(train)):,} training documents",
-        "iterations are of": f"the first {len(counted):,} documents of the report part",
-        "labels routed to": config.inference.candidates or len(parts.labels),
-        "epochs": trained.facts["epochs_run"],
-        "selected on": trained.facts["dev"],
-        "config": json.loads(config.model_dump_json()),
-        "data": parts.fingerprint(),
-        "hardware": hardware(),
-        "nlpcapsule": __version__,
-    }
+    assert seen.iterations is not None  # all networks here route,
+    assert seen.instance_agreement is not None  # and by agreement
+    return InspectionRecord(
+        model=model,
+        settings=settings,
+        routing=seen.routing,
+        most_iterations=seen.most_iterations,
+        loss_by_iterations={str(number): loss for number, loss in losses.loss_by_iterations.items()},
+        instance_agreement=[float(score) for score in seen.instance_agreement],
+        instance_stop=seen.instance_stop,
+        documents_by_iterations=np.bincount(seen.iterations).tolist(),
+        loss_documents=f"the first {min(LOSS_DOCUMENTS, len(train)):,} training documents",
+        counted_documents=f"the first {len(counted):,} documents of the report part",
+        labels_routed_to=config.inference.candidates or len(parts.labels),
+        epochs=trained.facts["epochs_run"],
+        selected_on=trained.facts["dev"],
+        config=json.loads(config.model_dump_json()),
+        data=parts.fingerprint(),
+        hardware=hardware(),
+        version=__version__,
+    )
 
 
 def _trained(data: PreparedLabels, config: Config, folder: Path) -> LabelModel:
@@ -200,19 +210,6 @@ def _trained(data: PreparedLabels, config: Config, folder: Path) -> LabelModel:
 
 def _first(part: EncodedDocuments, count: int) -> EncodedDocuments:
     return part.take(range(min(count, len(part))))
-
-
-def _curves(losses: RoutingInspection, seen: RoutingInspection) -> Record:
-    assert seen.iterations is not None  # all networks here route,
-    assert seen.instance_agreement is not None  # and by agreement
-    return {
-        "routing": seen.routing,
-        "most iterations": seen.most_iterations,
-        "loss by iterations": {str(number): loss for number, loss in losses.loss_by_iterations.items()},
-        "agreement of one document": [float(score) for score in seen.instance_agreement],
-        "that document stops after": seen.instance_stop,
-        "documents by iterations": np.bincount(seen.iterations).tolist(),
-    }
 
 
 def figure_markdown(record: Record) -> str:

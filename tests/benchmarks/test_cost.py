@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -198,6 +199,14 @@ def test_a_killed_process_is_a_result(options, monkeypatch):
     monkeypatch.setattr(cost.CostRun, "command", lambda _: killed)
     record = COST.make(replace(options, run=True, systems=("paper-class-without-both",)))
     assert "out of memory (killed by the operating system)" in COST.markdown(record)
+
+
+@pytest.mark.parametrize("name", ["cost", "cost-cpu"])
+def test_the_published_records_are_read_and_written_as_they_are(name):
+    path = Path(__file__).parents[2] / "results" / f"{name}.json"
+    for values in json.loads(path.read_text(encoding="utf-8"))["systems"].values():
+        written = CostRecord.from_json(values).to_json()
+        assert written == {key: values[key] for key in written}
 
 
 def test_an_unknown_system_is_refused(options):

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from tiny_data import tiny_parts
 
 from benchmarks import figure_routing
 from benchmarks.figure_routing import FIGURE_ROUTING, inspect_trained, routing_settings
+from benchmarks.inspection_record import InspectionRecord
 from benchmarks.table import Options
 from nlpcapsule.config import Config
 from nlpcapsule.errors import ConfigError, ModelFolderError, NlpCapsuleError
@@ -110,7 +112,7 @@ def test_a_trained_network_is_only_inspected(made, monkeypatch):
     monkeypatch.setattr(figure_routing, "fit_labels", lambda *_: pytest.fail("trained again"))
     settings = routing_settings("paper", "smoke", on_gpu=False)
     again = inspect_trained(tiny_parts(), "paper", settings, options.cells / "figure-routing" / "paper")
-    assert again["loss by iterations"] == pytest.approx(record["systems"]["paper"]["loss by iterations"])
+    assert again.loss_by_iterations == pytest.approx(record["systems"]["paper"]["loss by iterations"])
 
 
 def test_a_network_trained_otherwise_is_not_taken(made):
@@ -135,7 +137,7 @@ def test_a_stopped_training_goes_on(small, tmp_path, monkeypatch):
         inspect_trained(tiny_parts(), "label-query", settings, tmp_path / "stopped")
     resumed = inspect_trained(tiny_parts(), "label-query", settings, tmp_path / "stopped")
     assert seen == [1, 2, 2], "the first epoch was not trained again"
-    assert resumed["loss by iterations"] == pytest.approx(whole["loss by iterations"], rel=1e-5)
+    assert resumed.loss_by_iterations == pytest.approx(whole.loss_by_iterations, rel=1e-5)
 
 
 def test_a_folder_of_something_else_is_left_alone(small, tmp_path):
@@ -154,6 +156,13 @@ def test_without_running_only_what_is_finished_is_shown(small, tmp_path, made):
     partial = FIGURE_ROUTING.make(here)
     assert partial["systems"].keys() == {"paper"}
     assert "## label-query\n\nNot run yet." in FIGURE_ROUTING.markdown(partial)
+
+
+@pytest.mark.parametrize("system", figure_routing.SYSTEMS)
+def test_the_published_records_are_read_and_written_as_they_are(system):
+    path = Path(__file__).parents[2] / "results" / "figure-routing.json"
+    values = json.loads(path.read_text(encoding="utf-8"))["systems"][system]
+    assert InspectionRecord.from_json(values).to_json() == values
 
 
 def test_an_unknown_system_is_refused(tmp_path):

@@ -17,6 +17,7 @@ UsageError: Any = typer.BadParameter.__base__
 
 app = typer.Typer(
     name="benchmarks",
+    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

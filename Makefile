@@ -37,13 +37,13 @@ coverage: $(STAMP)
 	$(BIN)/python -m pytest --cov --cov-report=term-missing --cov-fail-under=90
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src benchmarks tests
+	$(BIN)/ruff format --check src benchmarks tests
 	$(BIN)/mypy
 
 format: $(STAMP)
-	$(BIN)/ruff check --fix src tests
-	$(BIN)/ruff format src tests
+	$(BIN)/ruff check --fix src benchmarks tests
+	$(BIN)/ruff format src benchmarks tests
 
 wheel: $(STAMP)
 	$(BIN)/python -m build --wheel --no-isolation

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = "nlpcapsule"
+BENCHMARKS = "benchmarks"
 SOURCE = Path(__file__).parents[1] / "src"
 
 # Earliest first; modules of one entry may import each other. The package itself ("") is the front door.
@@ -33,7 +34,6 @@ STAGES: list[set[str]] = [
     {"model_folder"},
     {"training"},
     {"diagnostics"},
-    {"experiments"},
     {"compare"},
     {"estimators"},
     {"demo"},
@@ -48,8 +48,8 @@ def stage_of(module: str) -> str:
     return module.removeprefix(PACKAGE).removeprefix(".").partition(".")[0]
 
 
-def imported_modules(code: str, module: str, is_package: bool) -> Iterator[tuple[int, str]]:
-    """Line and full name of every import of this package's modules, also those inside functions."""
+def all_imports(code: str, module: str, is_package: bool) -> Iterator[tuple[int, str]]:
+    """Line and full name of every import, also those inside functions."""
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -57,7 +57,13 @@ def imported_modules(code: str, module: str, is_package: bool) -> Iterator[tuple
             names = names_after_from(node, module, is_package)
         else:
             continue
-        yield from ((node.lineno, name) for name in names if name.partition(".")[0] == PACKAGE)
+        yield from ((node.lineno, name) for name in names)
+
+
+def imported_modules(code: str, module: str, is_package: bool) -> Iterator[tuple[int, str]]:
+    """Line and full name of every import of this package's modules."""
+    found = all_imports(code, module, is_package)
+    return ((line, name) for line, name in found if name.partition(".")[0] == PACKAGE)
 
 
 def names_after_from(node: ast.ImportFrom, module: str, is_package: bool) -> list[str]:
@@ -110,6 +116,40 @@ def test_no_module_imports_a_later_stage() -> None:
         for problem in backward_imports(path.read_text(encoding="utf-8"), module, path.name == "__init__.py")
     ]
     assert not problems, "\n".join(problems)
+
+
+def benchmark_imports(code: str, module: str, is_package: bool = False) -> list[str]:
+    """A sentence for each import of the benchmarks, which are not installed with the package."""
+    return [
+        f"{module}, line {line}: the package must not import {imported!r}"
+        for line, imported in all_imports(code, module, is_package)
+        if imported.partition(".")[0] == BENCHMARKS
+    ]
+
+
+def test_no_module_imports_the_benchmarks() -> None:
+    assert (SOURCE.parent / BENCHMARKS / "__init__.py").exists()
+    problems = [
+        problem
+        for module, path in source_modules()
+        for problem in benchmark_imports(path.read_text(encoding="utf-8"), module, path.name == "__init__.py")
+    ]
+    assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import benchmarks",
+        "import benchmarks.plan as plan",
+        "from benchmarks import plan",
+        "from benchmarks.plan import Plan",
+        "def late():\n    from benchmarks.plan import Plan",
+    ],
+)
+def test_an_import_of_the_benchmarks_is_noticed_however_it_is_written(code: str) -> None:
+    assert len(benchmark_imports(code, "nlpcapsule.compare.cell")) == 1
+    assert not benchmark_imports("from nlpcapsule import benchmarks", "nlpcapsule.compare.cell")
 
 
 @pytest.mark.parametrize(

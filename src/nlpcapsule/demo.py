@@ -13,6 +13,7 @@ from rich.console import Console
 
 from nlpcapsule import __version__
 from nlpcapsule.atomic_files import write_text
+from nlpcapsule.compare.provenance import provenance
 from nlpcapsule.config import Config
 from nlpcapsule.data.documents import Document, Question
 from nlpcapsule.data.encoded import encode_documents
@@ -20,7 +21,6 @@ from nlpcapsule.diagnostics import plots
 from nlpcapsule.diagnostics.demo_tables import COLUMNS, demo_tables
 from nlpcapsule.diagnostics.inspection import inspect_routing
 from nlpcapsule.diagnostics.report_page import DemoReport, ExampleDocument, ExampleQuestion, report_html
-from nlpcapsule.experiments.provenance import provenance
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.sample import load_documents, load_questions, write_sample
 from nlpcapsule.scoring.models import AnswerModel, LabelModel

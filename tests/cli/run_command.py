@@ -6,6 +6,7 @@ import io
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from unittest.mock import patch
 
@@ -36,8 +37,8 @@ class Finished:
         return [line for line in self.err.splitlines() if line.startswith("error:")]
 
 
-def run_command(*arguments: object, stdin: bytes = b"") -> Finished:
-    """Calls the entry point of the `nlpcapsule` command."""
+def run_command(*arguments: object, stdin: bytes = b"", entry_point: Callable[[], None] = main) -> Finished:
+    """Calls the entry point of the `nlpcapsule` command, or another one."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
     code = 0
     with (
@@ -47,7 +48,7 @@ def run_command(*arguments: object, stdin: bytes = b"") -> Finished:
         patch.object(sys, "stderr", err),
     ):
         try:
-            main()
+            entry_point()
         except SystemExit as exit:
             code = int(exit.code or 0)
         out.flush()

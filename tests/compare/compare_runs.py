@@ -8,10 +8,13 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nlpcapsule.cli.app import main
+from nlpcapsule.compare.cell import Cell
+from nlpcapsule.compare.run_record import RunRecord
 
 WORDS = {"fish": "fishery", "milk": "dairy", "lamp": "lighting", "road": "traffic"}
 
@@ -34,6 +37,7 @@ class Indexer:
     "pecos/xmc/xlinear/model.py": """
 import json
 from pathlib import Path
+from typing import Any
 
 class XLinearModel:
     @classmethod
@@ -54,6 +58,21 @@ class XLinearModel:
         (Path(folder) / "model.json").write_text(json.dumps(self.told))
 """,
 }
+
+
+def made_up_record(cell: Cell, **fields: Any) -> RunRecord:
+    """The record of a run that never was."""
+    usual: dict[str, Any] = {
+        "figures": {"P@1": 0.5},
+        "selected_on": {"P@1": 0.4},
+        "epochs": [{"epoch": 1, "loss": 2.0}],
+        "training_seconds": 1.5,
+        "config": {},
+        "data": "fingerprint",
+        "hardware": "a toaster",
+        "commit": "abc123",
+    }
+    return RunRecord(cell=cell, **{**usual, **fields})
 
 
 @dataclass(frozen=True)

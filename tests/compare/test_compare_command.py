@@ -11,10 +11,10 @@ from compare_runs import letters, questions, run_compare, stand_in_python, write
 from tiny_transformer import write_transformer
 
 from nlpcapsule.compare import comparison
-from nlpcapsule.compare.cell import run_system
-from nlpcapsule.compare.processes import Running
-from nlpcapsule.experiments.encoded_folder import EncodedParts
-from nlpcapsule.experiments.plan import Cell
+from nlpcapsule.compare.cell import Cell
+from nlpcapsule.compare.encoded_parts import EncodedParts
+from nlpcapsule.compare.run_system import run_system
+from nlpcapsule.compare.system_runs import RunOptions
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Runs systems without processes, which would each have to import torch; returns those that were run."""
     ran: list[str] = []
 
-    def run_here(cells: list[Cell], running: Running) -> dict[str, str]:
+    def run_here(cells: list[Cell], running: RunOptions) -> dict[str, str]:
         for cell in cells:
             if not (running.cells / f"{cell.name}.json").exists():
                 ran.append(cell.system)
@@ -328,7 +328,7 @@ def test_without_readers_options_the_recorded_command_has_none(
     assert command == "nlpcapsule compare --data mine --systems one-vs-rest --seed 1 --jobs 1"
 
 
-def _failing(cells: list[Cell], running: Running) -> dict[str, str]:
+def _failing(cells: list[Cell], running: RunOptions) -> dict[str, str]:
     return {cell.system: "out of luck" for cell in cells}
 
 
@@ -363,14 +363,14 @@ def test_one_failure_among_others_is_in_the_table_and_in_the_exit_code(
 def test_ctrl_c_says_how_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(cells: list[Cell], running: Running) -> dict[str, str]:
+    def interrupted(cells: list[Cell], running: RunOptions) -> dict[str, str]:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(comparison, "run_systems", interrupted)
     data = write_letters(tmp_path / "mine")
     done = run_compare(monkeypatch, capsys, "--data", data, "--out", tmp_path / "out")
     assert done.code == 130
-    assert "stopped; the same command goes on where this ended" in done.err
+    assert "stopped; the same command continues from here" in done.err
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nlpcapsule.compare.table import markdown
-from nlpcapsule.experiments.training_time import LOWER_BOUND
+from nlpcapsule.compare.training_time import LOWER_BOUND
 
 
 @pytest.mark.parametrize("lower_bound", [{}, {LOWER_BOUND: True}])

@@ -11,15 +11,15 @@ from compare_runs import write_letters
 from tiny_transformer import write_tokenizer
 
 from nlpcapsule.compare import named_files
+from nlpcapsule.compare.cell import Cell
 from nlpcapsule.compare.data import open_folder
+from nlpcapsule.compare.encoded_parts import EncodedParts
 from nlpcapsule.compare.named_files import files_fingerprint
 from nlpcapsule.compare.prepared import prepare
 from nlpcapsule.config import Config
 from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import DataError
-from nlpcapsule.experiments.encoded_folder import EncodedParts
-from nlpcapsule.experiments.plan import Cell
 
 HUB = "sentence-transformers/all-MiniLM-L6-v2"
 

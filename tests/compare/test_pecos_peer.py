@@ -14,15 +14,15 @@ from compare_runs import stand_in_python, write_letters
 from hypothesis import given
 from scipy import sparse
 
+from nlpcapsule.compare import pecos
+from nlpcapsule.compare.cell import Cell
 from nlpcapsule.compare.data import open_folder
+from nlpcapsule.compare.encoded_parts import EncodedParts
+from nlpcapsule.compare.pecos import pecos_python, rankings_of, run_pecos
+from nlpcapsule.compare.pecos_settings import PECOS_PYTHON, PecosSettings
 from nlpcapsule.compare.prepared import prepare
 from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.errors import ConfigError, NlpCapsuleError
-from nlpcapsule.experiments import pecos
-from nlpcapsule.experiments.encoded_folder import EncodedParts
-from nlpcapsule.experiments.pecos import pecos_python, rankings_of, run_pecos
-from nlpcapsule.experiments.pecos_settings import PECOS_PYTHON, PecosSettings
-from nlpcapsule.experiments.plan import Cell
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +53,11 @@ def test_scores_are_ranked_row_by_row(rows: list[list[float]]) -> None:
 
 def test_it_learns_what_one_word_tells(parts: EncodedParts, python: str) -> None:
     record, ranked, report = run_pecos(parts, PecosSettings(), 1, python)
-    assert record["figures"]["P@1"] == 1
-    assert record["selected on"]["documents"] == 12
+    assert record.figures["P@1"] == 1
+    assert record.selected_on["documents"] == 12
     assert [row[0] for row in ranked.labels.tolist()] == [row[0] for row in report.labels]
-    assert record["model MiB"] >= 0
-    assert record["training seconds"] < 60
+    assert record.model_mib >= 0
+    assert record.training_seconds < 60
 
 
 def test_only_the_first_words_are_read_and_features_are_ours(
@@ -103,7 +103,7 @@ def test_the_real_library_learns_it_too(parts: EncodedParts) -> None:
     python = pecos_python(os.environ[PECOS_PYTHON])
     assert python is not None
     first, *_ = run_pecos(parts, PecosSettings(), 1, python)
-    assert first["figures"]["P@1"] == 1
-    assert first["process memory GiB"] > 0
+    assert first.figures["P@1"] == 1
+    assert first.process_memory_gib > 0
     asked = subprocess.run([python, "-c", "import nlpcapsule"], capture_output=True, check=False)
     assert asked.returncode, "it has libpecos and nothing of ours"

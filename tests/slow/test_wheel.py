@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -18,9 +20,35 @@ def run(*command, cwd=None):
     return done.stdout
 
 
-def test_wheel_in_an_empty_environment_runs_the_demo(tmp_path):
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path / "dist", ROOT)
-    (wheel,) = (tmp_path / "dist").glob("*.whl")
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A folder with the wheel and the source distribution."""
+    folder = tmp_path_factory.mktemp("dist")
+    for what in ("--wheel", "--sdist"):
+        run(sys.executable, "-m", "build", what, "--no-isolation", "--outdir", folder, ROOT)
+    return folder
+
+
+def test_the_wheel_has_the_package_alone(built):
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as files:
+        tops = {name.partition("/")[0] for name in files.namelist()}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"nlpcapsule"}
+
+
+def test_the_source_distribution_has_the_benchmarks(built):
+    (source,) = built.glob("*.tar.gz")
+    with tarfile.open(source) as files:
+        names = {name.partition("/")[2] for name in files.getnames()}
+    assert {
+        "benchmarks/__main__.py",
+        "benchmarks/plans/main-table.toml",
+        "src/nlpcapsule/__init__.py",
+    } <= names
+
+
+def test_wheel_in_an_empty_environment_runs_the_demo(built, tmp_path):
+    (wheel,) = built.glob("*.whl")
     run(sys.executable, "-m", "venv", tmp_path / "venv")
     binaries = tmp_path / "venv" / "bin"
     pip = [binaries / "python", "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt"]

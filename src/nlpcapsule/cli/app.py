@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from nlpcapsule import __version__
-from nlpcapsule.cli import compare, demo, evaluate, inspect, predict, reproduce, systems, train
+from nlpcapsule.cli import compare, demo, evaluate, inspect, predict, systems, train
 from nlpcapsule.errors import NlpCapsuleError
 
 # Typer has click's errors sometimes from click and sometimes built in; this is either's UsageError.
@@ -30,7 +30,6 @@ app.command("predict")(predict.predict)
 app.command("inspect")(inspect.inspect)
 app.command("compare")(compare.compare)
 app.command("systems")(systems.systems)
-app.command("reproduce")(reproduce.reproduce)
 
 
 def _version(wanted: bool) -> None:

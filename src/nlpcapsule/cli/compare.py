@@ -10,12 +10,12 @@ import typer
 
 from nlpcapsule.cli.files import check_output_folder, tell_bad_rows
 from nlpcapsule.cli.options import Quiet, reads_data
+from nlpcapsule.compare.pecos_settings import PECOS_PYTHON
 from nlpcapsule.compare.systems import DEFAULT_SYSTEMS, OURS, chosen_systems, system_settings
 from nlpcapsule.config import PRESETS
 from nlpcapsule.data.label_names import Thesaurus
 from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.errors import NlpCapsuleError
-from nlpcapsule.experiments.pecos_settings import PECOS_PYTHON
 
 
 @reads_data(need_labels=True)
@@ -83,7 +83,7 @@ def compare(
     Trains each on DIR's train file, selects on dev, reports on test, prints accuracy, accuracy on rare
     labels, calibration, time, memory and size side by side, and writes them as compare.json and compare.md.
     Without a dev file a tenth of train is selected on; without a test file dev is reported on. Each system
-    runs in a process of its own. What is finished is kept: after an interruption, the same command goes on.
+    runs in a child process. What is finished is kept: after an interruption, the same command continues.
     """
     from nlpcapsule.compare.data import open_folder
 
@@ -103,7 +103,7 @@ def compare(
 
     from rich.console import Console
 
-    from nlpcapsule.compare.comparison import NAME, Wanted
+    from nlpcapsule.compare.comparison import NAME, CompareOptions
     from nlpcapsule.compare.comparison import compare as run
 
     console = Console(stderr=True, quiet=quiet)
@@ -111,11 +111,13 @@ def compare(
     def say(text: str) -> None:
         console.print(text, highlight=False, markup=False, soft_wrap=True)
 
-    wanted = Wanted(source, chosen, out, seed, jobs, pecos_python, assignments, quiet, say, preset, kind)
+    options = CompareOptions(
+        source, chosen, out, seed, jobs, pecos_python, assignments, quiet, say, preset, kind
+    )
     try:
-        page, failures = run(wanted)
+        page, failures = run(options)
     except KeyboardInterrupt:
-        typer.echo("stopped; the same command goes on where this ended", err=True)
+        typer.echo("stopped; the same command continues from here", err=True)
         raise typer.Exit(130) from None
     typer.echo(page)
     say(f"wrote {out / NAME}.json and .md")

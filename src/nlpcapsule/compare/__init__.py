@@ -1,1 +1,1 @@
-"""Beside the pipeline: systems trained and measured side by side on a user's own data."""
+"""Train and measure systems side by side on a user's own data."""

@@ -1,13 +1,12 @@
-"""`python -m nlpcapsule.compare`: what `nlpcapsule compare` starts, and a maker of folders to compare on."""
+"""`python -m nlpcapsule.compare system`: what `nlpcapsule compare` starts for each system."""
 
 from __future__ import annotations
 
-import os
-import signal
+import json
 import sys
 import traceback
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,20 +15,9 @@ from nlpcapsule.errors import NlpCapsuleError
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
-@app.command()
-def prepare(
-    data: Annotated[Path, typer.Argument(help="Folder of real data; see docs/reproduce.md.")],
-    name: Annotated[str, typer.Argument(help="eurlex15k, microthesauri or reuters.")],
-    out: Annotated[Path, typer.Argument(help="Folder to write train, dev and test into.")],
-    first: Annotated[
-        int | None, typer.Option("--first", min=1, help="Only so many documents of each part.")
-    ] = None,
-) -> None:
-    """Write a data set of the paper's tables as a folder that `nlpcapsule compare --data` takes."""
-    from nlpcapsule.compare.published import write_folder
-
-    for part, count in write_folder(name, data, out, first).items():
-        typer.echo(f"{part}: {count:,} documents")
+@app.callback()
+def main() -> None:
+    """Run a part of a comparison; called by `nlpcapsule compare`."""
 
 
 @app.command()
@@ -37,24 +25,18 @@ def system(
     spec: Annotated[str, typer.Argument(help="The system, as JSON.")],
     data: Annotated[Path, typer.Argument(help="Folder of the prepared data set.")],
     cells: Annotated[Path, typer.Argument(help="Folder of finished systems.")],
-    commit: Annotated[str, typer.Option(help="The commit the code is of.")] = "",
+    commit: Annotated[str, typer.Option(help="The commit of the code.")] = "",
     pecos_python: Annotated[str | None, typer.Option(help="The Python that has libpecos.")] = None,
 ) -> None:
     """Train and measure one system."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this ends it
-    process = os.getpid()
+    from nlpcapsule.compare.child_process import leave_signals_to_parent
 
-    def end(number: int, _: Any) -> None:
-        if os.getpid() != process:
-            os._exit(128 + number)  # a child that was forked has nothing to note
-        sys.exit(128 + number)  # as an exception: the seconds of training so far are noted
+    leave_signals_to_parent()
 
-    signal.signal(signal.SIGTERM, end)
+    from nlpcapsule.compare.cell import Cell
+    from nlpcapsule.compare.run_system import run_system
 
-    from nlpcapsule.compare.cell import run_system
-    from nlpcapsule.experiments.run_cells import cell_from_json
-
-    run_system(cell_from_json(spec), data, cells, commit, pecos_python)
+    run_system(Cell.from_json(json.loads(spec)), data, cells, commit, pecos_python)
 
 
 if __name__ == "__main__":

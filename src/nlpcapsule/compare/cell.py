@@ -1,44 +1,78 @@
-"""One system of a comparison, trained and measured in the process that calls this."""
+"""A cell: one system on one data set with one seed."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
-from nlpcapsule.compare.prepared import load_questions
-from nlpcapsule.experiments.cell import (
-    Measured,
-    run_and_record,
-    run_answers,
-    run_labels,
-    run_peer,
-    with_names_of,
-)
-from nlpcapsule.experiments.encoded_folder import EncodedParts
-from nlpcapsule.experiments.pecos_settings import PECOS
-from nlpcapsule.experiments.plan import Cell
-from nlpcapsule.training.progress import TrainingProgress
-from nlpcapsule.training.run_folder import RunFolder
+from nlpcapsule.config import Config
 
 
-def run_system(cell: Cell, data: Path, cells: Path, commit: str, python: str | None = None) -> None:
-    """Trains a system and writes its record; a training that was stopped goes on.
+def network_only(kind: str) -> dict[str, Any]:
+    """Return the settings a cell starts from: a network without a lexical system, unless it names one."""
+    return {"inference.lexical": "none"} if kind == "labels" else {}
 
-    Args:
-        cell: The system.
-        data: The folder that holds the prepared data set under `cell.data`.
-        cells: Where the record and the figures per document go.
-        commit: The commit the code is of.
-        python: The Python that has libpecos.
+
+@dataclass(frozen=True)
+class Cell:
+    """One run: a system on a data set with a seed.
+
+    Attributes:
+        kind: "labels" or "answers".
+        data: The data set's name.
+        system: The system's name in the table.
+        model: The model's name in the configuration.
+        settings: Settings that differ from the model's defaults.
+        seed: The seed.
+        fraction: Part of the training documents that is used.
+        files: Fingerprint of the files that the settings name; "" where the paths say enough.
     """
-    prepared = data / cell.data
 
-    def measure(folder: RunFolder, progress: TrainingProgress) -> Measured:
-        if cell.kind == "answers":
-            return run_answers(cell, load_questions(prepared), folder, progress)
-        parts = EncodedParts.load(prepared)
-        if cell.model == PECOS:
-            return run_peer(cell, parts, python)
-        is_named = cell.config.text.label_names is not None
-        return run_labels(with_names_of(cell, prepared) if is_named else cell, parts, folder, progress)
+    kind: str
+    data: str
+    system: str
+    model: str
+    settings: dict[str, Any]
+    seed: int
+    fraction: float = 1.0
+    files: str = ""
 
-    run_and_record(cell, cells, commit, measure)
+    @property
+    def config(self) -> Config:
+        """The whole configuration."""
+        given = {**network_only(self.kind), **self.settings, "training.seed": self.seed}
+        return Config.build(self.kind, self.model, overrides=given)
+
+    @property
+    def title(self) -> str:
+        """The name that messages use."""
+        part = "" if self.fraction == 1.0 else f"{self.fraction:.0%} of "
+        return f"{self.system} on {part}{self.data}, seed {self.seed}"
+
+    @property
+    def name(self) -> str:
+        """The record's path, relative to the folder of cells and without a suffix.
+
+        The system's name in a table is not part of it, so two tables share a run that is the same.
+        """
+        part = "" if self.fraction == 1.0 else f"-{100 * self.fraction:.0f}percent"
+        return f"{self.data}/{self.model}{part}-{self.fingerprint}-seed{self.seed}"
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the settings; how often a checkpoint is written does not change results."""
+        settings = {key: value for key, value in self.settings.items() if key != "checkpoint_epochs"}
+        hashed = [self.kind, settings, *([self.files] if self.files else [])]
+        text = json.dumps(hashed, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Self:
+        """Read what `to_json` returns; fields that older files lack have their defaults."""
+        return cls(**fields)

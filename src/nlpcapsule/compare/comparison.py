@@ -10,41 +10,40 @@ from pathlib import Path
 from typing import Any
 
 from nlpcapsule.atomic_files import write_text
+from nlpcapsule.compare.cell import Cell
 from nlpcapsule.compare.data import UserFolder
 from nlpcapsule.compare.named_files import files_fingerprint
+from nlpcapsule.compare.pecos import pecos_python
+from nlpcapsule.compare.pecos_settings import INSTALL, PECOS
 from nlpcapsule.compare.prepared import prepare, reading_config
-from nlpcapsule.compare.processes import Running, run_systems
+from nlpcapsule.compare.provenance import checked_out_commit, provenance
+from nlpcapsule.compare.run_record import cell_path, finished_cell, load_per_document
+from nlpcapsule.compare.summary import summarise_systems
+from nlpcapsule.compare.system_runs import RunOptions, run_systems
 from nlpcapsule.compare.systems import OURS, missing_package
-from nlpcapsule.compare.table import markdown
+from nlpcapsule.compare.table import Record, markdown
 from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.errors import NlpCapsuleError
-from nlpcapsule.experiments.cell import cell_path
-from nlpcapsule.experiments.pecos import pecos_python
-from nlpcapsule.experiments.pecos_settings import INSTALL, PECOS
-from nlpcapsule.experiments.plan import Cell, Plan
-from nlpcapsule.experiments.provenance import checked_out_commit, provenance
-from nlpcapsule.experiments.summary import summarise
-from nlpcapsule.experiments.table import Record
 
 NAME = "compare"
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is compared.
+class CompareOptions:
+    """What is compared, and how.
 
     Attributes:
         source: The user's folder.
         settings: System → its settings that differ from the defaults, in the table's order.
-        out: Where tables and finished systems go.
+        out: Folder for tables and finished systems.
         seed: The seed of every system.
         jobs: Systems at a time.
         pecos_python: The Python that has libpecos, as the user gave it.
-        assignments: The user's own words for `settings`, for the record.
+        assignments: The texts of --set that gave `settings`, for the record.
         quiet: Whether progress is left out.
-        say: Told what happens.
-        preset: What our own system's settings start from, for the record.
-        kind: The kind as the user gave it, for the record; None if the rows told it.
+        say: Receives messages.
+        preset: The preset of our own system, for the record.
+        kind: The kind as the user gave it, for the record; None if it was read from the rows.
     """
 
     source: UserFolder
@@ -61,7 +60,7 @@ class Wanted:
 
     @property
     def command(self) -> str:
-        """The command that does it again."""
+        """The command that repeats it."""
         words = [
             "nlpcapsule",
             NAME,
@@ -77,29 +76,29 @@ class Wanted:
         return shlex.join([*words, *(word for text in self.assignments for word in ("--set", text))])
 
 
-def compare(wanted: Wanted) -> tuple[str, dict[str, str]]:
-    """Trains what is missing, writes compare.json and compare.md into `wanted.out`.
+def compare(options: CompareOptions) -> tuple[str, dict[str, str]]:
+    """Train what is missing, and write compare.json and compare.md into `options.out`.
 
     Returns:
-        The Markdown, and why systems failed that have.
+        The Markdown, and why systems failed, if any did.
     """
-    python = pecos_python(wanted.pecos_python) if PECOS in wanted.settings else None
-    absent = {name: why for name in wanted.settings if (why := _why_absent(name, python))}
-    source, folder = wanted.source, wanted.out / "cells"
+    python = pecos_python(options.pecos_python) if PECOS in options.settings else None
+    absent = {name: why for name in options.settings if (why := _why_absent(name, python))}
+    source, folder = options.source, options.out / "cells"
     data = source.name
     cells = [
-        Cell(source.kind, data, system, system, settings, wanted.seed)
-        for system, settings in wanted.settings.items()
+        Cell(source.kind, data, system, system, settings, options.seed)
+        for system, settings in options.settings.items()
         if system not in absent
     ]
     cells = [replace(cell, files=files_fingerprint(reading_config(cell))) for cell in cells]
     if not cells:
         reasons = "\n".join(f"{name}: {why}" for name, why in absent.items())
         raise NlpCapsuleError(f"none of the systems can run here:\n{reasons}")
-    wanted.say(source.split)
-    places, sizes = prepare(source, cells, wanted.out / "data")
+    options.say(source.split)
+    places, sizes = prepare(source, cells, options.out / "data")
     commit = checked_out_commit()
-    running = Running(places, folder, commit, wanted.jobs, python, wanted.quiet, wanted.say)
+    running = RunOptions(places, folder, commit, options.jobs, python, options.quiet, options.say)
     failures = run_systems(cells, running)
     bad_rows = sum(report.bad_rows for report in source.counted.values())
     systems = _results(source.kind, cells, folder)
@@ -108,25 +107,25 @@ def compare(wanted: Wanted) -> tuple[str, dict[str, str]]:
         raise NlpCapsuleError(f"every system failed:\n{told}")
     record: Record = {
         "table": NAME,
-        **provenance(wanted.command, commit),
+        **provenance(options.command, commit),
         "kind": source.kind,
         "data": data,
         "split": source.split,
         "sizes": sizes | ({"bad rows left out": bad_rows} if bad_rows else {}),
-        "seed": wanted.seed,
-        "systems at a time": wanted.jobs,
+        "seed": options.seed,
+        "systems at a time": options.jobs,
         "ours": OURS,
         "systems": systems,
         "not measured": absent | {name: f"failed: {why}" for name, why in failures.items()},
     }
     page = markdown(record)
-    write_text(wanted.out / f"{NAME}.json", json.dumps(record, indent=1) + "\n")
-    write_text(wanted.out / f"{NAME}.md", page)
+    write_text(options.out / f"{NAME}.json", json.dumps(record, indent=1) + "\n")
+    write_text(options.out / f"{NAME}.md", page)
     return page, failures
 
 
 def _reading_words(reading: ReadOptions) -> list[str]:
-    """The readers' options that were given, as they are written in a command."""
+    """Return the readers' options that were given, as they are written in a command."""
     words: list[str] = []
     for field in fields(reading):
         value, option = getattr(reading, field.name), f"--{field.name.replace('_', '-')}"
@@ -142,11 +141,11 @@ def _why_absent(system: str, python: str | None) -> str | None:
 
 
 def _results(kind: str, cells: Sequence[Cell], folder: Path) -> dict[str, Any]:
-    """System → figures, costs, and the paired bootstrap against the best of the others."""
-    finished = [cell for cell in cells if cell_path(cell, folder).exists()]
-    if not finished:
-        return {}
-    plan = Plan(NAME, "", kind, (finished[0].data,), [], seeds=1)
-    results = summarise(plan, finished, folder)["results"]
-    found: dict[str, Any] = results[finished[0].data]["1"]
-    return found
+    """Return system → figures, costs, and the paired bootstrap against the best other system."""
+    found = ((cell, finished_cell(cell, folder)) for cell in cells)
+    runs = {
+        cell.system: [(record, load_per_document(cell_path(cell, folder)))]
+        for cell, record in found
+        if record is not None
+    }
+    return summarise_systems(runs, kind)

@@ -1,4 +1,4 @@
-"""What the files hold that a system's settings name: with other contents it is another run."""
+"""Fingerprint of the files that a system's settings name: other contents make another run."""
 
 from __future__ import annotations
 

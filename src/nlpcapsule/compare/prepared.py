@@ -1,4 +1,4 @@
-"""The parts of a user's folder made ready once, for the processes that train on them.
+"""Prepare the parts of a user's folder once, for the processes that train on them.
 
 labels     OUT/data/words-…/NAME/          token and label ids, as `EncodedParts` keeps them, and label names
 answers    OUT/data/questions/NAME/        train.jsonl, select.jsonl, report.jsonl
@@ -14,17 +14,17 @@ from pathlib import Path
 import numpy as np
 
 from nlpcapsule.atomic_files import write_text
+from nlpcapsule.compare.answer_parts import AnswerParts
+from nlpcapsule.compare.cell import Cell
 from nlpcapsule.compare.data import UserFolder, question_row, write_rows
+from nlpcapsule.compare.encoded_parts import EncodedParts
+from nlpcapsule.compare.label_name_files import write_label_names
+from nlpcapsule.compare.pecos_settings import PECOS, PecosSettings
 from nlpcapsule.config import Config
 from nlpcapsule.data.encoded import EncodedDocuments, encode_documents
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.readers.question_files import read_questions
 from nlpcapsule.errors import DataError
-from nlpcapsule.experiments.answer_data import AnswerParts
-from nlpcapsule.experiments.encoded_folder import EncodedParts
-from nlpcapsule.experiments.named_labels import write_label_names
-from nlpcapsule.experiments.pecos_settings import PECOS, PecosSettings
-from nlpcapsule.experiments.plan import Cell
 from nlpcapsule.training.prepared_labels import prepare_labels
 
 _PARTS = ("train", "select", "report")
@@ -38,7 +38,7 @@ _QUESTIONS = {
 def prepare(
     source: UserFolder, cells: Sequence[Cell], folder: Path
 ) -> tuple[dict[str, Path], dict[str, int]]:
-    """Makes what is missing of the data.
+    """Prepare what is missing of the data.
 
     Args:
         source: The user's folder.
@@ -77,7 +77,7 @@ def reading_config(cell: Cell) -> Config:
 
 
 def load_questions(folder: Path) -> AnswerParts:
-    """Reads what `prepare` wrote for answers."""
+    """Read what `prepare` wrote for answers."""
     train, select, report = (list(read_questions(folder / f"{part}.jsonl")) for part in _PARTS)
     return AnswerParts(train, select, {"report": report}, None)
 
@@ -111,7 +111,7 @@ def _encoded(source: UserFolder, config: Config, folder: Path) -> EncodedParts:
     if data.thesaurus is not None:
         folder.mkdir(parents=True, exist_ok=True)
         write_label_names(folder, data.thesaurus, data.labels, select, report)
-    parts.save(folder)  # about.json comes last: what was stopped is made anew
+    parts.save(folder)  # about.json comes last: what was stopped is made again
     return parts
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
+from nlpcapsule.compare.cell import network_only
+from nlpcapsule.compare.pecos_settings import PECOS, PecosSettings
 from nlpcapsule.config import Config
 from nlpcapsule.errors import ConfigError, MissingExtraError, did_you_mean
-from nlpcapsule.experiments.pecos_settings import PECOS, PecosSettings
-from nlpcapsule.experiments.plan import by_itself
 from nlpcapsule.registry import system_names
 
 OURS = "label-query"
@@ -33,7 +33,7 @@ _EXTRAS = {
 
 
 def known_systems(kind: str) -> list[str]:
-    """The systems for labels, or for answers."""
+    """Return the systems for labels, or for answers."""
     return [*system_names(kind), *([PECOS] if kind == "labels" else [])]
 
 
@@ -86,7 +86,7 @@ def system_settings(
 
 
 def missing_package(system: str) -> str | None:
-    """Why a system cannot run here, or None if it can."""
+    """Return why a system cannot run here, or None if it can."""
     package, extra = _EXTRAS.get(system, (None, ""))
     if package is None or find_spec(package) is not None:
         return None
@@ -110,7 +110,7 @@ def _changed(system: str, kind: str, assignments: Sequence[str], preset: str | N
         settled = Config.build(kind, system, assignments=assignments, preset=preset).model_dump(mode="json")
     except ConfigError as error:
         raise ConfigError(f"--set, {system}: {error}") from None
-    usual = Config.build(kind, system, overrides=by_itself(kind)).model_dump(mode="json")
+    usual = Config.build(kind, system, overrides=network_only(kind)).model_dump(mode="json")
     if settled["model"]["name"] != system:
         raise ConfigError(f"--set, {system}: name the systems with --systems")
     return {

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from nlpcapsule.compare.pecos_settings import PECOS
+from nlpcapsule.compare.training_time import at_least
 from nlpcapsule.evaluation.report import ABSENT, metrics_markdown
-from nlpcapsule.experiments.pecos_settings import PECOS
-from nlpcapsule.experiments.table import Record, markdown_table
-from nlpcapsule.experiments.training_time import at_least
 
 TAIL = "recall@5 (1-10 examples)"
 LABEL_COLUMNS = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@3", "PSP@5", TAIL, "ECE@5")
 NAMED_COLUMNS = ("recall@5 (0 examples)", "recall@5 among unused labels")  # where labels have names
 ANSWER_COLUMNS = ("MAP", "MAP 95% low", "MAP 95% high", "MRR", "MRR 95% low", "MRR 95% high")
 _REPORTED = "report"  # the part of the answers' figures
+
+
+Record = dict[str, Any]  # a table, as it is written to a JSON file
+
+
+def markdown_table(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> str:
+    """Return a Markdown table; the first column is left-aligned, missing entries are empty."""
+    lines = ["| " + " | ".join(columns) + " |", "|---|" + "---:|" * (len(columns) - 1)]
+    lines += ["| " + " | ".join(row.get(column, "") for column in columns) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
 
 
 def markdown(record: Record) -> str:

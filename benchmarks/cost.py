@@ -1,0 +1,134 @@
+"""`cost`: parameters, time per batch and memory of each system, beside what the paper printed.
+
+Every system is measured in its own process, one after the other, so that its peak memory is its own.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.cost_page import cost_markdown, cost_plots
+from benchmarks.cost_record import SEED, CostRecord, Spec
+from benchmarks.cost_systems import BASES, PRINTED, cost_specs
+from benchmarks.table import COMMAND, Options, Table
+from nlpcapsule.compare.child_process import EndedChild
+from nlpcapsule.compare.provenance import checked_out_commit, provenance
+from nlpcapsule.compare.run_missing import Run, RunProgress, raise_failures, run_missing
+from nlpcapsule.compare.table import Record
+from nlpcapsule.errors import ConfigError, did_you_mean
+
+
+def make_cost(options: Options) -> Record:
+    """Measure the missing systems, if wanted, and summarise the finished ones."""
+    specs = cost_specs(options.budget)
+    known = [spec.system for spec in specs]
+    for name in options.systems:
+        if name not in known:
+            raise ConfigError(f"cost has no system {name!r}: {did_you_mean(name, known)}")
+    folder = options.cells / "cost"
+    if options.run:
+        _measure_missing(
+            [spec for spec in specs if spec.system in (options.systems or known)], folder, options
+        )
+    found = [(spec, _finished(spec, folder)) for spec in specs]
+    cells = {spec.system: cell for spec, cell in found if cell is not None}
+    budget = "" if options.budget == "full" else f" --budget {options.budget}"
+    return {
+        "table": "cost",
+        **provenance(f"{COMMAND} cost{budget}", commit=options.commit),
+        "data": f"random tokens and labels, numpy seed {SEED}",
+        "seeds": [SEED],
+        "title": "Parameters, time per batch and memory",
+        "smoke": options.budget == "smoke",
+        "planned": known,
+        "systems": {system: {**cell.to_json(), **_beside(cell, cells)} for system, cell in cells.items()},
+    }
+
+
+def _beside(cell: CostRecord, cells: dict[str, CostRecord]) -> Record:
+    """Return the paper's figures, and ours relative to the base system measured on the same machine."""
+    base = cells.get(BASES[cell.spec.kind])
+    ratios = {}
+    if base is not None and base.hardware == cell.hardware:
+        ours, theirs = _figures(cell), _figures(base)
+        ratios = {name: round(ours[name] / theirs[name], 3) for name in ours if theirs.get(name)}
+    printed, base_printed = PRINTED[cell.spec.system], PRINTED[BASES[cell.spec.kind]]
+    return {
+        "ratio to": BASES[cell.spec.kind],
+        "ratios": ratios,
+        "paper": printed,
+        "paper's ratios": {name: round(value / base_printed[name], 2) for name, value in printed.items()},
+    }
+
+
+def _figures(cell: CostRecord) -> dict[str, float]:
+    """Return the figures to compare, without those that memory was too small for."""
+    figures = {
+        "parameters": cell.parameters,
+        "parameters without word vectors": cell.parameters_without_word_vectors,
+        "training": cell.training.get("milliseconds"),
+        "inference": cell.inference.get("milliseconds"),
+        "peak memory": cell.peak_memory_mib,
+    }
+    return {name: value for name, value in figures.items() if value is not None}
+
+
+def _finished(spec: Spec, folder: Path) -> CostRecord | None:
+    """Return the record of a system, if it has been measured with these sizes."""
+    path = folder / f"{spec.system}.json"
+    values = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    return CostRecord.from_json(values) if values is not None and values["spec"] == asdict(spec) else None
+
+
+@dataclass(frozen=True)
+class CostRun(Run):
+    """One system, measured in a child process so that its peak memory is its own."""
+
+    spec: Spec
+    folder: Path
+    commit: str
+
+    @property
+    def name(self) -> str:
+        """The system's name."""
+        return self.spec.system
+
+    @property
+    def log(self) -> Path:
+        """The log lies beside the record."""
+        return self.folder / f"{self.spec.system}.log"
+
+    def is_finished(self) -> bool:
+        """Return whether the system has been measured with these sizes."""
+        return _finished(self.spec, self.folder) is not None
+
+    def command(self) -> list[str]:
+        """Return the command of the child process."""
+        spec = json.dumps(asdict(self.spec))
+        return [sys.executable, "-m", "benchmarks.cost_cell", spec, str(self._record), self.commit]
+
+    def failure_of(self, child: EndedChild) -> str | None:
+        """Return why it failed, or None; a process that was killed ran out of memory, which is a result."""
+        if child.code == -signal.SIGKILL:
+            CostRecord.of_killed(self.spec, self.commit).save(self._record)
+            return None
+        return super().failure_of(child)
+
+    @property
+    def _record(self) -> Path:
+        return self.folder / f"{self.spec.system}.json"
+
+
+def _measure_missing(specs: list[Spec], folder: Path, options: Options) -> None:
+    commit = options.commit or checked_out_commit()
+    runs = [CostRun(spec, folder, commit) for spec in specs]
+    progress = RunProgress(options.say, "systems are measured", "measured")
+    failures = run_missing(runs, progress, jobs=1)  # one at a time, so that nothing disturbs the clock
+    raise_failures(failures, "systems could not be measured")
+
+
+COST = Table("cost", make_cost, cost_markdown, cost_plots)

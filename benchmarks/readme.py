@@ -1,0 +1,166 @@
+"""The README's tables, written from the files in results/ and never by hand.
+
+A table is between `<!-- results: NAME -->` and `<!-- end -->`; `python -m benchmarks readme` writes
+them again, and a test fails if the README and the files disagree.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks.fusion_table import RARE, figures_table, leads_table
+from benchmarks.label_tables import MEMORY, against_rival, fractions_table, peak_memory, spread
+from nlpcapsule.compare.run_labels import LABEL_FIGURES
+from nlpcapsule.compare.table import markdown_table
+from nlpcapsule.compare.training_time import at_least
+from nlpcapsule.diagnostics.demo_tables import demo_tables
+
+_BLOCK = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def with_tables(readme: str, results: Path) -> str:
+    """Return the README's text with every table as in the results files."""
+
+    def table(match: re.Match[str]) -> str:
+        record = json.loads((results / f"{match[2]}.json").read_text(encoding="utf-8"))
+        return match[1] + _RENDER[match[2]](record) + match[3]
+
+    return _BLOCK.sub(table, readme)
+
+
+def demo_table(record: dict[str, Any]) -> str:
+    """Return what the demo prints: both test parts of the embedded sample, and its questions."""
+    text = io.StringIO()
+    console = Console(file=text, width=80)
+    for table in demo_tables(record["labels"], record["answers"]):
+        console.print(table)
+    lines = [line.rstrip() for line in text.getvalue().splitlines()]
+    return "```\n" + "\n".join(lines) + "\n```\n" + _source("demo", record["hardware"])
+
+
+def main_table(record: dict[str, Any]) -> str:
+    """Return every data set's label systems, with what the paper printed for its own."""
+    text = ""
+    for data, parts in record["results"].items():
+        where = record["paper data"][data]
+        text += f"#### {_TITLES[data]}\n\n{_systems(record, parts['1'], where)}\n"
+    return text.rstrip("\n") + "\n" + _source("main-table", _hardware(record))
+
+
+def routing_table(record: dict[str, Any]) -> str:
+    """Return the routing algorithms in two networks."""
+    text = _systems(record, record["results"]["eurlex15k"]["1"], "EUR-Lex")
+    return text + _source("routing-comparison", _hardware(record))
+
+
+def low_resource_table(record: dict[str, Any]) -> str:
+    """Return P@1 by training fraction."""
+    return fractions_table(record, "eurlex15k", "P@1") + _source("low-resource", _hardware(record))
+
+
+def fusion_table(record: dict[str, Any]) -> str:
+    """Return hybrids beside linear models, with all training documents and with half of them."""
+    text = ""
+    for data, parts in record["results"].items():
+        for fraction, systems in parts.items():
+            part = "" if fraction == "1" else f", {float(fraction):.0%} of them"
+            ours = {name: row for name, row in systems.items() if row["network alone"]}
+            leads = leads_table(ours).replace("### ", "").replace("intervals\n", "intervals:\n", 1)
+            text += f"#### {_TITLES[data]}{part}\n\n{figures_table(record, systems)}\n{leads}\n"
+    return text.rstrip("\n") + "\n" + _source("fusion", _hardware(record))
+
+
+def comparison_table(source: str, record: dict[str, Any]) -> str:
+    """Return the result of `nlpcapsule compare`: accuracy, cost, and our lead over the best peer."""
+    rows = []
+    figures = (*LABEL_FIGURES, *RARE, "ECE@5")
+    for name, system in record["systems"].items():
+        row = {"system": name} | {figure: spread(system, figure) for figure in figures}
+        row["training minutes"] = f"{at_least(system)}{system['training seconds'][0] / 60:.1f}"
+        row["ms per document"] = f"{system['milliseconds per document'][0]:.1f}"
+        row[MEMORY] = peak_memory(system)
+        rows.append(row)
+    lead = against_rival(record["systems"][record["ours"]], "P@1")
+    told = f"`{record['command']}`: {record['ours']} against the best peer, in points of P@1: {lead}.\n"
+    return markdown_table(list(rows[0]), rows) + f"\n{told}" + _source(source, record["hardware"])
+
+
+def _systems(record: dict[str, Any], systems: dict[str, Any], where: str) -> str:
+    """Return a row per system that has been run, beside what the paper printed, and what is missing."""
+    printed_column = f"P@1 on {where} in the paper"
+    columns = ["system", "P@1", "P@3", "P@5", "nDCG@5", "PSP@5", "seeds", MEMORY, printed_column]
+    rows = []
+    for name, system in systems.items():
+        row = {figure: spread(system, figure) for figure in columns[1:6]}
+        row |= {"system": name, "seeds": str(len(system["seeds"])), MEMORY: peak_memory(system)}
+        printed = record["paper"].get(name, {}).get(where, "")
+        row[printed_column] = f"{printed[0]:.2f}" if isinstance(printed, list) else printed
+        rows.append(row)
+    waiting = [name for name in record["planned"] if name not in systems]
+    missing = f"\nNot run yet: {', '.join(waiting)}.\n" if waiting else ""
+    return markdown_table(columns, rows) + missing
+
+
+def answers_table(record: dict[str, Any]) -> str:
+    """Return MAP with its interval and MRR on both versions of dev, with what the paper printed on test."""
+    systems = record["results"]["trecqa"]["1"]
+    printed_columns = ["MAP in the paper", "MRR in the paper"]
+    columns = ["system", "clean MAP", "clean MRR", "raw MAP", "raw MRR", *printed_columns]
+    rows = []
+    for name, system in systems.items():
+        row = {"system": name}
+        for part, short in (("dev-clean", "clean"), ("dev-raw", "raw")):
+            figures = system["figures"][part]
+            value, low, high = (100 * figures[key]["mean"] for key in ("MAP", "MAP 95% low", "MAP 95% high"))
+            row[f"{short} MAP"] = f"{value:.1f} [{low:.1f}, {high:.1f}]"
+            row[f"{short} MRR"] = f"{100 * figures['MRR']['mean']:.1f}"
+        printed = record["paper"].get(name, {}).get("TREC QA")
+        if printed:
+            row |= {column: f"{value:.2f}" for column, value in zip(printed_columns, printed, strict=True)}
+        rows.append(row)
+    waiting = [name for name in record["planned"] if name not in systems]
+    text = markdown_table(columns, rows)
+    if waiting:
+        text += f"\nNot run yet: {', '.join(waiting)}.\n"
+    return text + _source("answer-selection", _hardware(record))
+
+
+_TITLES = {
+    "eurlex15k": "eurlex15k: 3,321 labels, 15,449 training documents",
+    "eurlex57k": "EURLEX57K: 4,066 labels, 42,000 training documents",
+    "microthesauri": "Micro-thesauri: the same documents, 127 labels",
+    "reuters": "Reuters-21578: 90 labels, 6,993 training documents",
+}
+
+_RENDER: dict[str, Callable[[dict[str, Any]], str]] = {
+    "demo": demo_table,
+    "main-table": main_table,
+    "routing-comparison": routing_table,
+    "low-resource": low_resource_table,
+    "fusion": fusion_table,
+    **{name: partial(comparison_table, name) for name in ("eurlex5k", "eurlex5k-names")},
+    "answer-selection": answers_table,
+}
+
+
+def _hardware(record: dict[str, Any]) -> str:
+    """Return the machines that trained the systems of a table."""
+    places = {
+        system["hardware"]
+        for parts in record["results"].values()
+        for systems in parts.values()
+        for system in systems.values()
+    }
+    return "; ".join(sorted(places))
+
+
+def _source(name: str, hardware: str) -> str:
+    return f"\n<sub>Percent; `results/{name}.json`: {hardware}.</sub>\n"

@@ -1,0 +1,135 @@
+"""The finished cells of a table, joined with the rows of an earlier results file that still hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.plan import Plan
+from nlpcapsule.compare.cell import Cell, network_only
+from nlpcapsule.compare.pecos_settings import PECOS
+from nlpcapsule.compare.run_record import cell_path, finished_cell, load_per_document
+from nlpcapsule.compare.summary import FinishedRun, summarise_systems
+from nlpcapsule.compare.table import Record
+from nlpcapsule.config import Config
+
+# What says nothing about a training's outcome: the seed is in the cell, the vectors are the data set's.
+_IGNORED = {
+    ("training", "seed"),
+    ("training", "checkpoint_epochs"),
+    ("text", "vectors"),
+    ("text", "tokenizer"),
+}
+# What a setting that a row does not know stood for before it came, where that is not its default.
+_BEFORE = {("model", "bandwidth"): 0.0, ("model", "max_iterations"): 3, ("model", "overlap"): False}
+# What only a pretrained transformer looks at.
+_OF_A_TRANSFORMER = {("model", key) for key in ("window", "stride", "encoder_rate", "checkpointing")}
+
+
+def summarise(plan: Plan, cells: Sequence[Cell], folder: Path, earlier: Record | None = None) -> Record:
+    """Return a table: its finished cells by data set, fraction and system, in the plan's order.
+
+    Args:
+        plan: The plan.
+        cells: Its cells.
+        folder: Folder of finished cells.
+        earlier: The table as it was. Its rows stay where there are no cells, unless the plan now asks for
+            other settings. Nothing is compared with such a row, which has no figures per document.
+    """
+    rows: dict[str, dict[str, dict[str, list[FinishedRun]]]] = {}
+    for cell in cells:
+        record = finished_cell(cell, folder)
+        if record is None:
+            continue
+        scores = load_per_document(cell_path(cell, folder))
+        place = rows.setdefault(cell.data, {}).setdefault(f"{cell.fraction:g}", {})
+        place.setdefault(cell.system, []).append((record, scores))
+    results = {
+        data: {
+            fraction: summarise_systems(systems, plan.kind, plan.peers)
+            for fraction, systems in by_part.items()
+        }
+        for data, by_part in rows.items()
+    }
+    if earlier is not None:
+        results = _with_earlier(results, cells, earlier["results"])
+    return {
+        "title": plan.title,
+        "smoke": plan.is_smoke,
+        "differs": plan.differs,
+        "paper": {row["name"]: row["paper"] for row in plan.systems if "paper" in row},
+        "paper data": plan.paper_data,
+        "paper fractions": list(plan.paper_fractions),
+        "planned": [row["name"] for row in plan.systems],
+        "planned data": list(plan.data),
+        "planned fractions": list(plan.fractions),
+        "results": results,
+    }
+
+
+def _with_earlier(results: Record, cells: Sequence[Cell], earlier: Record) -> Record:
+    """Return the rows of both, in the cells' order; what was run again replaces earlier rows."""
+    joined: Record = {}
+    stayed: dict[tuple[str, str], set[str]] = {}  # data set and fraction → systems
+    for cell in cells:
+        place = (cell.data, f"{cell.fraction:g}")
+        found = _row(results, *place, cell.system)
+        if found is None:
+            found = _row(earlier, *place, cell.system)
+            if found is None or not _is_still(found["config"], cell):
+                continue
+            stayed.setdefault(place, set()).add(cell.system)
+        joined.setdefault(place[0], {}).setdefault(place[1], {}).setdefault(cell.system, found)
+    for (data, fraction), systems in stayed.items():
+        for system in systems:
+            joined[data][fraction][system] = _compared_within(joined[data][fraction][system], systems)
+    return joined
+
+
+def _compared_within(row: Record, systems: set[str]) -> Record:
+    """Return an earlier row without its comparisons with rows that are gone or were run again."""
+    row = dict(row)
+    if row["best rival"] not in systems:
+        row |= {"best rival": None, "difference to the best rival": None}
+    if "difference to peers" in row:
+        peers = row["difference to peers"].items()
+        row["difference to peers"] = {peer: found for peer, found in peers if peer in systems}
+    return row
+
+
+def _row(results: Record, data: str, fraction: str, system: str) -> Record | None:
+    return results.get(data, {}).get(fraction, {}).get(system)
+
+
+def _is_still(config: Record, cell: Cell) -> bool:
+    """Return whether a row was trained as the plan says now; files are compared by their names.
+
+    A setting that the row does not know is newer than the row. It must be at its default, which leaves things
+    as they were, except in `paper`, whose defaults changed when `votes` came.
+    """
+    if cell.model == PECOS:
+        known = config.get("model", {})
+        return all(known.get(key, value) == value for key, value in cell.settings.items())
+    if cell.model == "paper" and "votes" not in config.get("model", {}):
+        return False
+    now, usual = (
+        json.loads(each.model_dump_json())
+        for each in (cell.config, Config.build(cell.kind, cell.model, overrides=network_only(cell.kind)))
+    )
+    ignored = _IGNORED if cell.config.transformer else _IGNORED | _OF_A_TRANSFORMER
+
+    def is_same(section: str, key: str, value: Any) -> bool:
+        if section not in config:
+            return True
+        if key not in config[section]:
+            return value in (usual[section][key], _BEFORE.get((section, key), usual[section][key]))
+        return Path(str(config[section][key])).name == Path(str(value)).name
+
+    return all(
+        is_same(section, key, value)
+        for section in Config.SECTIONS
+        for key, value in now[section].items()
+        if (section, key) not in ignored
+    )

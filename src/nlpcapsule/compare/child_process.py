@@ -1,0 +1,105 @@
+"""A child process with a log, so that its memory is its own and a crash ends nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+_STOP_SECONDS = 5  # that a process has to end when it is told to
+
+
+@dataclass(frozen=True)
+class EndedChild:
+    """How a child process ended.
+
+    Attributes:
+        code: Its exit code; negative for a signal.
+        last_line: The last line of its log; "" if it printed nothing.
+        peak_bytes: The most memory it and all its own children held; 0 if it was not watched.
+    """
+
+    code: int
+    last_line: str
+    peak_bytes: int
+
+
+class ChildProcess:
+    """A running command.
+
+    Args:
+        command: The command.
+        log: The file for its output.
+        show_errors: Whether standard error goes to the terminal instead of the log.
+        watches_memory: Whether `has_ended` looks at the memory of the process and of its children.
+    """
+
+    def __init__(
+        self, command: Sequence[str], log: Path, show_errors: bool = False, watches_memory: bool = False
+    ) -> None:
+        self.log = log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        self._watches_memory = watches_memory
+        self._peak = 0
+        with log.open("w", encoding="utf-8") as file:
+            self._process = psutil.Popen(
+                list(command), stdin=subprocess.DEVNULL, stdout=file, stderr=None if show_errors else file
+            )
+
+    def has_ended(self) -> bool:
+        """Return whether it has ended; until then, look at its memory where that is wanted."""
+        if self._process.poll() is not None:
+            return True
+        if self._watches_memory:
+            self._peak = max(self._peak, _memory(self._process))
+        return False
+
+    def ended(self) -> EndedChild:
+        """Return how it ended."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return EndedChild(self._process.returncode, lines[-1] if lines else "", self._peak)
+
+    def stop(self) -> None:
+        """End it and all it has started; its checkpoints stay."""
+        with suppress(psutil.Error):
+            family = [self._process, *self._process.children(recursive=True)]
+            for end in (psutil.Process.terminate, psutil.Process.kill):
+                for member in family:
+                    with suppress(psutil.Error):
+                        end(member)
+                _, family = psutil.wait_procs(family, timeout=_STOP_SECONDS)
+
+
+def leave_signals_to_parent() -> None:
+    """In a child: ignore Ctrl-C, which the parent handles, and turn SIGTERM into an exception.
+
+    As an exception, it lets the seconds of training so far be written down.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    process = os.getpid()
+
+    def end(number: int, _: Any) -> None:
+        if os.getpid() != process:
+            os._exit(128 + number)  # a forked child has nothing to write down
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+
+
+def _memory(process: psutil.Process) -> int:
+    """Return the bytes that a process and all it has started hold; shared pages count once, where known."""
+    total = 0
+    with suppress(psutil.Error):
+        for member in (process, *process.children(recursive=True)):
+            with suppress(psutil.Error):
+                info = member.memory_full_info()
+                total += getattr(info, "pss", info.rss)
+    return total

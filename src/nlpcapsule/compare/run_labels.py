@@ -1,0 +1,152 @@
+"""Train and measure a label system."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from torch import nn
+
+from nlpcapsule.compare.cell import Cell
+from nlpcapsule.compare.encoded_parts import EncodedParts
+from nlpcapsule.compare.label_name_files import NAMES_FILE, with_label_names
+from nlpcapsule.compare.measuring import (
+    Measured,
+    epoch_history,
+    folder_mib,
+    is_resumed,
+    parameter_count,
+    portable_config,
+    training_seconds,
+)
+from nlpcapsule.compare.run_record import Measurement
+from nlpcapsule.compare.training_time import timed_stretch
+from nlpcapsule.config import Config
+from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.data.label_names import Thesaurus
+from nlpcapsule.data.labels import LabelVocabulary
+from nlpcapsule.evaluation.label_metrics import per_document_metrics
+from nlpcapsule.lexical.evidence import WordEvidence
+from nlpcapsule.model_folder import load_model
+from nlpcapsule.scoring.documents import RANKED, LabelRankings
+from nlpcapsule.scoring.hybrid_scorer import HybridScorer
+from nlpcapsule.scoring.models import LabelModel
+from nlpcapsule.training.fit_labels import fit_labels
+from nlpcapsule.training.preparation import tuned_threshold
+from nlpcapsule.training.prepared_labels import PreparedLabels
+from nlpcapsule.training.progress import TrainingProgress
+from nlpcapsule.training.run_folder import RunFolder
+
+LABEL_FIGURES = ("P@1", "P@3", "P@5", "nDCG@5")  # kept per document, for paired tests
+_FRACTION_SEED = 2019
+
+
+@dataclass(frozen=True)
+class SharedParts:
+    """Parts of a label system that several cells share, so that they are made once.
+
+    Attributes:
+        lexical: Returns the stored lexical features of these documents, or None if none are stored.
+        nominator: Returns the trained network that nominates candidates, or None if none is needed.
+    """
+
+    lexical: Callable[[EncodedParts, Config], WordEvidence | None]
+    nominator: Callable[[PreparedLabels, Config, TrainingProgress], nn.Module | None]
+
+
+def run_labels(
+    cell: Cell,
+    parts: EncodedParts,
+    folder: RunFolder,
+    progress: TrainingProgress,
+    shared: SharedParts | None = None,
+) -> Measured:
+    """Train and measure a label system.
+
+    Args:
+        cell: The system.
+        parts: Its data.
+        folder: The folder it is trained in.
+        progress: Receives progress.
+        shared: Parts that need not be trained for this cell; None trains everything.
+
+    Returns:
+        The measurement, and figures per document (4, documents).
+    """
+    config = cell.config
+    thesaurus = None
+    if config.text.label_names is not None:
+        parts, thesaurus = with_label_names(parts, Path(str(config.text.label_names)).parent)
+    cut = parts.cut(config.text.max_tokens)
+    data, report = training_data(cut, cell.fraction, thesaurus), cut.report
+    words = None if shared is None or config.inference.lexical == "none" else shared.lexical(cut, config)
+    # Stored lexical features are not kept with a model, which cannot be loaded without them.
+    if folder.finished and words is None:
+        model = load_model(folder.path)
+    else:
+        nominator = None if shared is None else shared.nominator(data, config, progress)
+        with timed_stretch(folder.path, resumes=is_resumed(folder)):
+            model = fit_labels(data, config, folder, progress, words, nominator)
+    assert isinstance(model, LabelModel)
+    started = time.perf_counter()
+    rankings = model.rank_tokens(report.tokens, RANKED)
+    ranking_seconds = time.perf_counter() - started
+    measurement = Measurement(
+        figures=model.evaluate(report, rankings),
+        # Trained once, measured twice: the difference is what the lexical system adds.
+        network_only=_network_only(model, cut.select, report),
+        selected_on=model.facts.dev,
+        epochs=epoch_history(folder.path),
+        **training_seconds(folder.path),
+        milliseconds_per_document=round(1000 * ranking_seconds / len(report), 3),
+        parameters=parameter_count(model),
+        model_mib=folder_mib(folder.path),
+        documents_by_iterations=None
+        if rankings.iterations is None
+        else np.bincount(rankings.iterations).tolist(),
+        config=portable_config(config),
+        data=parts.fingerprint(),
+    )
+    return measurement, per_document(rankings, report)
+
+
+def _network_only(
+    model: LabelModel, select: EncodedDocuments, report: EncodedDocuments
+) -> dict[str, float] | None:
+    """Return the figures of a hybrid model's network, with a decision threshold tuned for its scores."""
+    if not isinstance(model.scorer, HybridScorer):
+        return None
+    alone = replace(model, scorer=model.scorer.network_only)
+    threshold = tuned_threshold(model.config, alone.rank_tokens(select.tokens, RANKED), select)
+    alone = replace(alone, facts=replace(model.facts, threshold=threshold))
+    return {**alone.evaluate(report), "threshold": threshold}
+
+
+def per_document(rankings: LabelRankings, report: EncodedDocuments) -> np.ndarray:
+    """Return `LABEL_FIGURES` of each document: (4, documents)."""
+    figures = per_document_metrics(rankings.labels, list(report.labels))
+    return np.stack([figures[name] for name in LABEL_FIGURES])
+
+
+def training_data(
+    parts: EncodedParts, fraction: float = 1.0, thesaurus: Thesaurus | None = None
+) -> PreparedLabels:
+    """Return a seeded part of the training documents, those to select on, and the label names.
+
+    Tokens and labels keep the ids of the whole training part; a label may be left without a document.
+    """
+    train = parts.train
+    if fraction < 1:
+        order = np.random.default_rng(_FRACTION_SEED).permutation(len(train))
+        train = train.take(np.sort(order[: round(fraction * len(train))]))
+    counts = np.bincount(train.labels.values, minlength=len(parts.labels))
+    labels = LabelVocabulary(parts.labels.names, counts.tolist(), parts.labels.titles)
+    return PreparedLabels(parts.tokenizer, labels, train, parts.select, parts.vectors, thesaurus=thesaurus)
+
+
+def with_names_of(cell: Cell, folder: Path) -> Cell:
+    """Return the cell with the label names that lie in a folder."""
+    return replace(cell, settings={**cell.settings, "text.label_names": str(folder / NAMES_FILE)})

@@ -1,1 +1,0 @@
-"""Beside the pipeline: comparisons of systems on one data set, with everything needed to repeat them."""

@@ -57,7 +57,7 @@ def run_answers(cell: Cell, parts: AnswerParts, folder: RunFolder, progress: Tra
     questions_ranked = sum(len(part) for part in parts.report.values())
     measurement = Measurement(
         figures=figures,
-        selected_on=model.facts.dev,
+        selected_on=model.facts.dev or {},
         epochs=epoch_history(folder.path),
         **training_seconds(folder.path),
         milliseconds_per_question=round(1000 * ranking_seconds / questions_ranked, 3),

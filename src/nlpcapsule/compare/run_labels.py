@@ -98,7 +98,7 @@ def run_labels(
         figures=model.evaluate(report, rankings),
         # Trained once, measured twice: the difference is what the lexical system adds.
         network_only=_network_only(model, cut.select, report),
-        selected_on=model.facts.dev,
+        selected_on=model.facts.dev or {},
         epochs=epoch_history(folder.path),
         **training_seconds(folder.path),
         milliseconds_per_document=round(1000 * ranking_seconds / len(report), 3),

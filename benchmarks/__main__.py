@@ -112,14 +112,14 @@ def export(
 
 @app.command()
 def readme(
-    path: Annotated[Path, typer.Argument(metavar="README", help="The README.")] = Path("README.md"),
-    results: Annotated[Path, typer.Option(metavar="DIR", help="Folder of results files.")] = Path("results"),
+    root: Annotated[Path, typer.Argument(metavar="FOLDER", help="The checkout.")] = Path(),
 ) -> None:
-    """Write the README's tables from the results files."""
-    from benchmarks.readme import with_tables
+    """Write the tables of README.md and docs/ from the results files."""
+    from benchmarks.readme import PAGES, with_tables
     from nlpcapsule.atomic_files import write_text
 
-    write_text(path, with_tables(path.read_text(encoding="utf-8"), results))
+    for page in PAGES:
+        write_text(root / page, with_tables((root / page).read_text(encoding="utf-8"), root / "results"))
 
 
 def main() -> None:

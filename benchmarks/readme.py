@@ -1,7 +1,7 @@
-"""The README's tables, written from the files in results/ and never by hand.
+"""The tables of README.md and docs/, written from the files in results/ and never by hand.
 
-A table is between `<!-- results: NAME -->` and `<!-- end -->`; `python -m benchmarks readme` writes
-them again, and a test fails if the README and the files disagree.
+A table is between `<!-- results: NAME -->` and `<!-- end -->`; `python -m benchmarks readme` writes them
+again, and a test fails if a page and the files disagree.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from nlpcapsule.compare.table import markdown_table
 from nlpcapsule.compare.training_time import at_least
 from nlpcapsule.diagnostics.demo_tables import demo_tables
 
+PAGES = ("README.md", "docs/results.md", "docs/demo.md")
+
 _BLOCK = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -30,10 +32,23 @@ def with_tables(readme: str, results: Path) -> str:
     """Return the README's text with every table as in the results files."""
 
     def table(match: re.Match[str]) -> str:
-        record = json.loads((results / f"{match[2]}.json").read_text(encoding="utf-8"))
+        source = _SOURCES.get(match[2], match[2])
+        record = json.loads((results / f"{source}.json").read_text(encoding="utf-8"))
         return match[1] + _RENDER[match[2]](record) + match[3]
 
     return _BLOCK.sub(table, readme)
+
+
+def summary_table(record: dict[str, Any]) -> str:
+    """Return the few rows of the fusion table that a visitor wants to see."""
+    systems = record["results"]["eurlex15k"]["1"]
+    figures = ("P@1", "P@5", "nDCG@5", RARE[-1], "ECE@5")
+    rows = [
+        {"system": title} | {figure: spread(systems[name], figure) for figure in figures}
+        for name, title in _SUMMARY.items()
+        if name in systems
+    ]
+    return markdown_table(["system", *figures], rows) + _source("fusion", _hardware(record))
 
 
 def demo_table(record: dict[str, Any]) -> str:
@@ -140,7 +155,20 @@ _TITLES = {
     "reuters": "Reuters-21578: 90 labels, 6,993 training documents",
 }
 
+# Row of the fusion table → what README calls it.
+_SUMMARY = {
+    "PECOS": "PECOS XR-Linear",
+    "Omikuji": "Omikuji",
+    "one-vs-rest": "one-vs-rest, linear SVM on tf-idf",
+    "label-query": "`label-query`, the network alone",
+    "label-query and words": "**the default**: network and lexical scores",
+    "label-query, words and label names": "the default with label names",
+    "label-query on MiniLM, words and label names": "the same on MiniLM",
+}
+_SOURCES = {"summary": "fusion"}  # tables whose file has another name
+
 _RENDER: dict[str, Callable[[dict[str, Any]], str]] = {
+    "summary": summary_table,
     "demo": demo_table,
     "main-table": main_table,
     "routing-comparison": routing_table,

@@ -372,7 +372,7 @@ def test_python_opens_what_the_command_line_trained(tmp_path):
         ),
     )
     sizes = [f"--set={key}={value}" for key, value in (TINY | {"epochs": 2}).items()]
-    command("train", data, "--task", "answers", "--out", tmp_path / "model", "--quiet", *sizes)
+    command("train", data, "--task", "answers", "--output", tmp_path / "model", "--quiet", *sizes)
     command("evaluate", tmp_path / "model", data, "--json", tmp_path / "figures.json")
     figures = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
     opened = nlpcapsule.load(tmp_path / "model")

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.__main__ import app
-from benchmarks.readme import comparison_table, with_tables
+from benchmarks.readme import PAGES, comparison_table, with_tables
 
 ROOT = Path(__file__).parents[2]
 INTERVALS = {"MAP": 0.5, "MAP 95% low": 0.4, "MAP 95% high": 0.625, "MRR": 0.75, "questions": 65.0}
@@ -129,17 +129,35 @@ def test_minutes_of_a_training_that_was_killed_on_the_way_are_a_lower_bound(lowe
     assert ("| ≥ 1.5 | 2.0 |" if lower_bound else "| 1.5 | 2.0 |") in comparison_table("eurlex5k", record)
 
 
-def test_the_command_line_writes_the_tables_into_the_file(results, tmp_path):
-    readme = tmp_path / "README.md"
-    readme.write_text("<!-- results: answer-selection -->\n<!-- end -->\n", encoding="utf-8")
-    result = CliRunner().invoke(app, ["readme", str(readme), "--results", str(results)])
+def test_the_command_line_writes_the_tables_into_every_page(results, tmp_path):
+    for page in PAGES:
+        (tmp_path / page).parent.mkdir(exist_ok=True)
+        (tmp_path / page).write_text("<!-- results: answer-selection -->\n<!-- end -->\n", encoding="utf-8")
+    result = CliRunner().invoke(app, ["readme", str(tmp_path)])
     assert result.exit_code == 0, result.exception
-    assert ROWS["answer-selection"][0] in readme.read_text(encoding="utf-8")
+    for page in PAGES:
+        assert ROWS["answer-selection"][0] in (tmp_path / page).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", RESULTS)
-def test_the_projects_readme_agrees_with_its_results(name):
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    block = re.search(rf"<!-- results: {name} -->\n.*?<!-- end -->", readme, re.DOTALL)
-    assert block is not None, f"the README shows no table of results/{name}.json"
-    assert block[0] == with_tables(block[0], ROOT / "results"), "run: python -m benchmarks readme"
+@pytest.mark.parametrize("page", PAGES)
+def test_the_projects_pages_agree_with_its_results(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert text == with_tables(text, ROOT / "results"), "run: python -m benchmarks readme"
+
+
+def test_every_table_is_shown_on_a_page():
+    shown = "".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
+    missing = [name for name in [*RESULTS, "fusion", "summary"] if f"<!-- results: {name} -->" not in shown]
+    assert not missing
+
+
+def test_the_summary_has_few_rows_under_names_that_explain_themselves():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = re.search(r"<!-- results: summary -->\n(.*?)<!-- end -->", text, re.DOTALL)[1]
+    rows = [line for line in block.splitlines() if line.startswith("| ")]
+    assert 5 <= len(rows) - 1 <= 8
+    assert any("the default" in row and "91.27" in row for row in rows)
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 160

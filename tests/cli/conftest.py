@@ -32,7 +32,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def label_model(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("networks") / "labels"
-    trained = run_command("train", sample / "documents-train.jsonl", "--out", folder, *TINY)
+    trained = run_command("train", sample / "documents-train.jsonl", "--output", folder, *TINY)
     assert trained.code == 0, trained.err
     return folder
 
@@ -41,7 +41,7 @@ def label_model(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def answer_model(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("networks") / "answers"
     questions = sample / "questions-train.jsonl"
-    trained = run_command("train", questions, "--task", "answers", "--out", folder, *TINY)
+    trained = run_command("train", questions, "--task", "answers", "--output", folder, *TINY)
     assert trained.code == 0, trained.err
     return folder
 
@@ -49,6 +49,6 @@ def answer_model(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 @pytest.fixture(scope="session")
 def unrouted_model(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("networks") / "kim"
-    trained = run_command("train", sample / "documents-train.jsonl", "--out", folder, *TINY_KIM)
+    trained = run_command("train", sample / "documents-train.jsonl", "--output", folder, *TINY_KIM)
     assert trained.code == 0, trained.err
     return folder

@@ -26,7 +26,7 @@ def test_train_evaluate_and_predict(
     train, dev = sample / "questions-train.jsonl", sample / "questions-dev.jsonl"
     model = tmp_path / "model"
     trained = run_command(
-        "train", train, "--dev", dev, "--task", "answers", "--model", name, "--out", model, *settings
+        "train", train, "--dev", dev, "--task", "answers", "--model", name, "--output", model, *settings
     )
     assert (trained.code, trained.out) == (0, "")
     assert ("bm25 has no weights to train" in trained.err) == (name == "bm25")
@@ -59,7 +59,7 @@ def test_bm25_finds_the_answer_that_repeats_the_rare_word(tmp_path: Path) -> Non
     data = tmp_path / "questions.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     out = tmp_path / "model"
-    trained = run_command("train", data, "--task", "answers", "--model", "bm25", "--out", out, "-q")
+    trained = run_command("train", data, "--task", "answers", "--model", "bm25", "--output", out, "-q")
     assert (trained.code, trained.err) == (0, "")
     predicted = run_command("predict", out, data)
     best = [json.loads(line)["ranking"][0]["answer"] for line in predicted.out.splitlines()]

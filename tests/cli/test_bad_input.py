@@ -131,7 +131,7 @@ def file(tmp_path: Path, name: str, contents: bytes) -> Path:
 
 @cases(UNREADABLE | UNUSABLE_LABELS)
 def test_training_documents(file: Path, message: str, tmp_path: Path) -> None:
-    assert_refused(run_command("train", file, "--out", tmp_path / "out", *TINY), message)
+    assert_refused(run_command("train", file, "--output", tmp_path / "out", *TINY), message)
     assert not (tmp_path / "out").exists()
 
 
@@ -154,7 +154,7 @@ def test_documents_to_predict(file: Path, message: str, label_model: Path, tmp_p
 @cases(UNREADABLE_QUESTIONS)
 def test_questions(file: Path, message: str, answer_model: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert_refused(run_command("train", file, "--task", "answers", "--out", out, *TINY), message)
+    assert_refused(run_command("train", file, "--task", "answers", "--output", out, *TINY), message)
     assert not out.exists()
     figures = tmp_path / "figures.json"
     assert_refused(run_command("evaluate", answer_model, file, "--json", figures), message)
@@ -170,7 +170,7 @@ def test_a_missing_file_and_a_folder_that_is_no_data(command: str, label_model: 
         ("folder", r"folder: the folder is in no layout known here.*it holds: notes\.md"),
     ]:
         model = [] if command == "train" else [label_model]
-        target = {"train": "--out", "evaluate": "--json", "predict": "--output", "inspect": "--out"}[command]
+        target = "--json" if command == "evaluate" else "--output"
         out = tmp_path / "out"
         assert_refused(run_command(command, *model, tmp_path / source, target, out), message)
         assert not out.exists()
@@ -183,11 +183,11 @@ def test_dev_data_that_cannot_select_an_epoch_are_refused_before_training(
     message = r"dev\.jsonl: no document has a label that a training document has.*give other dev data"
     for labels in ["[]", '["never seen"]']:
         dev.write_text(f'{{"text": "t", "labels": {labels}}}\n')
-        done = run_command("train", sample / "documents-train.jsonl", "--dev", dev, "--out", out, *TINY)
+        done = run_command("train", sample / "documents-train.jsonl", "--dev", dev, "--output", out, *TINY)
         assert_refused(done, message)
     dev.write_text('{"question": "q", "candidates": [{"text": "t", "label": 0}]}\n')
     questions = sample / "questions-train.jsonl"
-    done = run_command("train", questions, "--task=answers", "--dev", dev, "--out", out, *TINY)
+    done = run_command("train", questions, "--task=answers", "--dev", dev, "--output", out, *TINY)
     assert_refused(done, r"dev\.jsonl: no candidate is marked right")
     assert not out.exists()
 

@@ -30,7 +30,7 @@ def test_word_vectors(contents: str | None, message: str, sample: Path, tmp_path
         (tmp_path / "vectors.txt").write_text(contents)
     setting = f"text.vectors={tmp_path / 'vectors.txt'}"
     train = sample / "documents-train.jsonl"
-    done = run_command("train", train, "--out", tmp_path / "out", *TINY, "--set", setting)
+    done = run_command("train", train, "--output", tmp_path / "out", *TINY, "--set", setting)
     assert_refused(done, message)
     assert not (tmp_path / "out").exists()
 
@@ -41,7 +41,7 @@ def test_a_bad_tokenizer_file(contents: str | None, sample: Path, tmp_path: Path
         (tmp_path / "tokenizer.json").write_text(contents)
     setting = f"text.tokenizer={tmp_path / 'tokenizer.json'}"
     train = sample / "documents-train.jsonl"
-    done = run_command("train", train, "--out", tmp_path / "out", *TINY, "--set", setting)
+    done = run_command("train", train, "--output", tmp_path / "out", *TINY, "--set", setting)
     assert_refused(done, r"tokenizer\.json: (is not a tokenizer\.json|there is no such tokenizer file)")
     assert not (tmp_path / "out").exists()
 
@@ -49,7 +49,7 @@ def test_a_bad_tokenizer_file(contents: str | None, sample: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--otu", "x"], r"No such option: --otu.*--out.*see `nlpcapsule train --help`"),
+        (["--otu", "x"], r"No such option: --otu.*--output.*see `nlpcapsule train --help`"),
         (["--set", "epoch=3"], r"unknown setting 'epoch': did you mean 'epochs'\?"),
         (["--set", "epochs"], r"--set 'epochs': expected key=value"),
         (["--set", "epochs=many"], r"training\.epochs='many': input should be a valid integer"),
@@ -75,7 +75,7 @@ def test_a_bad_tokenizer_file(contents: str | None, sample: Path, tmp_path: Path
 )
 def test_options_of_training(options: list[str], message: str, sample: Path, tmp_path: Path) -> None:
     train, out = sample / "documents-train.jsonl", tmp_path / "out"
-    assert_refused(run_command("train", train, "--out", out, *TINY, *options), message)
+    assert_refused(run_command("train", train, "--output", out, *TINY, *options), message)
     assert not out.exists()
 
 
@@ -96,7 +96,7 @@ def test_options_of_training(options: list[str], message: str, sample: Path, tmp
 def test_configuration_files(toml: str, message: str, sample: Path, tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text(toml)
     train, out = sample / "documents-train.jsonl", tmp_path / "out"
-    assert_refused(run_command("train", train, "--out", out, "--config", tmp_path / "c.toml"), message)
+    assert_refused(run_command("train", train, "--output", out, "--config", tmp_path / "c.toml"), message)
     assert not out.exists()
 
 
@@ -143,7 +143,7 @@ def test_model_folders(
     shutil.copytree(label_model, model)
     damage(model)
     data = sample / "documents-dev.jsonl"
-    for command, target in [("evaluate", "--json"), ("predict", "--output"), ("inspect", "--out")]:
+    for command, target in [("evaluate", "--json"), ("predict", "--output"), ("inspect", "--output")]:
         assert_refused(run_command(command, model, data, target, tmp_path / "out"), message)
         assert not (tmp_path / "out").exists()
 
@@ -168,10 +168,10 @@ def test_outputs_that_cannot_be_written(label_model: Path, sample: Path, tmp_pat
             ["predict", label_model, data, "--output", plain / "x"],
             r"plain is a file, so nothing can be written",
         ),
-        (["train", data, "--out", plain], in_place_of_a_file),
-        (["train", data, "--out", plain / "x"], r"plain is a file, so nothing can be written"),
-        (["inspect", label_model, data, "--out", plain], in_place_of_a_file),
-        (["train", data, "--out", label_model], r"already holds a finished model; name another folder"),
+        (["train", data, "--output", plain], in_place_of_a_file),
+        (["train", data, "--output", plain / "x"], r"plain is a file, so nothing can be written"),
+        (["inspect", label_model, data, "--output", plain], in_place_of_a_file),
+        (["train", data, "--output", label_model], r"already holds a finished model; name another folder"),
     ]:
         assert_refused(run_command(*arguments), message)
     assert plain.read_text() == "older"
@@ -180,7 +180,7 @@ def test_outputs_that_cannot_be_written(label_model: Path, sample: Path, tmp_pat
 
 def test_training_is_refused_a_folder_with_other_files(sample: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    done = run_command("train", sample / "documents-train.jsonl", "--out", tmp_path, *TINY)
+    done = run_command("train", sample / "documents-train.jsonl", "--output", tmp_path, *TINY)
     assert_refused(done, r"already holds other files; name another folder")
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
@@ -189,7 +189,7 @@ def test_an_empty_folder_is_empty_again_after_training_failed(sample: Path, tmp_
     out = tmp_path / "out"
     out.mkdir()
     train = sample / "documents-train.jsonl"
-    done = run_command("train", train, "--out", out, *TINY, "--set=learning_rate=1e30", "--set=warmup=0")
+    done = run_command("train", train, "--output", out, *TINY, "--set=learning_rate=1e30", "--set=warmup=0")
     assert_refused(done, "the loss became")
     assert list(out.iterdir()) == []
 
@@ -203,7 +203,7 @@ def test_the_error_of_a_training_gets_through_whatever_its_folder_is_called(
     (tmp_path / "symlink").symlink_to(folder)
     monkeypatch.chdir(folder if named == "." else tmp_path)
     train = sample / "documents-train.jsonl"
-    done = run_command("train", train, "--out", named, *TINY, "--set=learning_rate=1e30", "--set=warmup=0")
+    done = run_command("train", train, "--output", named, *TINY, "--set=learning_rate=1e30", "--set=warmup=0")
     assert_refused(done, "the loss became")
     assert list(folder.iterdir()) == []
     assert (tmp_path / "symlink").is_symlink()
@@ -217,7 +217,7 @@ def test_the_error_of_a_training_gets_through_even_if_nothing_can_be_taken_back(
 
     monkeypatch.setattr("os.rmdir", refused)
     train, out = sample / "documents-train.jsonl", tmp_path / "out"
-    done = run_command("train", train, "--out", out, *TINY, "--set=learning_rate=1e30", "--set=warmup=0")
+    done = run_command("train", train, "--output", out, *TINY, "--set=learning_rate=1e30", "--set=warmup=0")
     assert_refused(done, "the loss became")
 
 
@@ -226,7 +226,7 @@ def test_a_disk_that_fills_up_in_training(
 ) -> None:
     train, out = sample / "documents-train.jsonl", tmp_path / "out"
     with full_disk(60_000):
-        done = run_command("train", train, "--out", out, *TINY, "--set=embedding_size=300")
+        done = run_command("train", train, "--output", out, *TINY, "--set=embedding_size=300")
     assert_refused(done, r"\.safetensors cannot be written: File too large")
     assert not out.exists(), "no network's checkpoint is there to go on from"
 
@@ -245,7 +245,7 @@ def test_numbers_that_make_no_sense(label_model: Path, sample: Path) -> None:
 
 
 def test_standard_input_cannot_be_two_files(tmp_path: Path) -> None:
-    done = run_command("train", "-", "--dev", "-", "--out", tmp_path / "out", stdin=GOOD)
+    done = run_command("train", "-", "--dev", "-", "--output", tmp_path / "out", stdin=GOOD)
     assert_refused(done, r"standard input \(-\) can stand for one file only")
     assert not (tmp_path / "out").exists()
 
@@ -254,9 +254,9 @@ def test_inspecting_what_does_not_route(
     unrouted_model: Path, answer_model: Path, sample: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    done = run_command("inspect", unrouted_model, sample / "documents-dev.jsonl", "--out", out)
+    done = run_command("inspect", unrouted_model, sample / "documents-dev.jsonl", "--output", out)
     assert_refused(done, r"'kim-cnn' has no routing to inspect.*label-query, paper or official")
-    done = run_command("inspect", answer_model, sample / "questions-dev.jsonl", "--out", out)
+    done = run_command("inspect", answer_model, sample / "questions-dev.jsonl", "--output", out)
     assert_refused(done, r"routing of label models; this model ranks answers")
     assert not out.exists()
 
@@ -265,7 +265,7 @@ def test_inspecting_what_does_not_route(
     ("arguments", "stdin", "message"),
     [
         (["predict", "{model}", "-"], b"\xff\xfet\0", r"<stdin>: it is encoded as UTF-16"),
-        (["train", "nowhere.jsonl", "--out", "{out}"], b"", r"nowhere\.jsonl: there is no such file"),
+        (["train", "nowhere.jsonl", "--output", "{out}"], b"", r"nowhere\.jsonl: there is no such file"),
         (["evaluate", "{model}", "-", "--top"], b"", r"No such option: --top"),
     ],
 )

@@ -31,7 +31,7 @@ def test_training_says_what_it_read_where_the_model_is_and_what_to_do_next(
 ) -> None:
     train, dev = sample / "documents-train.jsonl", sample / "documents-dev.jsonl"
     out = tmp_path / "a model"
-    done = run_command("train", train, "--dev", dev, "--out", out, *TINY)
+    done = run_command("train", train, "--dev", dev, "--output", out, *TINY)
     assert (done.code, done.out) == (0, "")
     assert f"{train}: 60 rows read\n" in done.err
     assert f"{dev}: 20 rows read\n" in done.err
@@ -43,7 +43,7 @@ def test_training_says_what_it_read_where_the_model_is_and_what_to_do_next(
 
 
 def test_quiet_training_says_nothing(sample: Path, tmp_path: Path) -> None:
-    done = run_command("train", sample / "documents-train.jsonl", "--out", tmp_path / "model", "-q", *TINY)
+    done = run_command("train", sample / "documents-train.jsonl", "--output", tmp_path / "model", "-q", *TINY)
     assert (done.code, done.out, done.err) == (0, "", "")
 
 
@@ -218,10 +218,10 @@ def test_skipped_rows_are_counted_and_shown_even_when_quiet(
     data = tmp_path / "data.jsonl"
     data.write_text("\n".join([lines[0], "no JSON", *lines[1:], '{"labels": []}']), encoding="utf-8")
     arguments = {
-        "train": [data, "--out", tmp_path / "model", "--quiet", *TINY],
+        "train": [data, "--output", tmp_path / "model", "--quiet", *TINY],
         "evaluate": [label_model, data],
         "predict": [label_model, data],
-        "inspect": [label_model, data, "--out", tmp_path / "inspection"],
+        "inspect": [label_model, data, "--output", tmp_path / "inspection"],
     }
     done = run_command(command, *arguments[command], "--skip-bad-rows")
     assert done.code == 0
@@ -237,7 +237,7 @@ def test_inspecting_prints_the_routing_and_writes_plots_and_numbers(
 ) -> None:
     folder = tmp_path / "inspection"
     done = run_command(
-        "inspect", label_model, sample / "documents-train.jsonl", "--out", folder, "--document", 2
+        "inspect", label_model, sample / "documents-train.jsonl", "--output", folder, "--document", 2
     )
     assert done.code == 0
     assert "routing kde, iterations: 3 for every document" in done.out
@@ -260,7 +260,7 @@ def test_settings_come_from_the_file_and_single_ones_win(sample: Path, tmp_path:
     )
     out = tmp_path / "model"
     train = sample / "documents-train.jsonl"
-    done = run_command("train", train, "--out", out, "--config", tmp_path / "c.toml", "--set", "epochs=1")
+    done = run_command("train", train, "--output", out, "--config", tmp_path / "c.toml", "--set", "epochs=1")
     assert done.code == 0, done.err
     config = json.loads((out / "config.json").read_text())
     assert (config["model"]["name"], config["model"]["filters"]) == ("kim-cnn", 4)
@@ -273,7 +273,7 @@ def test_keys_and_separators_can_be_named(tmp_path: Path) -> None:
     keys = ["--text-key=body", "--id-key=key"]
     labels = ["--labels-key=topics", "--label-separator=|"]
     out = tmp_path / "model"
-    assert run_command("train", tmp_path / "t.csv", "--out", out, *keys, *labels, *TINY).code == 0
+    assert run_command("train", tmp_path / "t.csv", "--output", out, *keys, *labels, *TINY).code == 0
     assert run_command("evaluate", out, tmp_path / "t.csv", *keys, *labels).code == 0
     rows = rows_of(run_command("predict", out, tmp_path / "t.csv", *keys).out)
     assert [row["id"] for row in rows] == [f"k{i}" for i in range(6)]
@@ -285,11 +285,11 @@ def test_training_data_may_come_through_stdin_or_a_pipe_that_can_be_read_once(
     sample: Path, tmp_path: Path
 ) -> None:
     data = (sample / "documents-train.jsonl").read_bytes()
-    assert run_command("train", "-", "--out", tmp_path / "stdin", *TINY, stdin=data).code == 0
+    assert run_command("train", "-", "--output", tmp_path / "stdin", *TINY, stdin=data).code == 0
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with subprocess.Popen([sys.executable, "-c", f"open({str(pipe)!r}, 'wb').write({data!r})"]):
-        done = run_command("train", pipe, "--out", tmp_path / "piped", *TINY)
+        done = run_command("train", pipe, "--output", tmp_path / "piped", *TINY)
     assert done.code == 0, done.err
     weights = [(tmp_path / name / "network.safetensors").read_bytes() for name in ("stdin", "piped")]
     assert weights[0] == weights[1]
@@ -309,7 +309,7 @@ def test_text_and_labels_in_any_script_go_through_every_command(
     data.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows * 8), encoding="utf-8")
     out = tmp_path / "模型"
     training = ["--set=epochs=30", "--set=learning_rate=0.02"]
-    done = run_command("train", data, "--dev", data, "--out", out, *TINY, *training)
+    done = run_command("train", data, "--dev", data, "--output", out, *TINY, *training)
     assert done.code == 0, done.err
     done = run_command("evaluate", out, data, "--json", tmp_path / "f.json")
     assert done.code == 0
@@ -329,7 +329,7 @@ def test_an_interrupted_training_exits_130_and_can_be_resumed(
     train = sample / "documents-train.jsonl"
     arguments = ["train", train, *TINY, "--set=epochs=2"]
     straight, stopped = tmp_path / "straight", tmp_path / "stopped"
-    assert run_command(*arguments, "--out", straight).code == 0
+    assert run_command(*arguments, "--output", straight).code == 0
 
     from nlpcapsule.training.label_task import LabelTask
 
@@ -342,15 +342,15 @@ def test_an_interrupted_training_exits_130_and_can_be_resumed(
             return batches(self, epoch)
 
         patch.setattr(LabelTask, "batches", interrupted)
-        done = run_command(*arguments, "--out", stopped)
+        done = run_command(*arguments, "--output", stopped)
     assert done.code == 130
     assert done.err.splitlines()[-1] == "stopped; give the same command again with --resume"
     assert "Traceback" not in done.err
     refused = run_command("predict", stopped, train)
     assert "training has not finished" in refused.errors[0]
-    assert run_command(*arguments, "--out", stopped, "--resume").code == 0
+    assert run_command(*arguments, "--output", stopped, "--resume").code == 0
     assert (stopped / "network.safetensors").read_bytes() == (straight / "network.safetensors").read_bytes()
-    again = run_command(*arguments, "--out", stopped, "--resume")
+    again = run_command(*arguments, "--output", stopped, "--resume")
     assert (again.code, again.err) == (0, f"{stopped} is finished; nothing is left to do\n")
 
 
@@ -359,7 +359,7 @@ def test_resuming_a_finished_training_still_asks_for_data_that_are_there(
     arguments: list[str], label_model: Path, sample: Path
 ) -> None:
     named = [argument.format(train=sample / "documents-train.jsonl") for argument in arguments]
-    done = run_command("train", *named, "--out", label_model, "--resume", *TINY)
+    done = run_command("train", *named, "--output", label_model, "--resume", *TINY)
     assert_refused(done, r"nowhere\.jsonl: there is no such file; check the path")
 
 
@@ -370,6 +370,6 @@ def test_an_interruption_before_training_begins_leaves_nothing(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("nlpcapsule.training.prepared_labels.prepare_labels", interrupted)
-    done = run_command("train", sample / "documents-train.jsonl", "--out", tmp_path / "out", *TINY)
+    done = run_command("train", sample / "documents-train.jsonl", "--output", tmp_path / "out", *TINY)
     assert (done.code, done.err) == (130, "stopped; nothing was written\n")
     assert not (tmp_path / "out").exists()

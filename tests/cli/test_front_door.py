@@ -79,7 +79,7 @@ def test_predict_has_no_options_about_labels() -> None:
         (["--version"], 0),
         *[([command, "--help"], 0) for command in COMMANDS],
         (["predict", "model", "data", "--top-k", "0"], 2),
-        (["train", "data", "--out", "model", "--model", "nonsense"], 2),
+        (["train", "data", "--output", "model", "--model", "nonsense"], 2),
         (["evaluate", "model"], 2),
     ],
 )
@@ -109,7 +109,7 @@ def test_debug_raises_the_error_wherever_it_stands(place: int) -> None:
 
 
 def test_debug_shows_the_traceback() -> None:
-    done = run_process("train", "data", "--out", "model", "--task", "nonsense", "--debug")
+    done = run_process("train", "data", "--output", "model", "--task", "nonsense", "--debug")
     assert done.code == 1
     assert "Traceback" in done.err
     assert "ConfigError: unknown task 'nonsense'" in done.err

@@ -23,7 +23,7 @@ def test_a_label_that_is_only_named_is_predicted_with_its_name(sample: Path, tmp
     names, model = write_names(sample, tmp_path), tmp_path / "model"
     train = sample / "documents-train.jsonl"
     done = run_command(
-        "train", train, "--label-names", names, "--out", model, "-q", *TINY, "--set=lexical=none"
+        "train", train, "--label-names", names, "--output", model, "-q", *TINY, "--set=lexical=none"
     )
     assert (done.code, done.err) == (0, "")
     text = b'{"text": "A zebra is on the loose."}'
@@ -42,18 +42,18 @@ def test_labels_that_nobody_has_used_can_be_asked_for(sample: Path, tmp_path: Pa
         file.write("comet-seen\tcomet in the sky\n")
     train = sample / "documents-train.jsonl"
     done = run_command(
-        "train", train, "--label-names", names, "--out", model, "-q", *TINY, f"--set=lexical={words}"
+        "train", train, "--label-names", names, "--output", model, "-q", *TINY, f"--set=lexical={words}"
     )
     assert (done.code, done.err) == (0, "")
     text = b'{"text": "A bin is full.", "labels": ["zebra-loose"]}'
-    done = run_command("predict", model, "-", "--format=jsonl", "--top-k=1", "--unused=5", stdin=text)
+    done = run_command("predict", model, "-", "--format=jsonl", "--top-k=1", "--suggest-unseen=5", stdin=text)
     answer = json.loads(done.out)
     assert len(answer["labels"]) == 1
-    assert {row["label"]: row["name"] for row in answer["unused"]} == {
+    assert {row["label"]: row["name"] for row in answer["unseen"]} == {
         "zebra-loose": "zebra on the loose",
         "comet-seen": "comet in the sky",
     }
-    scores = [row["score"] for row in answer["unused"]]
+    scores = [row["score"] for row in answer["unseen"]]
     assert scores == sorted(scores, reverse=True)
     figures = tmp_path / "figures.json"
     letters = tmp_path / "letters.jsonl"
@@ -64,8 +64,8 @@ def test_labels_that_nobody_has_used_can_be_asked_for(sample: Path, tmp_path: Pa
 
 def test_a_model_without_unused_labels_says_so(label_model: Path) -> None:
     text = b'{"text": "A bin."}'
-    done = run_command("predict", label_model, "-", "--format", "jsonl", "--unused", "3", stdin=text)
-    assert_refused(done, r"--unused: the model knows no label.*--label-names")
+    done = run_command("predict", label_model, "-", "--format", "jsonl", "--suggest-unseen", "3", stdin=text)
+    assert_refused(done, r"--suggest-unseen: the model knows no label.*--label-names")
 
 
 def test_without_names_predictions_are_as_ever(label_model: Path) -> None:
@@ -75,6 +75,6 @@ def test_without_names_predictions_are_as_ever(label_model: Path) -> None:
 
 def test_a_file_that_is_not_there_is_refused_before_anything_is_written(sample: Path, tmp_path: Path) -> None:
     train, out = sample / "documents-train.jsonl", tmp_path / "model"
-    done = run_command("train", train, "--label-names", "no-names.json", "--out", out, "-q", *TINY)
+    done = run_command("train", train, "--label-names", "no-names.json", "--output", out, "-q", *TINY)
     assert_refused(done, r"no-names\.json: there is no such file")
     assert not out.exists()

@@ -20,6 +20,27 @@ def one_step(votes, **options):
     """One mean-shift step, whatever the settings say."""
     return kde_mean_shift(votes, **{**options, "iterations": 1})
 ''',
+    "encoder": '''
+from torch import nn
+from nlpcapsule.encoders.encoder import register_encoder
+from nlpcapsule.encoders.word_encoder import WordEncoder, new_embedding
+
+@register_encoder("one-layer")
+class OneLayer(WordEncoder):
+    """A linear layer on each word vector."""
+
+    def __init__(self, embedding):
+        super().__init__(embedding)
+        self.state_size = 8
+        self.layer = nn.Linear(embedding.size, 8)
+
+    @classmethod
+    def from_settings(cls, settings, inputs):
+        return cls(new_embedding(settings.embedding_size, inputs))
+
+    def read(self, words, mask):
+        return self.layer(words) * mask.unsqueeze(-1)
+''',
     "loss": '''
 from torch.nn import functional as F
 from nlpcapsule.registry import LABEL_LOSSES
@@ -70,6 +91,7 @@ register(System("bag", BagSettings, labels=Bag))
 }
 WITH = {
     "routing": ["--model", "paper", "--set", "routing=one-step", "--set", "inference.candidates=0"],
+    "encoder": ["--encoder", "one-layer"],
     "loss": ["--set", "loss=squared"],
     "reader": ["--format", "bars"],
     "system": ["--model", "bag"],
@@ -97,7 +119,7 @@ def test_a_part_from_one_file_is_trained_with(part: str, rows: list[dict], tmp_p
         (tmp_path / "train.bars").write_text("\n".join(lines), encoding="utf-8")
     else:
         (tmp_path / "train.bars").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    train = ["train", "train.bars", "--out", "model", "--quiet", *FITTING.get(part, TINY), *WITH[part]]
+    train = ["train", "train.bars", "--output", "model", "--quiet", *FITTING.get(part, TINY), *WITH[part]]
     refused = nlpcapsule(*train, folder=tmp_path)
     assert refused.returncode == 2, refused.stderr
     assert "Traceback" not in refused.stderr

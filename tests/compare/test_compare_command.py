@@ -48,7 +48,7 @@ def test_one_system_in_its_own_process_gives_a_table_and_is_not_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
-    arguments = ["--data", data, "--systems", "one-vs-rest,pecos", "--out", out, "--seed", 7]
+    arguments = ["--data", data, "--systems", "one-vs-rest,pecos", "--output", out, "--seed", 7]
     done = run_compare(monkeypatch, capsys, *arguments)
     assert done.code == 0, done.err
     assert "[1/1] one-vs-rest: done" in done.err
@@ -75,7 +75,7 @@ def test_ours_is_tested_against_the_best_peer(
 ) -> None:
     data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
     python = stand_in_python(tmp_path / "pecos")
-    arguments = ["--data", data, "--systems", "label-query,pecos", *TINY, "--out", out, "--quiet"]
+    arguments = ["--data", data, "--systems", "label-query,pecos", *TINY, "--output", out, "--quiet"]
     done = run_compare(monkeypatch, capsys, *arguments, "--pecos-python", python)
     assert done.code == 0, done.err
     assert in_this_process == ["label-query", "pecos"]
@@ -99,7 +99,7 @@ def test_answers_are_told_by_their_rows(
     data, out = tmp_path / "asked", tmp_path / "out"
     write_jsonl(data / "train.jsonl", questions(20))
     write_jsonl(data / "dev.jsonl", questions(8))
-    arguments = ["--data", data, "--systems", "bm25", "--out", out]
+    arguments = ["--data", data, "--systems", "bm25", "--output", out]
     done = run_compare(monkeypatch, capsys, *arguments)
     assert done.code == 0, done.err
     assert "selected on the other 10% (there is no test file), reported on dev.jsonl" in done.out
@@ -118,7 +118,7 @@ def test_a_label_that_only_test_has_counts_and_can_only_be_missed(
     data = write_letters(tmp_path / "mine")
     write_jsonl(data / "test.jsonl", [*letters(3), {"text": "the fish", "labels": ["never seen"]}])
     out = tmp_path / "out"
-    done = run_compare(monkeypatch, capsys, "--data", data, "--systems", "one-vs-rest", "--out", out)
+    done = run_compare(monkeypatch, capsys, "--data", data, "--systems", "one-vs-rest", "--output", out)
     assert done.code == 0, done.err
     assert "1 labels to report on that training never saw" in done.out
     assert "| one-vs-rest | 75.00 |" in done.out
@@ -134,7 +134,7 @@ def test_ours_uses_label_names_and_peers_do_without(
     only_here = [{"text": "the comet", "labels": ["sky"]}, {"text": "the moth", "labels": ["nameless"]}]
     write_jsonl(data / "test.jsonl", [*letters(8), *only_here])
     names.write_text(json.dumps({"sky": "comet", "dairy": "milk and cheese"}))
-    arguments = ["--data", data, "--systems", "label-query,one-vs-rest", *TINY, "--out", out]
+    arguments = ["--data", data, "--systems", "label-query,one-vs-rest", *TINY, "--output", out]
     done = run_compare(monkeypatch, capsys, *arguments, "--label-names", names)
     assert done.code == 0, done.err
     record = json.loads((out / "compare.json").read_text(encoding="utf-8"))
@@ -158,7 +158,7 @@ def test_word_vectors_count_by_what_they_hold(
 ) -> None:
     data, out, vectors = write_letters(tmp_path / "mine"), tmp_path / "out", tmp_path / "v.txt"
     settings = [f"--set=kim-cnn.vectors={vectors}", "--set=kim-cnn.epochs=1", "--set=kim-cnn.filters=4"]
-    arguments = ["--data", data, "--systems", "kim-cnn,one-vs-rest", *settings, "--out", out, "--quiet"]
+    arguments = ["--data", data, "--systems", "kim-cnn,one-vs-rest", *settings, "--output", out, "--quiet"]
 
     def first_rows() -> set[float]:
         """A number of the word "fish" in each data set that was made ready with vectors."""
@@ -191,7 +191,7 @@ def test_ours_may_read_with_a_transformer(
     data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
     encoder = write_transformer(tmp_path / "encoder")
     settings = [*TINY[1:], f"--set=label-query.encoder={encoder}", "--set=label-query.window=16"]
-    arguments = ["--data", data, "--systems", "label-query,one-vs-rest", *settings, "--out", out]
+    arguments = ["--data", data, "--systems", "label-query,one-vs-rest", *settings, "--output", out]
     done = run_compare(monkeypatch, capsys, *arguments)
     assert done.code == 0, done.err
     assert "| label-query | " in done.out
@@ -212,7 +212,7 @@ def test_linear_heads_are_peers_and_those_on_a_transformer_read_its_word_pieces(
         *(f"--set={name}.encoder={encoder}" for name in names[1:]),
         "--set=transformer-linear.lexical=one-vs-rest",
     ]
-    arguments = ["--data", data, "--systems", ",".join(names), *settings, "--out", out]
+    arguments = ["--data", data, "--systems", ",".join(names), *settings, "--output", out]
     done = run_compare(monkeypatch, capsys, *arguments)
     assert done.code == 0, done.err
     assert in_this_process == names
@@ -235,7 +235,7 @@ def test_systems_that_read_words_otherwise_get_their_own(
     settings = ["--set=one-vs-rest.vocabulary_size=3", "--set=all.max_tokens=9"]
     python = stand_in_python(tmp_path / "pecos")
     names = ["--systems", "one-vs-rest,pecos", "--pecos-python", python]
-    done = run_compare(monkeypatch, capsys, "--data", data, *names, *settings, "--out", out)
+    done = run_compare(monkeypatch, capsys, "--data", data, *names, *settings, "--output", out)
     assert done.code == 0, done.err
     assert len(list((out / "data").iterdir())) == 2
     record = json.loads((out / "compare.json").read_text(encoding="utf-8"))
@@ -255,7 +255,7 @@ def test_bad_rows_are_left_out_and_told_each_time(
     data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
     write_jsonl(data / "train.jsonl", [*letters(48), {"txt": "a"}, {"text": 5, "labels": []}])
     write_jsonl(data / "test.jsonl", [{"text": "a"}, *letters(16)])
-    arguments = ["--data", data, "--systems", "one-vs-rest", "--out", out, "--skip-bad-rows", *quiet]
+    arguments = ["--data", data, "--systems", "one-vs-rest", "--output", out, "--skip-bad-rows", *quiet]
     for _ in range(2):  # the second time the data lies ready
         done = run_compare(monkeypatch, capsys, *arguments)
         assert done.code == 0, done.err
@@ -277,7 +277,7 @@ def test_bad_rows_among_questions_are_told(
     data = tmp_path / "asked"
     write_jsonl(data / "train.jsonl", [*questions(20), {"question": "why"}])
     write_jsonl(data / "test.jsonl", questions(8))
-    arguments = ["--data", data, "--systems", "bm25", "--out", tmp_path / "out", "--skip-bad-rows"]
+    arguments = ["--data", data, "--systems", "bm25", "--output", tmp_path / "out", "--skip-bad-rows"]
     done = run_compare(monkeypatch, capsys, *arguments)
     assert done.code == 0, done.err
     assert "train.jsonl: 20 rows read; 1 bad row skipped" in done.err
@@ -296,7 +296,7 @@ def test_the_recorded_command_runs_again_as_printed(
         rows = [f"{row['text']}\t{row['labels'][0]} | all" for row in letters(count)]
         (data / f"{part}.txt").write_text("\n".join(["the body\ttopics", *rows, "one cell"]) + "\n")
     given = [
-        *("--kind", "labels", "--format", "tsv", "--text-key", "the body", "--labels-key", "topics"),
+        *("--task", "labels", "--format", "tsv", "--text-key", "the body", "--labels-key", "topics"),
         *("--label-separator", " | ", "--skip-bad-rows"),
     ]
     monkeypatch.chdir(tmp_path)
@@ -306,7 +306,7 @@ def test_the_recorded_command_runs_again_as_printed(
     assert done.code == 0, done.err
     command = json.loads(Path("comparison/compare.json").read_text(encoding="utf-8"))["command"]
     assert command == (
-        "nlpcapsule compare --data mine --systems one-vs-rest --seed 1 --jobs 1 --kind labels --format tsv "
+        "nlpcapsule compare --data mine --systems one-vs-rest --seed 1 --jobs 1 --task labels --format tsv "
         "--text-key 'the body' --labels-key topics --label-separator ' | ' --skip-bad-rows "
         "--set all.max_tokens=9"
     )
@@ -323,7 +323,7 @@ def test_without_readers_options_the_recorded_command_has_none(
     in_this_process: list[str],
 ) -> None:
     data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
-    run_compare(monkeypatch, capsys, "--data", data, "--systems", "one-vs-rest", "--out", out)
+    run_compare(monkeypatch, capsys, "--data", data, "--systems", "one-vs-rest", "--output", out)
     command = json.loads((out / "compare.json").read_text(encoding="utf-8"))["command"]
     assert command == "nlpcapsule compare --data mine --systems one-vs-rest --seed 1 --jobs 1"
 
@@ -337,7 +337,7 @@ def test_when_every_system_fails_each_is_named(
 ) -> None:
     monkeypatch.setattr(comparison, "run_systems", _failing)
     data = write_letters(tmp_path / "mine")
-    names = ["--systems", "one-vs-rest,kim-cnn", "--out", tmp_path / "out"]
+    names = ["--systems", "one-vs-rest,kim-cnn", "--output", tmp_path / "out"]
     done = run_compare(monkeypatch, capsys, "--data", data, *names)
     assert done.code == 2
     assert "error: every system failed:\none-vs-rest: out of luck\nkim-cnn: out of luck" in done.err
@@ -350,10 +350,10 @@ def test_one_failure_among_others_is_in_the_table_and_in_the_exit_code(
     in_this_process: list[str],
 ) -> None:
     data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
-    run_compare(monkeypatch, capsys, "--data", data, "--systems", "one-vs-rest", "--out", out)
+    run_compare(monkeypatch, capsys, "--data", data, "--systems", "one-vs-rest", "--output", out)
     monkeypatch.setattr(comparison, "run_systems", lambda cells, running: _failing(cells[1:], running))
     names = ["--systems", "one-vs-rest,kim-cnn"]
-    done = run_compare(monkeypatch, capsys, "--data", data, *names, "--out", out)
+    done = run_compare(monkeypatch, capsys, "--data", data, *names, "--output", out)
     assert done.code == 2
     assert "| one-vs-rest | 100.00 |" in done.out
     assert "- kim-cnn: not measured: failed: out of luck" in done.out
@@ -368,7 +368,7 @@ def test_ctrl_c_says_how_to_go_on(
 
     monkeypatch.setattr(comparison, "run_systems", interrupted)
     data = write_letters(tmp_path / "mine")
-    done = run_compare(monkeypatch, capsys, "--data", data, "--out", tmp_path / "out")
+    done = run_compare(monkeypatch, capsys, "--data", data, "--output", tmp_path / "out")
     assert done.code == 130
     assert "stopped; the same command continues from here" in done.err
 
@@ -383,8 +383,8 @@ def test_ctrl_c_says_how_to_go_on(
             ["--systems", "label-query,paper", "--set", "all.embedding_size=4"],
             "--set, paper: model.embedding_size=4",
         ),
-        ({}, ["--kind", "label"], "unknown kind 'label': expected 'labels' or 'answers'"),
-        ({}, ["--kind", "answers", "--systems", "bm25"], "train.jsonl, line 1: this is a document"),
+        ({}, ["--task", "label"], "unknown task 'label': expected 'labels' or 'answers'"),
+        ({}, ["--task", "answers", "--systems", "bm25"], "train.jsonl, line 1: this is a document"),
         ({}, ["--split", "train"], "--split: the parts are files here"),
         ({}, ["--pecos-python", "/no/python"], "--pecos-python /no/python: there is no such program"),
         ({}, ["--systems", "pecos"], "none of the systems can run here:\npecos: needs libpecos"),
@@ -428,7 +428,7 @@ def test_bad_input_is_one_message_and_nothing_is_trained(
             (data / f"{part}.jsonl").unlink()
         else:
             write_jsonl(data / f"{part}.jsonl", rows)
-    done = run_compare(monkeypatch, capsys, "--data", data, "--out", tmp_path / "out", *options)
+    done = run_compare(monkeypatch, capsys, "--data", data, "--output", tmp_path / "out", *options)
     assert done.code == 2, done
     assert done.out == ""
     assert "error: " in done.err
@@ -452,7 +452,7 @@ def test_answers_without_a_right_one_are_refused(
     for part, rows in (("train", questions(8)), ("dev", questions(4)), ("test", wrong)):
         write_jsonl(data / f"{part}.jsonl", rows)
     done = run_compare(
-        monkeypatch, capsys, "--data", data, "--systems", "bm25", "--out", tmp_path / "out", "--quiet"
+        monkeypatch, capsys, "--data", data, "--systems", "bm25", "--output", tmp_path / "out", "--quiet"
     )
     assert done.code == 2
     assert "test.jsonl: no candidate is marked right (label 1)" in done.err

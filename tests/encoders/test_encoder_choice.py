@@ -65,7 +65,7 @@ def test_the_command_line_takes_an_encoder(encoder, tmp_path, monkeypatch, capfd
         return capfd.readouterr()
 
     sizes = [f"--set={key}={value}" for key, value in SIZES.items()]
-    assert run("train", data, "--out", model, "--encoder", name, "-q", *sizes) == ("", "")
+    assert run("train", data, "--output", model, "--encoder", name, "-q", *sizes) == ("", "")
     assert load_model(model).config.model.encoder == str(name)
     assert len(run("predict", model, data).out.splitlines()) == len(rows)
     assert "P@1" in run("evaluate", model, data).out
@@ -83,7 +83,7 @@ def test_an_encoder_without_weights_is_refused_before_the_words_are_learned(tmp_
 
 
 def test_a_network_without_a_choice_of_encoders_refuses_one(tmp_path, monkeypatch, capfd):
-    arguments = ["train", "data.jsonl", "--out", str(tmp_path / "model"), "--model", "paper"]
+    arguments = ["train", "data.jsonl", "--output", str(tmp_path / "model"), "--model", "paper"]
     monkeypatch.setattr(sys, "argv", ["nlpcapsule", *arguments, "--encoder", "bilstm"])
     with pytest.raises(SystemExit) as ended:
         main()

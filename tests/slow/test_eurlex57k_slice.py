@@ -50,7 +50,7 @@ def nlpcapsule(*arguments):
 def test_network_and_routing_train_and_evaluate(network, routing, slices, tmp_path):
     model, figures = tmp_path / "model", tmp_path / "figures.json"
     settings = ["--set", f"routing={routing}", "--set", "epochs=1", "--set", "max_tokens=200", "--quiet"]
-    nlpcapsule("train", slices / "train.jsonl", "--out", model, "--model", network, *settings)
+    nlpcapsule("train", slices / "train.jsonl", "--output", model, "--model", network, *settings)
     nlpcapsule("evaluate", model, slices / "dev.jsonl", "--json", figures)
     measured = json.loads(figures.read_text())
     assert 0 <= measured["P@1"] <= 1

@@ -28,7 +28,7 @@ def test_two_processes_train_one_model(tmp_path, model):
     launch = ["accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1"]
     done = subprocess.run(
         [sys.executable, "-m", *launch, "--mixed_precision", "no", "--dynamo_backend", "no", "-m"]
-        + ["nlpcapsule.cli.app", "train", "train.jsonl", "--dev", "train.jsonl", "--out", "model"]
+        + ["nlpcapsule.cli.app", "train", "train.jsonl", "--dev", "train.jsonl", "--output", "model"]
         + ["--model", model]
         + [word for name, value in settings.items() for word in ("--set", f"{name}={value}")],
         cwd=tmp_path,

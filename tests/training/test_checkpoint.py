@@ -10,7 +10,7 @@ from nlpcapsule.errors import ModelFolderError, NlpCapsuleError
 from nlpcapsule.training.checkpoint import Checkpoint, Position
 
 SCORES = (0.3, 0.2, 0.1)
-WAY_OUT = "begin anew without --resume: .* --out, or .*delet"
+WAY_OUT = "start again without --resume: .* --output, or .*delet"
 
 
 def truncate(path):

@@ -39,7 +39,7 @@ def files(tmp_path_factory):
 def arguments(files, out, *more, **changed):
     train, dev = files
     assignments = [f"--set={key}={value}" for key, value in (SETTINGS | changed).items()]
-    return ["train", train, "--dev", dev, "--out", str(out), "--quiet", *assignments, *more]
+    return ["train", train, "--dev", dev, "--output", str(out), "--quiet", *assignments, *more]
 
 
 def train_here(files, out, *more, **changed):

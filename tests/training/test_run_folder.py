@@ -64,14 +64,14 @@ def test_the_same_data_and_settings_are_accepted(stopped):
 )
 def test_a_damaged_note_of_what_a_run_began_with_is_refused_with_a_way_out(stopped, contents):
     (stopped / "checkpoint" / "run.json").write_text(contents, encoding="utf-8")
-    message = r"run\.json is damaged; begin anew without --resume: .* --out, or .*delet"
+    message = r"run\.json is damaged; start again without --resume: .* --output, or .*delet"
     with pytest.raises(ModelFolderError, match=message):
         fit_documents(stopped, tiny_config(), resume=True)
 
 
 def test_an_unfinished_training_is_not_overwritten(stopped):
     before = contents(stopped)
-    with pytest.raises(ModelFolderError, match=r"holds an unfinished training; .*--out or go on .*--resume"):
+    with pytest.raises(ModelFolderError, match=r"an unfinished training; .*--output or go on .*--resume"):
         RunFolder(stopped)
     assert contents(stopped) == before
 
@@ -80,7 +80,7 @@ def test_a_finished_model_is_not_overwritten(tmp_path):
     folder = tmp_path / "model"
     fit_questions(folder, tiny_config("answers"))
     before = contents(folder)
-    with pytest.raises(ModelFolderError, match=r"holds a finished model; name another folder with --out$"):
+    with pytest.raises(ModelFolderError, match=r"holds a finished model; name another folder with --output$"):
         RunFolder(folder)
     assert contents(folder) == before
 

@@ -33,12 +33,12 @@ def compare(
             f"{','.join(DEFAULT_SYSTEMS['labels'])}; for answers {','.join(DEFAULT_SYSTEMS['answers'])}]",
         ),
     ] = None,
-    kind: Annotated[
+    task: Annotated[
         str | None,
-        typer.Option("--kind", metavar="KIND", help="labels or answers.  [default: as the rows tell]"),
+        typer.Option("--task", metavar="TASK", help="labels or answers.  [default: as the rows tell]"),
     ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Folder for the table and finished systems.")
+    output: Annotated[
+        Path, typer.Option("--output", metavar="DIR", help="Folder for the table and finished systems.")
     ] = Path("comparison"),
     settings: Annotated[
         list[str] | None,
@@ -87,8 +87,8 @@ def compare(
     """
     from nlpcapsule.compare.data import open_folder
 
-    check_output_folder(out)
-    source = open_folder(data, reading, kind)
+    check_output_folder(output)
+    source = open_folder(data, reading, task)
     compared = chosen_systems(systems, source.kind)
     if label_names and OURS not in compared:
         raise NlpCapsuleError(f"--label-names is for {OURS}, which is not among the systems compared")
@@ -112,7 +112,7 @@ def compare(
         console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     options = CompareOptions(
-        source, chosen, out, seed, jobs, pecos_python, assignments, quiet, say, preset, kind
+        source, chosen, output, seed, jobs, pecos_python, assignments, quiet, say, preset, task
     )
     try:
         page, failures = run(options)
@@ -120,7 +120,7 @@ def compare(
         typer.echo("stopped; the same command continues from here", err=True)
         raise typer.Exit(130) from None
     typer.echo(page)
-    say(f"wrote {out / NAME}.json and .md")
+    say(f"wrote {output / NAME}.json and .md")
     if failures:
         told = "\n".join(f"{name}: {why}" for name, why in failures.items())
         raise NlpCapsuleError(f"systems failed, the others are kept; the same command tries again:\n{told}")

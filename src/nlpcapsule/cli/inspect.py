@@ -20,10 +20,10 @@ def inspect(
         str, typer.Argument(metavar="DATA", help="Labelled documents: a file, a folder, or - for stdin.")
     ],
     reading: ReadOptions,
-    out: Annotated[
+    output: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="FOLDER", help="Folder for plots and numbers.  [default: MODEL/inspection]"
+            "--output", metavar="FOLDER", help="Folder for plots and numbers.  [default: MODEL/inspection]"
         ),
     ] = None,
     document: Annotated[
@@ -38,7 +38,7 @@ def inspect(
     Prints and plots how many iterations documents take, how agreement grows with them, what they are worth in
     loss, and which labels they move into or out of the first five, over all documents and for each.
     """
-    folder = out or model / "inspection"
+    folder = output or model / "inspection"
     check_output_folder(folder)
     from nlpcapsule.diagnostics.inspection_report import inspect_model
     from nlpcapsule.model_folder import load_model

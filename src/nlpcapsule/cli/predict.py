@@ -55,10 +55,10 @@ def predict(
             "dev. Of those, at most --top-k.",
         ),
     ] = None,
-    unused: Annotated[
+    suggest_unseen: Annotated[
         int,
         typer.Option(
-            "--unused",
+            "--suggest-unseen",
             metavar="NUMBER",
             min=0,
             help="Also so many of the labels that no training document has, ranked among each other; for a "
@@ -83,9 +83,9 @@ def predict(
     from nlpcapsule.training.progress import TrainingProgress
 
     loaded = load_model(model)
-    if unused and not (isinstance(loaded, LabelModel) and (loaded.labels.counts == 0).any()):
+    if suggest_unseen and not (isinstance(loaded, LabelModel) and (loaded.labels.counts == 0).any()):
         raise DataError(
-            "--unused: the model knows no label that its training documents do not have",
+            "--suggest-unseen: the model knows no label that its training documents do not have",
             model,
             hint="train it with --label-names",
         )
@@ -93,7 +93,7 @@ def predict(
     if isinstance(loaded, LabelModel):
         progress.start("documents", total=None)  # as they are read
         rows = _ranked_documents(
-            loaded, input, reading, report, top_k or _LABELS, least, unused, progress.advance
+            loaded, input, reading, report, top_k or _LABELS, least, suggest_unseen, progress.advance
         )
     elif isinstance(least, str):
         raise DataError("--threshold tuned is for models that rank labels", model, hint="give a number")
@@ -148,7 +148,7 @@ def _ranked_documents(
         for row, document in enumerate(chunk):
             answer = {"id": document.id, "labels": [_ranked_label(label) for label in ranked[row][:top_k]]}
             if unused:
-                answer["unused"] = [_ranked_label(label) for label in apart[row][:unused]]
+                answer["unseen"] = [_ranked_label(label) for label in apart[row][:unused]]
             yield answer
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nlpcapsule.cli.device import Device, choose_device
 from nlpcapsule.cli.files import (
     DocumentFile,
     check_output_folder,
@@ -36,7 +37,7 @@ def train(
         str, typer.Argument(metavar="TRAIN", help="Training data: a file, a folder, or - for stdin.")
     ],
     reading: ReadOptions,
-    out: Annotated[Path, typer.Option("--out", metavar="MODEL", help="Model folder to write.")],
+    output: Annotated[Path, typer.Option("--output", metavar="MODEL", help="Model folder to write.")],
     dev: Annotated[
         str | None,
         typer.Option("--dev", metavar="DEV", help="Held-out data; the epoch that is best on them is kept."),
@@ -84,6 +85,17 @@ def train(
     config: Annotated[
         Path | None, typer.Option("--config", metavar="FILE.toml", help="Settings, in TOML sections.")
     ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option("--epochs", metavar="NUMBER", min=1, help="As --set training.epochs=NUMBER."),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", metavar="NUMBER", min=0, help="As --set training.seed=NUMBER.  [default: 1]"),
+    ] = None,
+    device: Annotated[
+        Device, typer.Option("--device", metavar="NAME", help="auto, cpu or cuda: where it is trained.")
+    ] = Device.AUTO,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -102,26 +114,31 @@ def train(
     CSV or TSV file with these columns. With --task answers, rows are questions such as {"question": "...",
     "candidates": [{"text": "...", "label": 1}, {"text": "...", "label": 0}]}.
     """
-    overrides = {} if encoder is None else {"model.encoder": encoder}
-    if label_names is not None:
-        overrides["text.label_names"] = str(label_names)
+    given = {
+        "model.encoder": encoder,
+        "text.label_names": None if label_names is None else str(label_names),
+        "training.epochs": epochs,
+        "training.seed": seed,
+    }
+    overrides = {key: value for key, value in given.items() if value is not None}
     settled = Config.build(task, model, config, settings or (), overrides, preset)
     refuse_same_stdin(train, dev)
     if dev is None and dev_split is not None:
         raise NlpCapsuleError("--dev-split names a part of the dev data: name the data with --dev, too")
-    check_output_folder(out)
+    check_output_folder(output)
+    choose_device(device)
 
     from nlpcapsule.training.fit_answers import fit_answers
     from nlpcapsule.training.fit_labels import fit_labels
     from nlpcapsule.training.progress import TrainingProgress
     from nlpcapsule.training.run_folder import RunFolder
 
-    folder = RunFolder(out, resume)
+    folder = RunFolder(output, resume)
     if resume and folder.finished:
         refuse_missing(train, dev, label_names)
-        typer.echo(f"{out} is finished; nothing is left to do", err=True)
+        typer.echo(f"{output} is finished; nothing is left to do", err=True)
         return
-    existed = out.exists()
+    existed = output.exists()
     dev_reading = replace(reading, split=dev_split)
     try:
         if settled.task == "labels":
@@ -139,10 +156,10 @@ def train(
         raise typer.Exit(130) from None
     except NlpCapsuleError:
         if not resume:
-            _take_back(out, existed)
+            _take_back(output, existed)
         raise
     if not quiet:
-        name = shlex.quote(str(out))
+        name = shlex.quote(str(output))
         typer.echo(f"the model is in {name}", err=True)
         typer.echo(f"next: nlpcapsule evaluate {name} DATA, or nlpcapsule predict {name} INPUT", err=True)
 

@@ -18,6 +18,9 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_mar
 @app.callback()
 def main() -> None:
     """Run a part of a comparison; called by `nlpcapsule compare`."""
+    from nlpcapsule.plugins import load_plugins
+
+    load_plugins()
 
 
 @app.command()

@@ -71,7 +71,7 @@ class CompareOptions:
         ]
         words += ["--seed", str(self.seed), "--jobs", str(self.jobs)]
         words += [] if self.preset is None else ["--preset", self.preset]
-        words += [] if self.kind is None else ["--kind", self.kind]
+        words += [] if self.kind is None else ["--task", self.kind]
         words += _reading_words(self.source.reading)
         return shlex.join([*words, *(word for text in self.assignments for word in ("--set", text))])
 

@@ -118,7 +118,7 @@ def open_folder(folder: Path, reading: ReadOptions, kind: str | None = None) -> 
         kind: "labels" or "answers"; None tells by the rows.
     """
     if kind is not None and kind not in KINDS:
-        raise ConfigError(f"unknown kind {kind!r}: expected 'labels' or 'answers'")
+        raise ConfigError(f"unknown task {kind!r}: expected 'labels' or 'answers'")
     if reading.split is not None:
         raise ConfigError("--split: the parts are files here, train, dev and test; leave it out")
     if not folder.is_dir():

@@ -21,7 +21,9 @@ from nlpcapsule.atomic_files import atomic_path
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.training.optimizers import optimizer_states, restore_optimizers
 
-BEGIN_ANEW = "begin anew without --resume: name another folder with --out, or delete the run's folder first"
+START_AGAIN = (
+    "start again without --resume: name another folder with --output, or delete the run's folder first"
+)
 
 
 @dataclass
@@ -135,7 +137,7 @@ def _damage_refused(path: Path) -> Iterator[None]:
     except (SafetensorError, FileNotFoundError, RuntimeError, KeyError, TypeError, ValueError) as error:
         first = str(error).splitlines()[0]
         raise ModelFolderError(
-            f"{path} is damaged or belongs to another run ({first}); {BEGIN_ANEW}"
+            f"{path} is damaged or belongs to another run ({first}); {START_AGAIN}"
         ) from None
 
 

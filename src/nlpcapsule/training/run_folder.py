@@ -13,14 +13,14 @@ from nlpcapsule.config import Config
 from nlpcapsule.errors import ConfigError, ModelFolderError
 from nlpcapsule.model_folder import MANIFEST, save_model
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
-from nlpcapsule.training.checkpoint import BEGIN_ANEW
+from nlpcapsule.training.checkpoint import START_AGAIN
 
 
 class RunFolder:
     """A model folder while its model is being trained.
 
     Args:
-        path: The folder `nlpcapsule train --out` names.
+        path: The folder `nlpcapsule train --output` names.
         resume: Go on with the run it holds.
     """
 
@@ -37,7 +37,7 @@ class RunFolder:
             what = "a finished model" if self.finished else "an unfinished training"
             what = what if self.finished or self.checkpoint.exists() else "other files"
             way = " or go on with it: --resume" if self.checkpoint.exists() else ""
-            raise ModelFolderError(f"{path} already holds {what}; name another folder with --out{way}")
+            raise ModelFolderError(f"{path} already holds {what}; name another folder with --output{way}")
         self._process.wait_for_everyone()  # all have looked before the first one writes
 
     @property
@@ -60,7 +60,7 @@ class RunFolder:
             if changed:
                 raise ConfigError(
                     f"{self.path}: the run began with other settings ({', '.join(changed)}); resume with the "
-                    "same, or begin anew in another folder"
+                    "same, or start again in another folder"
                 )
         elif self._process.is_main_process:
             write_text(note, json.dumps(record, indent=2) + "\n")
@@ -79,7 +79,7 @@ def _read_note(note: Path) -> tuple[str, dict]:
         earlier = json.loads(note.read_text(encoding="utf-8"))
         return earlier["data"], dict(earlier["config"])
     except (ValueError, KeyError, TypeError):
-        raise ModelFolderError(f"{note} is damaged; {BEGIN_ANEW}") from None
+        raise ModelFolderError(f"{note} is damaged; {START_AGAIN}") from None
 
 
 def _differences(earlier: dict, now: dict, prefix: str = "") -> list[str]:

@@ -180,7 +180,7 @@ def test_the_command_line_trains_evaluates_and_predicts(name, folder, tmp_path, 
 
     settings = [f"--set=encoder={folder}", f"--set=max_tokens={LENGTH}", "--set=epochs=1"]
     model = tmp_path / "model"
-    said = run("train", data, "--task", "answers", "--model", name, "--out", model, "-q", *settings)
+    said = run("train", data, "--task", "answers", "--model", name, "--output", model, "-q", *settings)
     assert said == ("", "")
     assert "MAP" in run("evaluate", model, data).out
     ranked = [json.loads(line) for line in run("predict", model, data).out.splitlines()]

@@ -128,7 +128,7 @@ def test_word_vectors_start_the_embedding_and_the_larger_size_wins(tmp_path, giv
     trained = fit_documents(tmp_path / "model", config)
     assert trained.facts.embedding_size == used
     nominator = trained.scorer.nominator.network
-    assert trained.network.document.encoder.name_size == nominator.embedding.size == used
+    assert trained.network.document.embedding.size == nominator.encoder.name_size == used
     vectors.unlink()  # a model folder needs nothing beside itself
     texts = [document.text for document in documents[:3]]
     assert load_model(tmp_path / "model").rank(texts) == trained.rank(texts)

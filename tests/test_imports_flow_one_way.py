@@ -28,11 +28,11 @@ STAGES: list[set[str]] = [
     {"encoders"},
     {"lexical"},
     {"networks"},
-    {"baselines"},
     {"evaluation"},
     {"scoring"},
     {"model_folder"},
     {"training"},
+    {"baselines"},
     {"diagnostics"},
     {"compare"},
     {"estimators"},
@@ -150,6 +150,19 @@ def test_no_module_imports_the_benchmarks() -> None:
 def test_an_import_of_the_benchmarks_is_noticed_however_it_is_written(code: str) -> None:
     assert len(benchmark_imports(code, "nlpcapsule.compare.cell")) == 1
     assert not benchmark_imports("from nlpcapsule import benchmarks", "nlpcapsule.compare.cell")
+
+
+def test_the_product_imports_no_baseline() -> None:
+    importing = [
+        f"{module}, line {line}: {imported}"
+        for module, path in source_modules()
+        if stage_of(module) != "baselines"
+        for line, imported in imported_modules(
+            path.read_text(encoding="utf-8"), module, path.name == "__init__.py"
+        )
+        if stage_of(imported) == "baselines"
+    ]
+    assert not importing, "find it through the registry:\n" + "\n".join(importing)
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def score_by_counting(question, answer, training, k1, b):
 def test_scores_equal_a_loop_over_words(training, questions, answers, random, padding_id, k1, b):
     """Padding may be any id, below all words or above them."""
     ranker = BM25(BM25Settings(k1=k1, b=b), WORDS + 1, padding_id)
-    ranker.count(training)
+    ranker.start_from(training)
     question_of = [random.randrange(len(questions)) for _ in answers]
     scores = ranker(padded(questions, padding_id), padded(answers, padding_id), torch.tensor(question_of))
     expected = [
@@ -55,7 +55,7 @@ def test_scores_equal_a_loop_over_words(training, questions, answers, random, pa
 
 def ranker_of(training):
     ranker = BM25(BM25Settings(), WORDS)
-    ranker.count(training)
+    ranker.start_from(training)
     return ranker
 
 
@@ -99,7 +99,7 @@ def test_nothing_is_left_to_a_gradient():
 def test_memory_does_not_grow_with_pairs_of_tokens():
     """4,000 answers of 500 words to a question of 500: all pairs of tokens would be a thousand million."""
     ranker = BM25(BM25Settings(k1=0), 751)
-    ranker.count([[1]])
+    ranker.start_from([[1]])
     answers = torch.arange(251, 751).expand(4_000, -1)
     scores = ranker(torch.arange(1, 501).view(1, -1), answers, torch.zeros(4_000, dtype=torch.int64))
     torch.testing.assert_close(scores, torch.full((4_000,), 250 * math.log(1 + 1.5 / 0.5)))

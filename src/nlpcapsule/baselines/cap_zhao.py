@@ -55,6 +55,11 @@ class CapZhaoSettings(SystemSettings):
         False, description="answers: words that question and answer share join the capsules' cosine"
     )
 
+    @property
+    def compares_words(self) -> bool:
+        """Answers: whether words that question and answer share join the capsules' cosine."""
+        return self.overlap
+
 
 _WINDOWS = {"A": (3,), "B": (3, 4, 5)}
 

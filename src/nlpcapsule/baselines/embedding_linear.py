@@ -72,6 +72,7 @@ class EmbeddingLinear(nn.Module):
             transformer,
             limited_by="model.window",
         ).requires_grad_(False)
+        self.embedding_width = self.encoder.size
         self.head = LinearHead(self.encoder.size, label_count, settings.dropout)
 
     def train(self, mode: bool = True) -> Self:

@@ -57,6 +57,11 @@ class SystemSettings(Settings):
         """The pretrained transformer that reads the texts, a folder or a hub id; None without one."""
         return None
 
+    @property
+    def compares_words(self) -> bool:
+        """Answers: whether its capsules also look at the words that question and answer share."""
+        return False
+
     def check(self, config: Config) -> None:
         """Raises a ConfigError if the settings do not go with each other or with the other sections."""
 

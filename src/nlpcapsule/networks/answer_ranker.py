@@ -33,6 +33,7 @@ from nlpcapsule.networks.label_query import (
     agreement_projection,
 )
 from nlpcapsule.networks.paper import PaperCapsules, PaperSettings
+from nlpcapsule.networks.preparation import StartsFromTexts
 from nlpcapsule.networks.routing_choice import route
 from nlpcapsule.networks.word_match import TextReading, WordMatch
 from nlpcapsule.registry import NetworkInputs
@@ -221,6 +222,11 @@ class AnswerNetwork(CosineRanker):
             if settings.overlap
             else None
         )
+
+    def start_from(self, texts: Ragged) -> None:
+        """Fits the start to the training answers, where the text's network asks for it."""
+        if isinstance(self.text, StartsFromTexts):
+            self.text.start_from(texts)
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
         """Scores candidates: (Q, l), (A, l') and (A,) → (A,) float32 log-odds."""

@@ -105,6 +105,11 @@ class LabelQuerySettings(SystemSettings):
     )
 
     @property
+    def compares_words(self) -> bool:
+        """Answers: whether words that question and answer share join the capsules' cosine."""
+        return self.overlap
+
+    @property
     def is_pretrained(self) -> bool:
         """Whether the encoder is a pretrained transformer, with a tokenizer and word vectors of its own."""
         return self.encoder not in WORD_ENCODERS

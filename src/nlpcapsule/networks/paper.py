@@ -83,6 +83,11 @@ class PaperSettings(SystemSettings):
         False, description="answers: words that question and answer share join the capsules' cosine"
     )
 
+    @property
+    def compares_words(self) -> bool:
+        """Answers: whether words that question and answer share join the capsules' cosine."""
+        return self.overlap
+
     def check(self, config: Config) -> None:
         """Refuses a routing that does not exist, and filters that are wider than the embedding."""
         ROUTINGS.check(self.routing)
@@ -147,15 +152,15 @@ class PaperCapsules(nn.Module):
         return torch.cat(lifted, dim=1)  # (B, P, d)
 
     @torch.no_grad()
-    def start_from(self, documents: Ragged) -> None:
+    def start_from(self, texts: Ragged) -> None:
         """Fits the start to the training documents: word weights, features, condensed capsules."""
         settings = self.settings
         if settings.frequency_weighting:
-            counts = np.bincount(documents.values, minlength=self.embedding.table.num_embeddings)
+            counts = np.bincount(texts.values, minlength=self.embedding.table.num_embeddings)
             self.embedding.weight_by_frequency(counts, settings.frequency_weighting)
-        rows = np.unique(np.linspace(0, len(documents) - 1, _STARTED_ON).astype(int))
+        rows = np.unique(np.linspace(0, len(texts) - 1, _STARTED_ON).astype(int))
         device = self.embedding.table.weight.device
-        tokens = torch.from_numpy(documents.padded(rows, self.padding_id)).to(device)  # (B, l)
+        tokens = torch.from_numpy(texts.padded(rows, self.padding_id)).to(device)  # (B, l)
         was_training = self.training
         self.eval()
         if settings.filter_start == "shared":
@@ -199,9 +204,9 @@ class PaperNetwork(nn.Module):
         )
         self.em_costs = em_costs(settings)
 
-    def start_from(self, documents: Ragged) -> None:
+    def start_from(self, texts: Ragged) -> None:
         """Fits the start to the training documents; see `PaperCapsules.start_from`."""
-        self.document.start_from(documents)
+        self.document.start_from(texts)
 
     def forward(
         self,

@@ -1,4 +1,4 @@
-"""Documents as embeddings that are computed once, for `embedding-linear`, whose transformer is not trained.
+"""Documents as embeddings that are computed once, for networks whose transformer is not trained.
 
 A document becomes a row in a table of embeddings, and its only "token" is that row's number. So the task and
 the training loop are those of all networks, and no epoch runs the transformer.
@@ -12,10 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nlpcapsule.baselines.embedding_linear import EmbeddingLinear
-from nlpcapsule.baselines.linear_head import LinearHead
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.networks.preparation import EmbedsDocuments
 from nlpcapsule.networks.scored import Scored
 from nlpcapsule.scoring.network_scorer import device_of
 from nlpcapsule.training.prepared_labels import PreparedLabels
@@ -32,13 +31,13 @@ class EmbeddedHead(nn.Module):
 
     embeddings: Tensor
 
-    def __init__(self, head: LinearHead, embeddings: Tensor) -> None:
+    def __init__(self, head: nn.Module, embeddings: Tensor) -> None:
         super().__init__()
         self.head = head
         self.register_buffer("embeddings", embeddings, persistent=False)  # checkpoints do without it
 
     def forward(self, rows: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
-        """Scores labels of the documents in rows (B, 1) of the table; the rest as in `EmbeddingLinear`."""
+        """Scores labels of the documents in rows (B, 1) of the table; the rest as in any network."""
         return Scored(self.head(self.embeddings[rows[:, 0]], outputs))
 
 
@@ -57,7 +56,7 @@ class EmbeddedDocuments(NamedTuple):
 
 
 def embed_documents(
-    network: EmbeddingLinear, data: PreparedLabels, batch: int, progress: TrainingProgress
+    network: EmbedsDocuments, data: PreparedLabels, batch: int, progress: TrainingProgress
 ) -> EmbeddedDocuments:
     """Embeds all documents, each once.
 
@@ -82,11 +81,11 @@ def _numbers(start: int, end: int) -> Ragged:
 
 
 def _embeddings(
-    network: EmbeddingLinear, tokens: Ragged, padding_id: int, batch: int, progress: TrainingProgress
+    network: EmbedsDocuments, tokens: Ragged, padding_id: int, batch: int, progress: TrainingProgress
 ) -> Tensor:
     """(N, h), on the network's device."""
-    device = device_of(network)
-    table = torch.zeros(len(tokens), network.encoder.size, device=device)
+    device = device_of(network.head)
+    table = torch.zeros(len(tokens), network.embedding_width, device=device)
     order = np.argsort(tokens.lengths, kind="stable")  # documents of similar length go together
     progress.start("embedding", total=len(tokens))
     network.eval()

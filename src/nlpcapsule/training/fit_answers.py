@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from accelerate import PartialState
 
-from nlpcapsule.baselines.answers.bm25 import BM25
-from nlpcapsule.baselines.cap_zhao import CapZhaoSettings
 from nlpcapsule.config import Config
 from nlpcapsule.config.settings import PretrainedSettings
 from nlpcapsule.data.documents import Question
@@ -24,10 +22,9 @@ from nlpcapsule.encoders.transformer import encoder_tokenizer, tokenizer_file
 from nlpcapsule.encoders.word_embedding import embedding_size
 from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
-from nlpcapsule.networks.answer_ranker import AnswerNetwork, PaperTextCapsule
 from nlpcapsule.networks.build import build_answer_network
 from nlpcapsule.networks.label_query import LabelQuerySettings
-from nlpcapsule.networks.paper import PaperSettings
+from nlpcapsule.networks.preparation import StartsFromTexts
 from nlpcapsule.scoring.answers import score_answers
 from nlpcapsule.scoring.facts import ModelFacts
 from nlpcapsule.scoring.models import AnswerModel
@@ -134,8 +131,7 @@ def _trained_tokenizer(texts: Sequence[str], config: Config) -> WordTokenizer:
 
 def _compares_words(config: Config) -> bool:
     """Whether a capsule network also looks at the words that question and answer share."""
-    model = config.model
-    return isinstance(model, LabelQuerySettings | PaperSettings | CapZhaoSettings) and model.overlap
+    return config.model.compares_words
 
 
 def _reads_with_transformer(config: Config) -> bool:
@@ -162,10 +158,8 @@ def fit_answers(
         idf[data.tokenizer.unknown_id] = 0  # two words that are both unknown are not the same word
     network = build_answer_network(config, data.tokenizer.size, padding_id, data.vectors, idf)
     task = AnswerTask(config, data.train, data.dev, padding_id, title=f"{config.model.name} (answers)")
-    if isinstance(network, AnswerNetwork) and isinstance(network.text, PaperTextCapsule):
-        network.text.start_from(data.train.answers)
-    if isinstance(network, BM25):
-        network.count(data.train.answers)
+    if isinstance(network, StartsFromTexts):
+        network.start_from(data.train.answers)
     history: list[dict[str, Any]] = []
     if any(parameter.requires_grad for parameter in network.parameters()):
         recorder = Recorder(folder.path, "network", config.training.tensorboard)

@@ -8,7 +8,6 @@ import numpy as np
 from accelerate import PartialState
 from torch import nn
 
-from nlpcapsule.baselines.embedding_linear import EmbeddingLinear
 from nlpcapsule.config import Config
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
@@ -21,7 +20,7 @@ from nlpcapsule.lexical.ranker import LexicalSettings
 from nlpcapsule.model_folder import nominator_config
 from nlpcapsule.networks.build import build_label_network
 from nlpcapsule.networks.label_query import LabelQueryNetwork
-from nlpcapsule.networks.paper import PaperNetwork
+from nlpcapsule.networks.preparation import EmbedsDocuments, StartsFromTexts
 from nlpcapsule.scoring.build import hybrid_parts, network_scorer
 from nlpcapsule.scoring.documents import RANKED, rank_documents, rank_scores
 from nlpcapsule.scoring.facts import ModelFacts
@@ -107,7 +106,7 @@ def _fit_network(
         train_candidates = nominate(data.train.tokens, width)[0]
     if ranks_candidates and data.dev is not None:
         nominated = nominate(data.dev.tokens, wanted)
-    if isinstance(network, PaperNetwork):
+    if isinstance(network, StartsFromTexts):
         network.start_from(data.train.tokens)
     if isinstance(network, LabelQueryNetwork) and network.names is not None:
         idf = inverse_document_frequency(data.train.tokens, data.tokenizer.size)
@@ -115,7 +114,7 @@ def _fit_network(
         network.to(PartialState().device)  # where there is a GPU, a transformer reads the names there
         network.read_names(data.name_texts(), idf, data.labels.counts, data.train.tokens)
     learner, train, dev = network, data.train, data.dev
-    if isinstance(network, EmbeddingLinear):  # its transformer is not trained, so it reads each document once
+    if isinstance(network, EmbedsDocuments):
         network.to(PartialState().device)
         learner, train, dev = embed_documents(network, data, config.inference.batch, progress)
     task = LabelTask(

@@ -53,9 +53,9 @@ class BM25(nn.Module):
         self.idf = nn.Parameter(torch.zeros(vocabulary_size), requires_grad=False)  # (V,)
         self.mean_length = nn.Parameter(torch.ones(()), requires_grad=False)  # L
 
-    def count(self, answers: Iterable[Sequence[int] | np.ndarray]) -> None:
+    def start_from(self, texts: Iterable[Sequence[int] | np.ndarray]) -> None:
         """Takes the words' weights and the mean length from answers, token ids with one array per answer."""
-        rows = list(answers)
+        rows = list(texts)
         total, containing = document_frequency(rows, len(self.idf))
         tokens = sum(map(len, rows))
         idf = np.log1p((total - containing + 0.5) / (containing + 0.5))

@@ -111,6 +111,36 @@ def export(
 
 
 @app.command()
+def difference(
+    table: Annotated[reproduce_command.TableName, typer.Argument(metavar="TABLE", help="The table.")],
+    data: Annotated[str, typer.Argument(metavar="DATA", help="The data set, as the table calls it.")],
+    system: Annotated[str, typer.Argument(metavar="SYSTEM", help="A row of the table.")],
+    rival: Annotated[str, typer.Argument(metavar="RIVAL", help="The row to compare it with.")],
+    output: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the table and its cells.")] = Path(
+        "results"
+    ),
+    fraction: Annotated[
+        float, typer.Option(metavar="NUMBER", help="Part of the training documents of both.")
+    ] = 1.0,
+    growth: Annotated[
+        bool, typer.Option("--growth", help="How much the lead grows from all documents to half of them.")
+    ] = False,
+) -> None:
+    """Print the difference between two rows of a table with its 95% interval, in points."""
+    from benchmarks.difference import lead_growth, row_difference
+    from benchmarks.plan import read_plan
+
+    plan, cells = read_plan(table.value), output / "cells" / "full"
+    if growth:
+        found = lead_growth(plan, cells, data, system, rival)
+    else:
+        found = row_difference(plan, cells, data, system, rival, fraction)
+    for figure, each in found.items():
+        points = (100 * value for value in (each.difference, each.low, each.high))
+        typer.echo("{}: {:+.2f} [{:+.2f}, {:+.2f}]".format(figure, *points))
+
+
+@app.command()
 def readme(
     root: Annotated[Path, typer.Argument(metavar="FOLDER", help="The checkout.")] = Path(),
 ) -> None:

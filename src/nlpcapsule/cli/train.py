@@ -53,8 +53,8 @@ def train(
         typer.Option(
             "--model",
             metavar="NAME",
-            help="[default: hybrid; for answers label-query]  hybrid, label-query, paper, omikuji, or another "
-            "system that `nlpcapsule systems` lists.",
+            help="[default: hybrid; for answers label-query]  hybrid, label-query, paper, omikuji, or "
+            "another system that `nlpcapsule systems` lists.",
         ),
     ] = None,
     encoder: Annotated[

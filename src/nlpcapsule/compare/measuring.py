@@ -106,8 +106,7 @@ def with_encoder(config: Config, encoder: Path) -> Config:
     """Return the configuration with a transformer's folder, if it uses one and the folder exists."""
     if config.transformer is None or not encoder.is_dir():
         return config
-    section = config.network.encoder.model_copy(update={"path": str(encoder)})
-    return config.with_network(config.network.model_copy(update={"encoder": section}))
+    return config.with_network(config.network.with_transformer(str(encoder)))
 
 
 def parameter_count(model: LabelModel | AnswerModel) -> int | None:

@@ -142,7 +142,7 @@ class Config(Settings):
         completed = complete_model(given["model"], task)
         if preset is not None and completed.get("network", {}).get("name") != DEFAULT_NETWORK:
             raise ConfigError(
-                f"the preset {preset!r} is for hybrid with the network {DEFAULT_NETWORK}, not {name} on {task}"
+                f"the preset {preset!r} is for hybrid of {DEFAULT_NETWORK}, not {name} on {task}"
             )
         known = _known_settings(completed)
         where = f"{file}: " if file else ""

@@ -86,6 +86,11 @@ class SystemSettings(Settings):
             return self.model_copy(update={"embedding_size": size})
         return self.model_copy(update={"encoder": encoder.model_copy(update={"embedding_size": size})})
 
+    def with_transformer(self, path: str) -> Self:
+        """Return the same settings with the pretrained transformer of another folder."""
+        encoder = getattr(self, "encoder").model_copy(update={"path": path})  # noqa: B009
+        return self.model_copy(update={"encoder": encoder})
+
     def check(self, config: Config) -> None:
         """Raises a ConfigError if the settings do not go with each other or with the other sections."""
 

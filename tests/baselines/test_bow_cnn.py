@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from class_constants import settings_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +21,7 @@ VOCABULARY, LABELS = 20, 5
 
 def network_of(**settings):
     torch.manual_seed(0)
-    return BowCNN(BowCNNSettings(**{"filters": 3, **settings}), VOCABULARY, LABELS).eval()
+    return BowCNN(settings_of(BowCNNSettings, **{"filters": 3, **settings}), VOCABULARY, LABELS).eval()
 
 
 def scores(network, row):

@@ -93,7 +93,7 @@ def test_the_transformer_of_embedding_linear_neither_learns_nor_drops_anything_o
 
 def test_a_fine_tuned_transformer_has_a_learning_rate_of_its_own():
     pytest.importorskip("transformers")
-    network = tiny_network("transformer-linear", encoder_rate=0.0125)
+    network = tiny_network("transformer-linear", encoder_learning_rate=0.0125)
     assert network.encoder.own_rate == 0.0125
 
 

@@ -83,7 +83,7 @@ def test_a_row_is_dropped_where_the_plan_has_it_no_more(plan, earlier, tmp_path)
         pytest.param("training", "seed", 9, id="the seed, which is the cell's"),
         pytest.param("text", "vectors", "elsewhere.txt.gz", id="vectors, which are the data set's"),
         pytest.param("model", "a_setting_of_old", 3, id="a setting that there is no more"),
-        pytest.param("model", "encoder_rate", 0.5, id="the rate of a transformer that is not used"),
+        pytest.param("model", "encoder_learning_rate", 0.5, id="the rate of a transformer that is not used"),
     ],
 )
 def test_what_says_nothing_of_the_outcome_drops_no_row(plan, earlier, tmp_path, section, key, value):
@@ -98,7 +98,7 @@ def test_a_transformers_rate_matters_where_one_is_used(tmp_path):
         write_cell(cell, tmp_path / "earlier", 0.5)
     record = summarise(plan, plan.cells(), tmp_path / "earlier")
     assert system in rows_of(summarise(plan, plan.cells(), tmp_path / "cells", record))
-    with_setting(record, system, "model", "encoder_rate", 0.5)
+    with_setting(record, system, "model", "encoder_learning_rate", 0.5)
     assert system not in rows_of(summarise(plan, plan.cells(), tmp_path / "cells", record))
 
 

@@ -159,7 +159,7 @@ def test_a_cell_with_another_batch_at_inference_goes_on_with_it_too(tmp_path, da
         stop_before_epoch(patched, 3)
         with pytest.raises(KeyboardInterrupt):
             shared_nominator(data, PAPER.config, tmp_path, QUIET)
-    other = with_settings(PAPER, **{"inference.batch": 7, "candidates": 4}).config
+    other = with_settings(PAPER, **{"inference.batch_size": 7, "candidates": 4}).config
     epochs = stop_before_epoch(monkeypatch, None)
     assert shared_nominator(data, other, tmp_path, QUIET) is not None
     assert len(epochs) == 1

@@ -32,7 +32,7 @@ SMALL = [
     "capsule_size=8",
     "embedding_size=16",
     "text.max_tokens=20",
-    "inference.batch=4",
+    "inference.batch_size=4",
 ]
 CNN = ["filters=8", "embedding_size=16", "text.max_tokens=20"]
 PER_CLASS = "paper, a matrix per label"

@@ -118,7 +118,7 @@ def test_words_are_left_out_in_training_alone(name, folder):
 
 
 def test_only_a_pretrained_transformer_has_a_learning_rate_of_its_own(folder):
-    rates = {name: encoder_of(name, folder, encoder_rate=0.0125).own_rate for name in ENCODERS}
+    rates = {name: encoder_of(name, folder, encoder_learning_rate=0.0125).own_rate for name in ENCODERS}
     assert rates == {"convolution": None, "bilstm": None, "transformer": 0.0125}
 
 

@@ -107,7 +107,7 @@ def test_a_run_that_was_cut_short_ends_with_the_weights_it_would_have_had(
     encoder, folder, tmp_path, monkeypatch
 ):
     documents = planted_documents(24, words=25)
-    config = encoder_config(encoder, folder, epochs=2, checkpoint_steps=1)
+    config = encoder_config(encoder, folder, epochs=2, checkpoint_epochs=0.01)
     fitted_labels(tmp_path / "whole", config, documents)
     loss, done = LabelTask.loss, []
 

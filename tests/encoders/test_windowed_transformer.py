@@ -140,7 +140,7 @@ def test_a_label_that_hangs_on_a_word_behind_the_first_window_is_learnt(max_toke
         max_tokens=max_tokens,
         epochs=12,
         learning_rate=0.005,
-        encoder_rate=0.005,
+        encoder_learning_rate=0.005,
         capsule_dropout=0.0,
     )
     model = fitted_labels(tmp_path / "model", config, documents)
@@ -149,7 +149,7 @@ def test_a_label_that_hangs_on_a_word_behind_the_first_window_is_learnt(max_toke
 
 
 def test_the_transformer_has_a_learning_rate_of_its_own(folder, tmp_path, monkeypatch):
-    network = network_of(folder, encoder_rate=2e-5)
+    network = network_of(folder, encoder_learning_rate=2e-5)
     settings = TrainingSettings(learning_rate=1e-3, weight_decay=0.1)
     groups = build_optimizers(network, settings)[0].param_groups
     names = {parameter: name for name, parameter in network.named_parameters()}
@@ -167,7 +167,7 @@ def test_the_transformer_has_a_learning_rate_of_its_own(folder, tmp_path, monkey
         return step(self, *arguments, **options)
 
     monkeypatch.setattr(torch.optim.AdamW, "step", noted)
-    config = encoder_config("transformer", folder, learning_rate=1e-3, encoder_rate=2e-5, epochs=2)
+    config = encoder_config("transformer", folder, learning_rate=1e-3, encoder_learning_rate=2e-5, epochs=2)
     fitted_labels(tmp_path / "model", config, planted_documents(24, words=5))
     assert len(used) == 6
     for number, rates in enumerate(used):

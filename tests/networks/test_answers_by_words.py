@@ -145,7 +145,7 @@ def test_a_transformer_reads_answers_and_is_saved_with_them(transformer, overlap
 
 
 def test_a_transformer_learns_which_word_goes_with_the_question(transformer, tmp_path):
-    settings = {**SIZES, **PRETRAINED, "encoder": str(transformer), "encoder_rate": 5e-3}
+    settings = {**SIZES, **PRETRAINED, "encoder": str(transformer), "encoder_learning_rate": 5e-3}
     schedule = {"training.epochs": 8, "learning_rate": 5e-3, "loss": "pairwise"}
     model = fitted(tmp_path / "model", "label-query", planted_questions(120), **settings, **schedule)
     assert right_first(model, planted_questions(40, seed=7)) >= 0.8
@@ -156,7 +156,7 @@ def test_transformer_words_and_the_rest_have_learning_rates_of_their_own(transfo
         **SIZES,
         **PRETRAINED,
         "encoder": str(transformer),
-        "encoder_rate": 2e-5,
+        "encoder_learning_rate": 2e-5,
         "training.epochs": 1,
     }
     model = fitted(tmp_path / "model", "label-query", planted_questions(4), **settings)

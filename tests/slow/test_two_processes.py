@@ -23,7 +23,7 @@ def test_two_processes_train_one_model(tmp_path, model):
         "capsule_size": 16,
         "condensed": 8,
         "max_tokens": 60,
-        "accumulate": 2,
+        "gradient_accumulation_steps": 2,
     }
     launch = ["accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1"]
     done = subprocess.run(

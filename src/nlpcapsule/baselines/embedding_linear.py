@@ -44,7 +44,7 @@ class EmbeddingLinearSettings(SystemSettings):
     name: Literal["embedding-linear"] = "embedding-linear"
     encoder: Annotated[FrozenTransformerSettings, EncoderShorthand] = Field(
         default_factory=FrozenTransformerSettings,
-        description="the transformer: a section, or its folder or hub id",
+        description="the transformer: a section with `path` and `window`, or its folder or hub id",
     )
     dropout: float = Field(0.0, ge=0, lt=1, description="dropout on the embeddings")
 

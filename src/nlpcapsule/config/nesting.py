@@ -131,7 +131,8 @@ def defaults_of(model: Mapping[str, Any], task: str) -> dict[str, Values]:
     own = merged.get("model", {}).get("encoder")
     if own:  # a system's defaults name settings of several encoders
         fields = dict(section_classes(model))["model.encoder"].model_fields
-        merged["model"]["encoder"] = {key: value for key, value in own.items() if key in fields}
+        fitting = {key: value for key, value in own.items() if key in fields}
+        merged = {**merged, "model": {**merged["model"], "encoder": fitting}}
     return merged
 
 

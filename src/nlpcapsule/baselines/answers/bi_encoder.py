@@ -27,7 +27,8 @@ class BiEncoderSettings(SystemSettings):
 
     name: Literal["bi-encoder"] = "bi-encoder"
     encoder: Annotated[PretrainedSettings, EncoderShorthand] = Field(
-        default_factory=PretrainedSettings, description="the transformer: a section, or its folder or hub id"
+        default_factory=PretrainedSettings,
+        description="the transformer: a section with `path`, or its folder or hub id",
     )
     tune: bool = Field(False, description="train the transformer further; false uses it as it is")
 

@@ -30,7 +30,8 @@ class CrossEncoderSettings(SystemSettings):
 
     name: Literal["cross-encoder"] = "cross-encoder"
     encoder: Annotated[PretrainedSettings, EncoderShorthand] = Field(
-        default_factory=PretrainedSettings, description="the transformer: a section, or its folder or hub id"
+        default_factory=PretrainedSettings,
+        description="the transformer: a section with `path`, or its folder or hub id",
     )
 
     def check(self, config: Config) -> None:

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from class_constants import settings_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from class_constants import settings_of
 from nlpcapsule.baselines.bow_cnn import BowCNN, BowCNNSettings, dynamic_average_pool
 from nlpcapsule.config import Config
 from nlpcapsule.data.labels import LabelVocabulary

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from class_constants import settings_of
 
+from class_constants import settings_of
 from nlpcapsule.baselines.cap_zhao import CapZhao, CapZhaoSettings
 from nlpcapsule.errors import ConfigError
 

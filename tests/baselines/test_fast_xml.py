@@ -7,10 +7,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from class_constants import settings_of
 from scipy import sparse
 from scipy.optimize import minimize
 
+from class_constants import settings_of
 from nlpcapsule.baselines import compiled, fast_xml, fast_xml_node
 from nlpcapsule.baselines.fast_xml import FastXML, FastXMLSettings
 from nlpcapsule.data.encoded import EncodedDocuments, encode_documents

@@ -1,8 +1,8 @@
 """Kim's network: a maximum over time per filter, one linear layer."""
 
 import torch
-from class_constants import settings_of
 
+from class_constants import settings_of
 from nlpcapsule.networks.kim_cnn import KimCNN, KimCNNSettings
 
 

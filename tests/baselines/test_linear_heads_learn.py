@@ -40,7 +40,10 @@ def transformer(tmp_path_factory):
 
 def small_config(model, transformer, **settings):
     encoder = {"encoder": str(transformer)} if model in ON_A_TRANSFORMER else {}
-    return Config.build("labels", model, overrides={**SHARED, **OWN[model], **encoder, **settings})
+    if "lexical" in settings:
+        settings = {"network": model, **settings}
+    chosen = {**SHARED, **OWN[model], **encoder, **settings}
+    return Config.build("labels", "hybrid" if "lexical" in settings else model, overrides=chosen)
 
 
 def same_rankings(model, folder, texts):

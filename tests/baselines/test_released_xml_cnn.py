@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from class_constants import settings_of
 
+from class_constants import settings_of
 from nlpcapsule.baselines.released_xml_cnn import ReleasedXMLCNN, ReleasedXMLCNNSettings
 from nlpcapsule.errors import ConfigError
 

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from class_constants import settings_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from class_constants import settings_of
 from nlpcapsule.baselines.xml_cnn import XMLCNN, XMLCNNSettings, dynamic_max_pool
 
 

@@ -36,7 +36,7 @@ ENCODERS = ["convolution", "bilstm", "transformer"]
 def encoder_config(encoder: str, folder: Path | None = None, task: str = "labels", **settings: Any) -> Config:
     """A small label-query; "transformer" stands for the one in `folder`."""
     named = str(folder) if encoder == "transformer" else encoder
-    sizes = {**SIZES, **SIZES_OF[encoder]}
+    sizes = {**SIZES, **SIZES_OF.get(encoder, {"embedding_size": 8})}
     model = "hybrid" if "lexical" in settings else "label-query"
     return Config.build(task, model, overrides={**sizes, "encoder": named, **settings})
 

@@ -171,7 +171,7 @@ def test_the_transformer_has_a_learning_rate_of_its_own(folder, tmp_path, monkey
     fitted_labels(tmp_path / "model", config, planted_documents(24, words=5))
     assert len(used) == 6
     for number, rates in enumerate(used):
-        heads = loop.learning_rate(number, 6, config.training)
+        heads = loop.learning_rate(number, 6, 1e-3)
         assert rates == pytest.approx([heads, heads, 0.02 * heads, 0.02 * heads])
 
 
@@ -179,7 +179,7 @@ def test_gradient_checkpointing_gives_the_same_gradients(folder):
     rows = text_rows(25, 7)
 
     def gradients(checkpointing):
-        network = network_of(folder, checkpointing=checkpointing).train()
+        network = network_of(folder, gradient_checkpointing=checkpointing).train()
         assert network.document.encoder.encoder.transformer.is_gradient_checkpointing == checkpointing
         torch.manual_seed(5)
         network(rows).logits.square().mean().backward()

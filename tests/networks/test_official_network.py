@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from class_constants import settings_of
 from tiny_networks import tiny_network, token_rows
 
+from class_constants import settings_of
 from nlpcapsule.capsules.routing.adaptive_kde import adaptive_kde
 from nlpcapsule.capsules.votes import FormedVotes, PairwiseVotes
 from nlpcapsule.networks.official import OfficialNetwork, OfficialSettings

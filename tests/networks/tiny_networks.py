@@ -3,8 +3,8 @@
 from importlib.util import find_spec
 
 import torch
-from class_constants import config_of
 
+from class_constants import config_of
 from nlpcapsule.networks.build import build_answer_network, build_label_network
 
 VOCABULARY, LABELS, LENGTH, PADDING = 40, 9, 14, 0
@@ -80,6 +80,8 @@ def name_of(value):
 
 def tiny_config(model, task="labels", **settings):
     sizes = {**SIZES[model], "text.max_tokens": LENGTH}
+    if settings.get("encoder") == "bilstm":
+        del sizes["filters"]
     return config_of(task, model, {**sizes, **settings})
 
 

@@ -7,10 +7,10 @@ from functools import cache
 from typing import Any
 
 import torch
-from class_constants import config_of
 from hypothesis import strategies as st
 from torch import nn
 
+from class_constants import config_of
 from nlpcapsule.capsules.vote_scale import VoteScale
 from nlpcapsule.data.documents import Candidate, Question
 from nlpcapsule.data.labels import LabelVocabulary

@@ -166,7 +166,7 @@ def test_with_too_few_documents_the_network_works_by_itself_unless_words_were_as
     assert isinstance(load_model(tmp_path / "model").scorer, NetworkScorer)
     asked = tiny_config(lexical="one-vs-rest")
     assert 1 <= len(prepare_labels(few, None, asked).dev) <= 6
-    with pytest.raises(DataError, match="4 rows are too few.*--model label-query"):
+    with pytest.raises(DataError, match=r"4 rows are too few.*--model label-query"):
         prepare_labels(few[:4], None, asked)
 
 

@@ -317,7 +317,9 @@ def _suggestion(word: str, known: list[str]) -> str:
     """Suggest full names of settings whose last part is like a word."""
     by_last = {path.split(".")[-1]: path for path in reversed(known) if not path.endswith(".name")}
     close = get_close_matches(word, by_last, n=1)
-    return f"did you mean {by_last[close[0]]!r}?" if close else f"expected one of: {', '.join(known)}"
+    return (
+        f"did you mean {by_last[close[0]]!r}?" if close else f"expected one of: {', '.join(by_last.values())}"
+    )
 
 
 def _put(sections: dict[str, Any], path: str, value: Any) -> None:

@@ -40,7 +40,7 @@ class PretrainedSettings(EncoderSettings):
     def check(self, config: Config) -> None:
         """Refuses the misspelt name of another encoder: a hub id may be any word."""
         meant = get_close_matches(self.path, encoder_names(), n=1)
-        if meant and not Path(self.path).is_dir():
+        if meant and "/" not in self.path and not Path(self.path).is_dir():
             raise ConfigError(f"unknown encoder {self.path!r}: did you mean {meant[0]!r}?")
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import torch
-from class_constants import settings_of
 
+from class_constants import settings_of
 from nlpcapsule.data.encoded import EncodedQuestions
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.evaluation.answer_metrics import answer_metrics

@@ -99,7 +99,7 @@ def test_ignored_tokens_change_nothing(ranker):
 def test_a_training_that_diverges_says_to_lower_the_rate(tmp_path):
     pytest.importorskip("fasttext")
     settings = FastTextSettings(size=4, learning_rate=1e30)
-    with pytest.raises(NlpCapsuleError, match="set a smaller model.learning_rate"):
+    with pytest.raises(NlpCapsuleError, match=r"set a smaller model\.learning_rate"):
         FastText.fit(settings, documents_of_rule(60, seed=1), fitting_in(tmp_path))
 
 

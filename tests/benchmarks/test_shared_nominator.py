@@ -105,11 +105,12 @@ def test_other_data_have_a_nominator_of_their_own(tmp_path, data, trained):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"candidates": 0}, {"candidates": 10_000}, {"inference.lexical": "one-vs-rest"}],
-    ids=["all labels", "more candidates than labels", "words nominate"],
+    [{"candidates": 0}, {"candidates": 10_000}, {"network": "paper", "lexical": "one-vs-rest"}],
+    ids=["all labels", "more candidates than labels", "a lexical system nominates"],
 )
 def test_none_is_trained_where_none_is_needed(tmp_path, data, trained, settings):
-    config = with_settings(PAPER, **settings).config
+    cell = replace(PAPER, model="hybrid") if "lexical" in settings else PAPER
+    config = with_settings(cell, **settings).config
     assert shared_nominator(data, config, tmp_path / "nominators", QUIET) is None
     assert not trained
     assert not (tmp_path / "nominators").exists()

@@ -82,6 +82,8 @@ def tiny_config(model, task="labels", **settings):
     sizes = {**SIZES[model], "text.max_tokens": LENGTH}
     if settings.get("encoder") == "bilstm":
         del sizes["filters"]
+    elif settings.get("encoder", "convolution") != "convolution":  # a transformer
+        del sizes["filters"], sizes["embedding_size"]
     return config_of(task, model, {**sizes, **settings})
 
 

@@ -14,6 +14,7 @@ from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
 from nlpcapsule.lexical.build import evidence_system
 from nlpcapsule.lexical.evidence import FittedEvidence
 from nlpcapsule.model_folder import load_model
+from nlpcapsule.networks.paper import PaperNetwork
 from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.network_scorer import NetworkScorer
 from nlpcapsule.training.fit_labels import fit_labels
@@ -44,6 +45,28 @@ def test_what_is_saved_ranks_the_same_when_opened(fitted):
     assert np.array_equal(before.labels, after.labels)
     assert np.allclose(before.scores, after.scores, atol=1e-6)
     assert json.loads((folder / "manifest.json").read_text())["sha256"].keys() >= {"fusion.json"}
+
+
+def test_a_hybrid_of_paper_is_trained_saved_and_opened(tmp_path):
+    config = tiny_config(model="paper", lexical="one-vs-rest", candidates=12)
+    assert (config.model.name, config.network.name, config.training.negatives) == ("hybrid", "paper", "batch")
+    data = prepare_labels(some_documents(100), some_documents(20, "dev"), config)
+    model = fit_labels(data, config, RunFolder(tmp_path / "model"), TrainingProgress(quiet=True))
+    assert isinstance(model.network, PaperNetwork)
+    assert isinstance(model.scorer, HybridScorer)
+    opened = load_model(tmp_path / "model")
+    assert opened.config == config
+    before, after = (each.rank_tokens(data.dev.tokens, 5) for each in (model, opened))
+    assert np.array_equal(before.labels, after.labels)
+
+
+def test_nothing_is_held_out_where_the_configuration_says_so():
+    documents = some_documents(200)
+    assert len(prepare_labels(documents, None, tiny_config(lexical="auto")).dev) == 20
+    nothing = prepare_labels(documents, None, tiny_config(lexical="auto", dev_fraction=0))
+    assert (len(nothing.train), nothing.dev) == (200, None)
+    with pytest.raises(ConfigError, match=r"there are none: give --dev data, or set training\.dev_fraction"):
+        prepare_labels(documents, None, tiny_config(lexical="one-vs-rest", dev_fraction=0))
 
 
 def test_training_ends_with_what_network_and_words_reach_together(tmp_path):

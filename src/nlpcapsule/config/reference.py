@@ -25,8 +25,8 @@ _INTRODUCTION = """\
 
 This page is written by `python -m nlpcapsule.config.reference > docs/configuration.md`.
 
-A configuration has four sections: `text`, `model`, `training` and `inference`. Inside `model`, a hybrid has the
-section of its network, and a network that reads with one of several encoders has the section of its encoder:
+A configuration has four sections: `text`, `model`, `training` and `inference`. Inside `model`, a hybrid has
+the section of its network, and a network with an encoder has the section of the encoder:
 
 ```toml
 [model]
@@ -53,12 +53,13 @@ Each source below wins over those before it:
 4. single settings, given with `--set`.
 
 `--set` takes a setting's full name, as in `--set model.network.encoder.filters=128`, or leaves sections out:
-`--set encoder.filters=128`, `--set filters=128`. A short name that several sections have is looked for in `model`
-first, then in `training`: `--set batch_size=16` is the training's, and that of ranking is `inference.batch_size`.
+`--set encoder.filters=128`, `--set filters=128`. A short name that several sections have is looked for in
+`model` first, then in `training`: `--set batch_size=16` is the training's, and that of ranking is
+`inference.batch_size`.
 
 A text in place of a nested section is short for it: `--set network=paper` is `model.network.name=paper`, and
-`--set encoder=bilstm` chooses an encoder by its name. A text that is no encoder's name is a pretrained transformer,
-its folder or its id on the Hugging Face hub: `--set encoder=FOLDER`, or `--encoder FOLDER`.
+`--set encoder=bilstm` chooses an encoder by its name. A text that is no encoder's name is a pretrained
+transformer, its folder or its id on the Hugging Face hub: `--set encoder=FOLDER`, or `--encoder FOLDER`.
 
 An unknown setting is refused, as is a value out of its bounds or one that does not go with the others.
 """
@@ -72,9 +73,9 @@ def render_reference() -> str:
         _INTRODUCTION,
         _section("## `[text]`", TextSettings),
         "## `[model]`\n\n"
-        f"`name` (or `--model`) chooses the system: {_codes(system_names())}; `hybrid` if nothing is said. For the "
-        f"task `answers`: {_codes(system_names('answers'))}; `label-query` if nothing is said. The other settings "
-        "depend on it.\n",
+        f"`name` (or `--model`) chooses the system: {_codes(system_names())}; `hybrid` if nothing is said. "
+        f"For the task `answers`: {_codes(system_names('answers'))}; `label-query` if nothing is said. The "
+        "other settings depend on it.\n",
         *(
             _section(f"### `name = {json.dumps(name)}`", find_system(name).settings)
             for name in system_names()

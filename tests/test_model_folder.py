@@ -81,7 +81,7 @@ def seal(folder, name):
         ("paper", {"candidates": 3, "routing": "em"}),
         ("official", {"candidates": 0}),
         ("kim-cnn", {}),
-        ("xml-cnn", {"pools": 2, "bottleneck": 4}),
+        ("xml-cnn", {"bottleneck": 4}),
     ],
 )
 def test_a_label_model_comes_back_as_it_was(tmp_path, model, settings):

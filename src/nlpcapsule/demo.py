@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from nlpcapsule.diagnostics import plots
 from nlpcapsule.diagnostics.demo_tables import COLUMNS, demo_tables
 from nlpcapsule.diagnostics.inspection import inspect_routing
 from nlpcapsule.diagnostics.report_page import DemoReport, ExampleDocument, ExampleQuestion, report_html
+from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.sample import load_documents, load_questions, write_sample
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
@@ -206,9 +208,10 @@ def _trained_before(path: Path, config: Config, fingerprint: str) -> Any:
     """The model of an earlier demo with the same settings and data; anything else there is put away."""
     if not (path / "manifest.json").exists():
         return None
-    model = load_model(path)
-    if model.config == config and model.facts.data == fingerprint:
-        return model
+    with suppress(ModelFolderError):  # of an older version, or damaged
+        model = load_model(path)
+        if model.config == config and model.facts.data == fingerprint:
+            return model
     shutil.rmtree(path)
     return None
 

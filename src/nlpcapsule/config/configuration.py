@@ -315,11 +315,10 @@ def _is_short_for(key: list[str], path: list[str]) -> bool:
 
 def _suggestion(word: str, known: list[str]) -> str:
     """Suggest full names of settings whose last part is like a word."""
-    by_last = {path.split(".")[-1]: path for path in reversed(known) if not path.endswith(".name")}
+    settings = [path for path in known if not path.endswith(".name")]
+    by_last = {path.split(".")[-1]: path for path in reversed(settings)}
     close = get_close_matches(word, by_last, n=1)
-    return (
-        f"did you mean {by_last[close[0]]!r}?" if close else f"expected one of: {', '.join(by_last.values())}"
-    )
+    return f"did you mean {by_last[close[0]]!r}?" if close else f"expected one of: {', '.join(settings)}"
 
 
 def _put(sections: dict[str, Any], path: str, value: Any) -> None:

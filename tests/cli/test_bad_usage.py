@@ -54,7 +54,7 @@ def test_a_bad_tokenizer_file(contents: str | None, sample: Path, tmp_path: Path
         (["--set", "epochs"], r"--set 'epochs': expected key=value"),
         (["--set", "epochs=many"], r"training\.epochs='many': input should be a valid integer"),
         (["--set", "epochs=0"], r"training\.epochs=0: input should be greater than or equal to 1"),
-        (["--set", "network=kim-cnn"], r"model\.network='kim-cnn' does not score chosen labels"),
+        (["--set", "network=papr"], r"unknown model 'papr': did you mean 'paper'\?"),
         (
             ["--set", "learning_rate=1e38"],
             r"the loss became .*lower training\.learning_rate",

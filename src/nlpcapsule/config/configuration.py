@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny, ValidationError, field_validator, model_validator
 
+from nlpcapsule.config.checks import check_together
+from nlpcapsule.config.names import (
+    SECTIONS,
+    known_settings,
+    nested_choices,
+    resolve,
+    unknown_sections,
+    unknown_settings,
+)
 from nlpcapsule.config.nesting import (
     DEFAULT_NETWORK,
     DEFAULT_SYSTEM,
-    NESTED,
     choose,
     complete_model,
     defaults_of,
-    expand,
     merge,
-    section_classes,
 )
 from nlpcapsule.config.settings import (
     InferenceSettings,
@@ -31,11 +36,9 @@ from nlpcapsule.config.settings import (
     TrainingSettings,
 )
 from nlpcapsule.errors import ConfigError, did_you_mean
-from nlpcapsule.registry import LABEL_LOSSES, find_system, system_names
+from nlpcapsule.registry import find_system, system_names
 
 PRESETS = ("small",)
-# Where a short name is looked for first: `epochs` is a system's own where it has one, else the training's.
-_SHORT_NAMES = ("model", "training", "inference", "text")
 
 
 class Config(Settings):
@@ -47,7 +50,7 @@ class Config(Settings):
     training: TrainingSettings
     inference: InferenceSettings
 
-    SECTIONS: ClassVar[tuple[str, ...]] = ("text", "model", "training", "inference")
+    SECTIONS: ClassVar[tuple[str, ...]] = SECTIONS
 
     @model_validator(mode="before")
     @classmethod
@@ -138,29 +141,31 @@ class Config(Settings):
                     given[section] = choose(name, given[section], values)
                 elif section in given and isinstance(values, dict):
                     given[section].update(values)
-        given["model"] = choose(name, {**given["model"], "name": name}, _nested_choices(name, pairs))
+        given["model"] = choose(name, {**given["model"], "name": name}, nested_choices(name, pairs))
         completed = complete_model(given["model"], task)
         if preset is not None and completed.get("network", {}).get("name") != DEFAULT_NETWORK:
             raise ConfigError(
                 f"the preset {preset!r} is for hybrid of {DEFAULT_NETWORK}, not {name} on {task}"
             )
-        known = _known_settings(completed)
+        known = known_settings(completed)
         where = f"{file}: " if file else ""
-        problems = [*_unknown_sections(sections, where), *_unknown_settings(given, known, where)]
+        problems = [*unknown_sections(sections, where), *unknown_settings(given, known, where)]
         for key, value in pairs.items():
-            path, problem = _resolve(key, known)
+            path, problem = resolve(key, known)
             if problem:
                 problems.append(problem)
             else:
                 _put(given, path, value)
         if problems:
             raise ConfigError("\n".join(problems))
-        return _checked(cls._validate(task, given))
+        config = cls._validate(task, given)
+        check_together(config)
+        return config
 
     @staticmethod
     def has_setting(task: str, model: str, key: str) -> bool:
         """Return whether a system has a setting of this full or short name."""
-        return _resolve(key, _known_settings(complete_model({"name": model}, task)))[1] is None
+        return resolve(key, known_settings(complete_model({"name": model}, task)))[1] is None
 
     @classmethod
     def _validate(cls, task: str, settings: dict[str, dict[str, Any]]) -> Config:
@@ -187,138 +192,6 @@ def _model_name(task: str, model: str | None, sections: Mapping[str, Any], pairs
     if not isinstance(name, str):
         raise ConfigError(f"unknown model {name!r}: {did_you_mean(str(name), system_names())}")
     return find_system(name).name
-
-
-def _nested_choices(system: str, pairs: dict[str, Any]) -> dict[str, Any]:
-    """Take what chooses a network or an encoder out of the single settings, and return it as a section."""
-    chosen: dict[str, dict[str, Any]] = {key: {} for key in NESTED}
-    for given in list(pairs):
-        parts = given.split(".")
-        key = parts[-2] if parts[-1] == "name" and len(parts) > 1 else parts[-1]
-        before = parts[: parts.index(key)] if key in NESTED else None
-        if before is None or before not in ([], ["model"], ["network"], ["model", "network"]):
-            continue
-        value = pairs.pop(given)
-        if not isinstance(value, str | Mapping):
-            raise ConfigError(f"{given}={value!r}: expected a name, or a section of settings")
-        chosen[key] = chosen[key] | ({"name": value} if parts[-1] == "name" else expand(key, value))
-    fields = find_system(system).settings.model_fields
-    for key in NESTED:
-        inside = key == "encoder" and "network" in fields
-        if chosen[key] and key not in fields and not inside:
-            raise ConfigError(f"unknown setting {key!r}: {system!r} has no {key} to choose")
-    network, encoder = chosen["network"], {"encoder": chosen["encoder"]} if chosen["encoder"] else {}
-    if "network" not in fields:
-        return encoder
-    return {"network": {**network, **encoder}} if network or encoder else {}
-
-
-def _checked(config: Config) -> Config:
-    """Refuses settings that are each possible and impossible together."""
-    for_labels = dict.fromkeys(["bce", "margin", "spread", *LABEL_LOSSES])
-    losses = tuple(for_labels) if config.task == "labels" else ("pointwise", "pairwise")
-    network, training = config.network, config.training
-    if training.loss not in losses:
-        raise ConfigError(
-            f"training.loss={training.loss!r} does not go with task {config.task!r}: "
-            f"expected one of: {', '.join(losses)}"
-        )
-    if not network.routes_to_chosen and training.negatives != "all":
-        raise ConfigError(
-            f"training.negatives={training.negatives!r} needs a network that routes to chosen labels; "
-            f"{network.name!r} scores all labels at once: leave it at 'all'"
-        )
-    if not network.scores_candidates and config.inference.candidates:
-        raise ConfigError(
-            f"inference.candidates needs a network that routes to chosen labels, not {network.name!r}"
-        )
-    if config.task == "answers" and (training.negatives != "all" or config.inference.candidates):
-        raise ConfigError("training.negatives and inference.candidates are for task 'labels', not 'answers'")
-    if config.task == "labels" and getattr(network, "overlap", False):
-        raise ConfigError("model.overlap compares questions with answers: it is not for task 'labels'")
-    _check_label_names(config)
-    config.model.check(config)
-    return config
-
-
-def _check_label_names(config: Config) -> None:
-    """Which networks can make something of names."""
-    if config.text.label_names is None:
-        return
-    if config.task != "labels":
-        raise ConfigError("text.label_names is for task 'labels', not 'answers'")
-    if not config.network.takes_label_names:
-        raise ConfigError(
-            f"text.label_names is for 'hybrid' and 'label-query', not {config.network.name!r}, which learns "
-            "labels from examples alone: leave it out, or choose --model hybrid"
-        )
-    nominated = config.inference.candidates or config.training.negatives == "hard"
-    if nominated and config.lexical is None:
-        raise ConfigError(
-            "text.label_names does not go with candidates that a Kim-CNN nominates, which knows no label "
-            "without examples: choose --model hybrid, or set inference.candidates=0 and other negatives"
-        )
-
-
-def _known_settings(model: Mapping[str, Any]) -> list[str]:
-    """All settings that a complete model section leaves to choose, by their full names."""
-    classes: dict[str, type[Settings]] = {
-        "text": TextSettings,
-        **dict(section_classes(model)),
-        "training": TrainingSettings,
-        "inference": InferenceSettings,
-    }
-    return [f"{section}.{name}" for section, settings in classes.items() for name in settings.model_fields]
-
-
-def _unknown_sections(sections: Mapping[str, Any], where: str) -> list[str]:
-    problems = []
-    for section, values in sections.items():
-        if section not in Config.SECTIONS:
-            problems.append(f"{where}unknown section [{section}]: {did_you_mean(section, Config.SECTIONS)}")
-        elif not isinstance(values, dict):
-            problems.append(f"{where}[{section}] must be a section of key = value lines")
-    return problems
-
-
-def _unknown_settings(
-    section: Mapping[str, Any], known: list[str], where: str, prefix: str = ""
-) -> list[str]:
-    problems = []
-    for key, value in section.items():
-        path = f"{prefix}{key}"
-        inside = [name for name in known if name.startswith(f"{path}.")]
-        if inside and isinstance(value, Mapping):
-            problems += _unknown_settings(value, known, where, f"{path}.")
-        elif path not in known:
-            problems.append(f"{where}unknown setting {path}: {_suggestion(key, known)}")
-    return problems
-
-
-def _resolve(key: str, known: list[str]) -> tuple[str, str | None]:
-    """Return the full name of a setting whose sections may be left out, or word the problem."""
-    found = [path for path in known if _is_short_for(key.split("."), path.split("."))]
-    for section in _SHORT_NAMES:
-        here = [path for path in found if path.startswith(f"{section}.")]
-        if len(here) == 1:
-            return here[0], None
-        if here:
-            return "", f"{key!r} could be {' or '.join(here)}: say which"
-    return "", f"unknown setting {key!r}: {_suggestion(key.split('.')[-1], known)}"
-
-
-def _is_short_for(key: list[str], path: list[str]) -> bool:
-    """Whether a name is a setting's full name with some of its sections left out."""
-    rest = iter(path[:-1])
-    return key[-1] == path[-1] and all(part in rest for part in key[:-1])
-
-
-def _suggestion(word: str, known: list[str]) -> str:
-    """Suggest full names of settings whose last part is like a word."""
-    settings = [path for path in known if not path.endswith(".name")]
-    by_last = {path.split(".")[-1]: path for path in reversed(settings)}
-    close = get_close_matches(word, by_last, n=1)
-    return f"did you mean {by_last[close[0]]!r}?" if close else f"expected one of: {', '.join(settings)}"
 
 
 def _put(sections: dict[str, Any], path: str, value: Any) -> None:

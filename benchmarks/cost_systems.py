@@ -43,7 +43,7 @@ _SMALL: dict[str, dict[str, dict[str, Any]]] = {
         "paper": {"filters": 4, "condensed": 8, "negative_count": 10, "candidates": 10},
         "label-query": {"filters": 8, "capsule_size": 8, "condensed": 8, "negative_count": 10},
     },
-    "answers": {"hd-lstm": {"state_size": 8, "hidden": 8}, "paper": {"filters": 4, "condensed": 8}},
+    "answers": {"hd-lstm": {"state_size": 8}, "paper": {"filters": 4, "condensed": 8}},
 }
 _SMALL_SIZES = {"vocabulary": 300, "labels": 60, "own_labels": 3, "batch": 4, "warm_up": 1, "repeats": 3}
 

@@ -23,7 +23,6 @@ from benchmarks.inspection_record import InspectionRecord
 from benchmarks.label_data import label_parts
 from benchmarks.table import COMMAND, Options, Table
 from nlpcapsule import __version__
-from nlpcapsule.compare.cell import network_only
 from nlpcapsule.compare.encoded_parts import EncodedParts
 from nlpcapsule.compare.provenance import checked_out_commit, hardware, provenance
 from nlpcapsule.compare.run_missing import Run, RunProgress, raise_failures, run_missing
@@ -164,7 +163,7 @@ def inspect_trained(
         settings: Settings that differ from the network's defaults.
         folder: The model folder.
     """
-    config = Config.build("labels", model, overrides={**network_only("labels"), **settings})
+    config = Config.build("labels", model, overrides=settings)
     train, select, report = (
         EncodedDocuments(part.tokens.cut(config.text.max_tokens), part.labels)
         for part in (parts.train, parts.select, parts.report)

@@ -22,7 +22,7 @@ smoke = { … }                        settings that the small system keeps of i
 
 [smoke]                              the same systems, small, on the embedded sample
 settings = { … }                     for all of them
-models.paper = { … }                 for those of this model
+models.paper = { … }                 for those of this network
 skip = ["…"]                         systems that need more than is embedded
 """
 
@@ -146,6 +146,7 @@ def _settings_on(row: dict[str, Any], data: str) -> dict[str, Any]:
 
 
 def _small(row: dict[str, Any], smoke: dict[str, Any]) -> dict[str, Any]:
-    own = smoke.get("models", {}).get(row["model"], {})
+    network = row.get("settings", {}).get("network", "label-query")
+    own = smoke.get("models", {}).get(network if row["model"] == "hybrid" else row["model"], {})
     small = {**row.get("settings", {}), **smoke["settings"], **own, **row.get("smoke", {})}
     return {**row, "on": {}, "data": (SAMPLE,), "settings": small}

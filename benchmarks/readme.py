@@ -161,9 +161,9 @@ _SUMMARY = {
     "Omikuji": "Omikuji",
     "one-vs-rest": "one-vs-rest, linear SVM on tf-idf",
     "label-query": "`label-query`, the network alone",
-    "label-query and words": "**the default**: network and lexical scores",
-    "label-query, words and label names": "the default with label names",
-    "label-query on MiniLM, words and label names": "the same on MiniLM",
+    "hybrid": "**`hybrid`**, the default: network and lexical system",
+    "hybrid with label names": "`hybrid` with label names",
+    "hybrid on MiniLM with label names": "the same on MiniLM",
 }
 _SOURCES = {"summary": "fusion"}  # tables whose file has another name
 

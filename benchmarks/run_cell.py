@@ -56,7 +56,7 @@ def _with_local_files(cell: Cell, data: Path, made: Path) -> Cell:
         local = with_names_of(cell, named_folder(cell.data, data, made))
     if cell.config.transformer is not None and (data / MINILM).is_dir():
         others = {key: value for key, value in local.settings.items() if key != "encoder"}
-        local = replace(local, settings={**others, "model.encoder": str(data / MINILM)})
+        local = replace(local, settings={**others, "encoder": str(data / MINILM)})
     return local
 
 
@@ -67,7 +67,8 @@ def _shared_parts(cell: Cell, stored: Path | None, nominators: Path) -> SharedPa
         if stored is None:
             return None
         is_named = config.text.label_names is not None
-        path = evidence_path(stored, config.inference.lexical, cell.fraction, is_named)
+        assert config.lexical is not None
+        path = evidence_path(stored, config.lexical, cell.fraction, is_named)
         return StoredEvidence.load(path, parts) if path.exists() else None
 
     return SharedParts(

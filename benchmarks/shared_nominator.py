@@ -35,7 +35,7 @@ def shared_nominator(
         folder: Where nominators are kept.
         progress: Receives progress.
     """
-    if config.inference.lexical != "none" or not needs_nominator(config, len(data.labels)):
+    if config.lexical is not None or not needs_nominator(config, len(data.labels)):
         return None
     # How the network ranks has no part in the training: a cell that ranks otherwise may go on with it.
     beside = nominator_config(config).model_copy(update={"inference": InferenceSettings()})

@@ -42,7 +42,7 @@ def store_evidence(data: PreparedLabels, parts: EncodedParts, system: str, path:
         system: The lexical system.
         path: The file to write.
     """
-    config = Config.build("labels", "label-query", overrides={"inference.lexical": system})
+    config = Config.build("labels", "hybrid", overrides={"lexical": system})
     with TemporaryDirectory(dir=path.parent, prefix=".") as place, TrainingProgress() as progress:
         words = fit_evidence(data, config, RunFolder(Path(place) / "run"), progress)
     arrays = {}

@@ -8,24 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.plan import Plan
-from nlpcapsule.compare.cell import Cell, network_only
+from nlpcapsule.compare.cell import Cell
 from nlpcapsule.compare.pecos_settings import PECOS
 from nlpcapsule.compare.run_record import cell_path, finished_cell, load_per_document
 from nlpcapsule.compare.summary import FinishedRun, summarise_systems
 from nlpcapsule.compare.table import Record
 from nlpcapsule.config import Config
+from nlpcapsule.config.nesting import NESTED, flatten
 
 # What says nothing about a training's outcome: the seed is in the cell, the vectors are the data set's.
-_IGNORED = {
-    ("training", "seed"),
-    ("training", "checkpoint_epochs"),
-    ("text", "vectors"),
-    ("text", "tokenizer"),
-}
-# What a setting that a row does not know stood for before it came, where that is not its default.
-_BEFORE = {("model", "bandwidth"): 0.0, ("model", "max_iterations"): 3, ("model", "overlap"): False}
-# What only a pretrained transformer looks at.
-_OF_A_TRANSFORMER = {("model", key) for key in ("window", "stride", "encoder_rate", "checkpointing")}
+_IGNORED = {"training.seed", "training.checkpoint_epochs", "text.vectors", "text.tokenizer"}
 
 
 def summarise(plan: Plan, cells: Sequence[Cell], folder: Path, earlier: Record | None = None) -> Record:
@@ -107,29 +99,29 @@ def _is_still(config: Record, cell: Cell) -> bool:
     """Return whether a row was trained as the plan says now; files are compared by their names.
 
     A setting that the row does not know is newer than the row. It must be at its default, which leaves things
-    as they were, except in `paper`, whose defaults changed when `votes` came.
+    as they were.
     """
     if cell.model == PECOS:
-        known = config.get("model", {})
+        known = config.get("model", config)
         return all(known.get(key, value) == value for key, value in cell.settings.items())
-    if cell.model == "paper" and "votes" not in config.get("model", {}):
-        return False
+    before = _settings(config)
     now, usual = (
-        json.loads(each.model_dump_json())
-        for each in (cell.config, Config.build(cell.kind, cell.model, overrides=network_only(cell.kind)))
+        _settings(json.loads(each.model_dump_json()))
+        for each in (cell.config, Config.build(cell.kind, cell.model, overrides=_choices(cell)))
     )
-    ignored = _IGNORED if cell.config.transformer else _IGNORED | _OF_A_TRANSFORMER
-
-    def is_same(section: str, key: str, value: Any) -> bool:
-        if section not in config:
-            return True
-        if key not in config[section]:
-            return value in (usual[section][key], _BEFORE.get((section, key), usual[section][key]))
-        return Path(str(config[section][key])).name == Path(str(value)).name
-
     return all(
-        is_same(section, key, value)
-        for section in Config.SECTIONS
-        for key, value in now[section].items()
-        if (section, key) not in ignored
+        Path(str(before.get(key, usual[key]))).name == Path(str(value)).name
+        for key, value in now.items()
+        if key not in _IGNORED and key.partition(".")[0] in config
     )
+
+
+def _settings(config: Record) -> dict[str, Any]:
+    """Return all settings of a configuration by their full names."""
+    sections = (flatten(config[section], section) for section in Config.SECTIONS if section in config)
+    return {key: value for section in sections for key, value in section}
+
+
+def _choices(cell: Cell) -> dict[str, Any]:
+    """Return which network and which encoder a cell chooses."""
+    return {key: value for key, value in cell.settings.items() if key in NESTED}

@@ -13,7 +13,7 @@ SMALL = {"training.epochs": 1, "filters": 8, "embedding_size": 16}
 @pytest.fixture
 def small_demo(monkeypatch):
     capsules = SMALL | {"capsule_size": 8, "condensed": 8}
-    monkeypatch.setattr(demo, "LABEL_SYSTEMS", {"kim-cnn": SMALL, "label-query": capsules})
+    monkeypatch.setattr(demo, "LABEL_SYSTEMS", {"kim-cnn": SMALL, "hybrid": capsules})
     monkeypatch.setattr(demo, "ANSWER_SYSTEMS", {"label-query": capsules})
     documents, questions = demo.load_documents, demo.load_questions
     monkeypatch.setattr(demo, "load_documents", lambda part: documents(part)[:80])
@@ -35,7 +35,7 @@ def test_demo_prints_tables_and_examples_and_writes_everything(small_demo, tmp_p
 
 def test_demo_trains_the_default_alone_unless_it_is_to_compare(small_demo, tmp_path, capsys):
     figures = demo.run_demo(tmp_path, quiet=True)
-    assert [list(rows) for rows in figures["labels"].values()] == [["label-query"], ["label-query"]]
+    assert [list(rows) for rows in figures["labels"].values()] == [["hybrid"], ["hybrid"]]
     assert list(figures["answers"]) == ["label-query"]
     printed = capsys.readouterr().out
     assert "kim-cnn" not in printed
@@ -56,3 +56,11 @@ def test_demo_keeps_what_it_has_trained_unless_settings_change(small_demo, tmp_p
     monkeypatch.setattr(demo, "LABEL_SYSTEMS", changed)
     demo.run_demo(tmp_path, quiet=True, compare=True)
     assert {name for name, time in weights().items() if time != first[name]} == {"kim-cnn"}
+
+
+def test_demo_trains_again_what_an_older_version_left(small_demo, tmp_path):
+    demo.run_demo(tmp_path, quiet=True)
+    manifest = tmp_path / "models" / "hybrid" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"format_version": 2', '"format_version": 1'))
+    demo.run_demo(tmp_path, quiet=True)
+    assert '"format_version": 2' in manifest.read_text()

@@ -81,7 +81,7 @@ def seal(folder, name):
         ("paper", {"candidates": 3, "routing": "em"}),
         ("official", {"candidates": 0}),
         ("kim-cnn", {}),
-        ("xml-cnn", {"pools": 2, "bottleneck": 4}),
+        ("xml-cnn", {"bottleneck": 4}),
     ],
 )
 def test_a_label_model_comes_back_as_it_was(tmp_path, model, settings):
@@ -230,10 +230,16 @@ def test_an_edited_configuration_is_noticed(folder):
 
 
 def test_a_newer_format_says_to_upgrade(folder):
-    edit(folder, "manifest.json", lambda manifest: manifest.update(format_version=2, nlpcapsule="9.0"))
+    edit(folder, "manifest.json", lambda manifest: manifest.update(format_version=3, nlpcapsule="9.0"))
     with pytest.raises(
-        ModelFolderError, match=r"format version 2, written by nlpcapsule 9\.0; .*pip install"
+        ModelFolderError, match=r"format version 3, written by nlpcapsule 9\.0; .*pip install"
     ):
+        load_model(folder)
+
+
+def test_an_older_format_says_to_train_again(folder):
+    edit(folder, "manifest.json", lambda manifest: manifest.update(format_version=1))
+    with pytest.raises(ModelFolderError, match=r"format version 1, .*reads version 2: train the model again"):
         load_model(folder)
 
 

@@ -21,19 +21,18 @@ _SHOWN = 20  # documents, and questions, whose ranked lists are recorded
 
 _ENCODER = {"max_tokens": 60, "embedding_size": 24, "filters": 16, "condensed": 12}
 _LABEL_QUERY = {**_ENCODER, "capsule_size": 24, "document_size": 24}
-_ALONE = {**_LABEL_QUERY, "inference.lexical": "none"}
 _PAPER = {**_ENCODER, "capsule_size": 8, "inference.candidates": 60}
 LABELS: dict[str, tuple[str, dict[str, Any]]] = {
-    "default": ("label-query", {**_LABEL_QUERY, "learning_rate": 0.01}),
-    "label-query, dot": ("label-query", {**_ALONE, "routing": "dot"}),
-    "label-query, kde": ("label-query", {**_ALONE, "routing": "kde"}),
-    "label-query, adaptive-kde": ("label-query", {**_ALONE, "routing": "adaptive-kde"}),
+    "default": ("hybrid", {**_LABEL_QUERY, "learning_rate": 0.01}),
+    "label-query, dot": ("label-query", {**_LABEL_QUERY, "routing": "dot"}),
+    "label-query, kde": ("label-query", {**_LABEL_QUERY, "routing": "kde"}),
+    "label-query, adaptive-kde": ("label-query", {**_LABEL_QUERY, "routing": "adaptive-kde"}),
     "paper, dynamic": ("paper", {**_PAPER, "routing": "dynamic"}),
     "paper, em": ("paper", {**_PAPER, "routing": "em"}),
     "paper, kde": ("paper", {**_PAPER, "routing": "kde"}),
     "paper, kde-em": ("paper", {**_PAPER, "routing": "kde-em"}),
     "paper, adaptive-kde": ("paper", _PAPER),
-    "paper, literal": ("paper", {**_PAPER, "literal": True}),
+    "paper, literal": ("paper", {**_PAPER, "routing": "adaptive-kde-literal"}),
     "paper, class": ("paper", {**_PAPER, "votes": "class"}),
     "official": ("official", _PAPER),
     "kim-cnn": ("kim-cnn", {"max_tokens": 60, "embedding_size": 24, "filters": 16}),

@@ -19,7 +19,7 @@ from nlpcapsule.sample import load_documents, load_questions
 THREADS = 8
 TINY = {"embedding_size": 8, "filters": 8, "capsule_size": 8, "condensed": 4, "max_tokens": 30}
 CLASSIFIERS: dict[str, dict[str, Any]] = {
-    "hybrid": {"settings": TINY | {"document_size": 8, "candidates": 12, "inference.lexical": "one-vs-rest"}},
+    "hybrid": {"settings": TINY | {"document_size": 8, "candidates": 12, "lexical": "one-vs-rest"}},
     "paper": {"model": "paper", "settings": TINY | {"candidates": 12, "routing": "adaptive-kde"}},
     "one-vs-rest": {"model": "one-vs-rest", "settings": {}},
 }

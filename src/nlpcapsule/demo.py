@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,14 @@ from rich.console import Console
 from nlpcapsule import __version__
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.compare.provenance import provenance
-from nlpcapsule.config import Config
+from nlpcapsule.config import DEFAULT_SYSTEM, Config
 from nlpcapsule.data.documents import Document, Question
 from nlpcapsule.data.encoded import encode_documents
 from nlpcapsule.diagnostics import plots
 from nlpcapsule.diagnostics.demo_tables import COLUMNS, demo_tables
 from nlpcapsule.diagnostics.inspection import inspect_routing
 from nlpcapsule.diagnostics.report_page import DemoReport, ExampleDocument, ExampleQuestion, report_html
+from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.sample import load_documents, load_questions, write_sample
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
@@ -43,7 +45,7 @@ LABEL_SYSTEMS: dict[str, dict[str, Any]] = {
         "token_dropout": 0.2,
     },
     # Narrow filters and left-out words: chosen on training letters of which some phrasings were held back.
-    "label-query": {
+    "hybrid": {
         "training.epochs": 20,
         "windows": (1, 3),
         "filters": 96,
@@ -64,7 +66,6 @@ ANSWER_SYSTEMS: dict[str, dict[str, Any]] = {
     },
     "label-query": {"max_tokens": 48, "training.epochs": 20, "condensed": 16, "training.batch_size": 16},
 }
-OURS = "label-query"
 TEST_PARTS = {"test-seen": "phrasings seen in training", "test-unseen": "phrasings training never saw"}
 
 
@@ -109,17 +110,18 @@ def run_demo(folder: Path, quiet: bool = False, compare: bool = False) -> dict[s
     train = load_documents("train")
     with TrainingProgress(quiet) as progress:
         demo = Demo(folder, console, progress)
-        config = Config.build("labels", "label-query", overrides=_SHARED)
+        config = Config.build("labels", overrides=_SHARED)
         data = prepare_labels(train, load_documents("dev"), config)
         for note in data.notes:
             progress.say(note)
         data = replace(data, notes=())  # said once, not with every system
-        models = {name: demo.train_labels(data, name) for name in LABEL_SYSTEMS if compare or name == OURS}
+        chosen = LABEL_SYSTEMS if compare else [DEFAULT_SYSTEM["labels"]]
+        models = {name: demo.train_labels(data, name) for name in chosen}
         questions = {part: load_questions(part) for part in ("train", "dev", "test")}
         rankers = {
             name: demo.train_answers(questions["train"], questions["dev"], name)
             for name in ANSWER_SYSTEMS
-            if compare or name == OURS
+            if compare or name == DEFAULT_SYSTEM["answers"]
         }
     label_tables = {
         title: {name: evaluate_labels(model, load_documents(part)) for name, model in models.items()}
@@ -129,11 +131,11 @@ def run_demo(folder: Path, quiet: bool = False, compare: bool = False) -> dict[s
     for table in demo_tables(label_tables, answers):
         console.print(table)
 
-    ours = models[OURS]
+    ours = models[DEFAULT_SYSTEM["labels"]]
     examples = example_documents(ours, [*load_documents("test-seen")[:2], *load_documents("test-unseen")[:1]])
     for example in examples:
         _print_document(console, example)
-    answered = example_questions(rankers[OURS], questions["test"][:3])
+    answered = example_questions(rankers[DEFAULT_SYSTEM["answers"]], questions["test"][:3])
     for question in answered[:2]:
         _print_question(console, question)
     seconds = time.perf_counter() - started
@@ -206,9 +208,10 @@ def _trained_before(path: Path, config: Config, fingerprint: str) -> Any:
     """The model of an earlier demo with the same settings and data; anything else there is put away."""
     if not (path / "manifest.json").exists():
         return None
-    model = load_model(path)
-    if model.config == config and model.facts.data == fingerprint:
-        return model
+    with suppress(ModelFolderError):  # of an older version, or damaged
+        model = load_model(path)
+        if model.config == config and model.facts.data == fingerprint:
+            return model
     shutil.rmtree(path)
     return None
 
@@ -226,7 +229,7 @@ def _curves(folder: Path, models: dict[str, LabelModel]) -> dict[str, str]:
         ]
         for name in models
     }
-    seen = inspect_routing(models[OURS], load_documents("test-unseen"))
+    seen = inspect_routing(models[DEFAULT_SYSTEM["labels"]], load_documents("test-unseen"))
     curves = {"Dev nDCG@5 by epoch": plots.training_curves(histories, "nDCG@5")}
     if seen.loss_by_iterations:
         curves["System level: loss by number of iterations"] = plots.system_curve(seen.loss_by_iterations)

@@ -36,7 +36,7 @@ class _CapsuleEstimator(BaseEstimator, Generic[ModelType]):
 
     def __init__(
         self,
-        model: str = "label-query",
+        model: str | None = None,
         *,
         epochs: int | None = None,
         seed: int = 1,
@@ -92,7 +92,8 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
     """Tags texts with labels.
 
     Args:
-        model: "label-query", "paper" or any other network for labels that docs/configuration.md names.
+        model: A system for labels that docs/configuration.md names, such as "label-query" or "paper"; None
+            takes "hybrid".
         epochs: Passes over the training texts; None takes the model's default.
         seed: Same seed, same machine, same result.
         settings: Any other setting by name, for example {"training.batch_size": 64, "routing": "kde"}.
@@ -194,7 +195,7 @@ class AnswerRanker(_CapsuleEstimator[AnswerModel]):
     """Ranks candidate answers of questions.
 
     Args:
-        model: "label-query", "paper" or any other network for answers that docs/configuration.md names.
+        model: A system for answers that docs/configuration.md names; None takes "label-query".
         epochs: Passes over the training questions; None takes the model's default.
         seed: Same seed, same machine, same result.
         settings: Any other setting by name, for example {"loss": "pairwise"}.

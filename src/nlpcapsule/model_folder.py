@@ -50,7 +50,7 @@ from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.scoring.nominated_scorer import NominatedScorer
 from nlpcapsule.scoring.scorer import LabelScorer
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 LEXICAL = "lexical"
 FUSION = "fusion.json"
@@ -166,6 +166,11 @@ def checked_manifest(folder: Path) -> dict[str, Any]:
             f"this is {__version__}, which reads up to version {FORMAT_VERSION}: upgrade with "
             "`pip install --upgrade nlpcapsule`"
         )
+    if version < FORMAT_VERSION:
+        raise ModelFolderError(
+            f"{folder} has format version {version}, written by nlpcapsule {manifest.get('nlpcapsule')}; "
+            f"this is {__version__}, which reads version {FORMAT_VERSION}: train the model again"
+        )
     for name, expected in checksums.items():
         path = folder / name
         if not path.is_file():
@@ -280,10 +285,8 @@ def nominator_config(config: Config) -> Config:
     usual = KimCNNSettings().embedding_size  # a pretrained transformer has no word vectors
     return config.model_copy(
         update={
-            "model": KimCNNSettings(embedding_size=config.model.embedding_size or usual),
-            "training": config.training.model_copy(
-                update={"negatives": "all", "loss": "bce", "negative_weight": 1.0, "shuffle": True}
-            ),
+            "model": KimCNNSettings(embedding_size=config.network.word_vector_size or usual),
+            "training": config.training.model_copy(update={"negatives": "all", "loss": "bce"}),
             "inference": config.inference.model_copy(update={"candidates": 0}),
         }
     )
@@ -304,8 +307,9 @@ def _read_facts(folder: Path) -> ModelFacts:
 
 def _plain(config: Config, facts: ModelFacts) -> Config:
     """Return the configuration with the word vectors' size that the weights have."""
-    size = config.model.embedding_size if facts.embedding_size is None else facts.embedding_size
-    return config.model_copy(update={"model": config.model.model_copy(update={"embedding_size": size})})
+    if not facts.embedding_size:
+        return config
+    return config.with_network(config.network.with_word_vector_size(facts.embedding_size))
 
 
 def _transformer(folder: Path, manifest: dict[str, Any]) -> dict[str, Any] | None:

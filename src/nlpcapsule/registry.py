@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 ENTRY_POINTS = "nlpcapsule.systems"
 
 LABEL_SYSTEMS = {
+    "hybrid": "nlpcapsule.networks.hybrid",
     "label-query": "nlpcapsule.networks.label_query",
     "paper": "nlpcapsule.networks.paper",
     "official": "nlpcapsule.networks.official",
@@ -62,6 +63,12 @@ ANSWER_SYSTEMS = {
     "bm25": "nlpcapsule.baselines.answers.bm25",
     "bi-encoder": "nlpcapsule.baselines.answers.bi_encoder",
     "cross-encoder": "nlpcapsule.baselines.answers.cross_encoder",
+}
+
+ENCODER_MODULES = {
+    "convolution": "nlpcapsule.encoders.convolution",
+    "bilstm": "nlpcapsule.encoders.bilstm",
+    "transformer": "nlpcapsule.encoders.windowed_transformer",
 }
 
 Sections = Mapping[str, Mapping[str, Any]]  # section → setting → value
@@ -123,6 +130,9 @@ class Registry(Mapping[str, Item]):
 # `networks.losses` fills it, and `@LABEL_LOSSES.register("name")` adds one.
 LABEL_LOSSES: Registry[Callable[[Any, Any], Any]] = Registry("loss")
 
+# Name → class; `@register_encoder("name")` of `encoders.encoder` adds one.
+ENCODERS: Registry[Any] = Registry("encoder")
+
 
 @dataclass(frozen=True)
 class NetworkInputs:
@@ -160,7 +170,8 @@ class System:
         labels: Builds its network for labels; None if it has none.
         answers: Builds its network for answers; None if it has none.
         lexical: The class of a lexical system for labels, which is no network; None for networks.
-        defaults: Task → section → setting → default, where a task's default differs from the section's.
+        defaults: Task → section → setting → default, where a task's default differs from the section's; those
+            of its encoder are in `model.encoder`, and count where the chosen encoder has the setting.
         pretrained_defaults: Likewise, where its encoder is a pretrained transformer.
         extra: The optional dependency it needs, as in `pip install 'nlpcapsule[EXTRA]'`.
     """
@@ -208,6 +219,29 @@ def find_system(name: str) -> System:
             raise ConfigError(f"unknown model {name!r}: {did_you_mean(name, system_names())}")
         import_module(module)
     return _registered[name]
+
+
+def find_encoder(name: str) -> Any:
+    """The encoder class of this name; imports the module that registers it, and no other.
+
+    Raises:
+        ConfigError: There is no such encoder.
+    """
+    if name not in ENCODERS and name in ENCODER_MODULES:
+        import_module(ENCODER_MODULES[name])
+    if not is_encoder(name):
+        raise ConfigError(f"unknown encoder {name!r}: {did_you_mean(name, encoder_names())}")
+    return ENCODERS[name]
+
+
+def is_encoder(name: str) -> bool:
+    """Whether there is an encoder of this name."""
+    return name in ENCODER_MODULES or name in ENCODERS
+
+
+def encoder_names() -> list[str]:
+    """The names of all encoders."""
+    return list(dict.fromkeys([*ENCODER_MODULES, *ENCODERS]))
 
 
 def system_names(task: str | None = None) -> list[str]:

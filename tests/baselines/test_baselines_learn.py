@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from class_constants import config_of
 from nlpcapsule.config import Config
 from nlpcapsule.data.documents import Document
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.networks.build import build_label_network
 from nlpcapsule.networks.losses import label_loss
+from nlpcapsule.registry import find_system
 from nlpcapsule.sample import load_documents
 from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.prepared_labels import prepare_labels
@@ -32,7 +34,7 @@ every_network = pytest.mark.parametrize("name", list(SMALL))
 
 
 def small_config(name, **settings):
-    return Config.build("labels", name.split()[0], overrides={**SMALL[name], **settings})
+    return config_of("labels", name.split()[0], {**SMALL[name], **settings})
 
 
 def trained(name, tokens, targets, steps):
@@ -101,7 +103,10 @@ def test_it_ranks_better_than_the_majority_label_on_the_sample(name, tmp_path):
     counts = Counter(label for row in load_documents("train") for label in row.labels)
     labels = [label for label, _ in counts.most_common(COMMON_LABELS)]
     train, dev = common_documents("train", labels, 500), common_documents("dev", labels, 100)
-    config = small_config(name, max_tokens=60, epochs=8, learning_rate=0.005, batch_size=16)
+    fields = find_system(name.split()[0]).settings.model_fields  # a saved model has the class's constants
+    sizes = {key: value for key, value in SMALL[name].items() if key in fields}
+    schedule = {"max_tokens": 60, "epochs": 8, "learning_rate": 0.005, "batch_size": 16}
+    config = Config.build("labels", name.split()[0], overrides={**sizes, **schedule})
     data = prepare_labels(train, None, config)
     model = fit_labels(data, config, RunFolder(tmp_path), TrainingProgress(quiet=True))
     texts = [row.text for row in dev]

@@ -6,6 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from class_constants import settings_of
 from nlpcapsule.baselines.bow_cnn import BowCNN, BowCNNSettings, dynamic_average_pool
 from nlpcapsule.config import Config
 from nlpcapsule.data.labels import LabelVocabulary
@@ -20,7 +21,7 @@ VOCABULARY, LABELS = 20, 5
 
 def network_of(**settings):
     torch.manual_seed(0)
-    return BowCNN(BowCNNSettings(**{"filters": 3, **settings}), VOCABULARY, LABELS).eval()
+    return BowCNN(settings_of(BowCNNSettings, **{"filters": 3, **settings}), VOCABULARY, LABELS).eval()
 
 
 def scores(network, row):

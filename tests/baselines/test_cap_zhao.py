@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from class_constants import settings_of
 from nlpcapsule.baselines.cap_zhao import CapZhao, CapZhaoSettings
 from nlpcapsule.errors import ConfigError
 
@@ -12,7 +13,7 @@ SIZES = {"embedding_size": 6, "filters": 4, "channels": 2, "capsule_size": 3}
 
 def network_of(length=LENGTH, **settings):
     torch.manual_seed(0)
-    return CapZhao(CapZhaoSettings(**{**SIZES, **settings}), VOCABULARY, LABELS, length).eval()
+    return CapZhao(settings_of(CapZhaoSettings, **{**SIZES, **settings}), VOCABULARY, LABELS, length).eval()
 
 
 def squashed(x):

@@ -22,8 +22,8 @@ from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import MissingExtraError, NlpCapsuleError
 
 SMALL = {
-    "softmax": FastTextSettings(size=16, passes=60, rate=0.5, loss="softmax"),
-    "ova": FastTextSettings(size=16, passes=60, rate=0.5, loss="ova"),
+    "softmax": FastTextSettings(size=16, epochs=60, learning_rate=0.5, loss="softmax"),
+    "ova": FastTextSettings(size=16, epochs=60, learning_rate=0.5, loss="ova"),
 }
 
 
@@ -79,7 +79,7 @@ def test_there_are_as_many_labels_as_wanted_or_as_exist(ranker, top_k, width):
 def test_labels_without_a_training_document_come_last_by_id(tmp_path):
     pytest.importorskip("fasttext")
     fitting = fitting_in(tmp_path, labels=LABELS + 2)
-    ranker = FastText.fit(FastTextSettings(size=4, passes=2), documents_of_rule(60, seed=1), fitting)
+    ranker = FastText.fit(FastTextSettings(size=4, epochs=2), documents_of_rule(60, seed=1), fitting)
     labels, log_odds = ranker.top(documents_of_rule(5, seed=3).tokens, LABELS + 2)
     assert_rows_are_ranked(labels, log_odds, LABELS + 2)
     assert labels[:, -2:].tolist() == [[LABELS, LABELS + 1]] * 5
@@ -98,8 +98,8 @@ def test_ignored_tokens_change_nothing(ranker):
 
 def test_a_training_that_diverges_says_to_lower_the_rate(tmp_path):
     pytest.importorskip("fasttext")
-    settings = FastTextSettings(size=4, rate=1e30)
-    with pytest.raises(NlpCapsuleError, match="set a smaller `rate`"):
+    settings = FastTextSettings(size=4, learning_rate=1e30)
+    with pytest.raises(NlpCapsuleError, match=r"set a smaller model\.learning_rate"):
         FastText.fit(settings, documents_of_rule(60, seed=1), fitting_in(tmp_path))
 
 

@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 
+from class_constants import settings_of
 from nlpcapsule.baselines import compiled, fast_xml, fast_xml_node
 from nlpcapsule.baselines.fast_xml import FastXML, FastXMLSettings
 from nlpcapsule.data.encoded import EncodedDocuments, encode_documents
@@ -200,7 +201,7 @@ def test_a_stopped_training_grows_only_the_missing_trees_and_ends_the_same(
 
 @pytest.mark.parametrize("bias", [0.0, 1.0])
 def test_a_document_without_a_known_word_gets_every_label_once(train, tmp_path, bias):
-    settings = FastXMLSettings(trees=2, bias=bias)
+    settings = settings_of(FastXMLSettings, trees=2, bias=bias)
     model = FastXML.fit(settings, train, fitting(tmp_path))
     ids, log_odds = model.top(Ragged.from_rows([[1], [0, 1]]), 10)
     assert ids.shape == (2, LABELS)
@@ -211,7 +212,9 @@ def test_a_document_without_a_known_word_gets_every_label_once(train, tmp_path, 
 def test_scores_are_log_odds_of_leaf_shares_and_labels_never_reached_come_last_by_id(tmp_path):
     rows = Ragged.from_rows([[2]] * 4)
     documents = EncodedDocuments(rows, Ragged.from_rows([[4], [4], [4, 2], [4, 2, 5]]))
-    settings = FastXMLSettings(trees=3, kept_labels=2)  # one leaf; label 5 is the one it does not keep
+    settings = settings_of(
+        FastXMLSettings, trees=3, kept_labels=2
+    )  # one leaf; label 5 is the one it does not keep
     ids, log_odds = FastXML.fit(settings, documents, fitting(tmp_path)).top(rows.take([0]), 6)
     assert ids.tolist() == [[4, 2, 0, 1, 3, 5]]
     nearly = np.log(1e12)

@@ -2,12 +2,15 @@
 
 import torch
 
+from class_constants import settings_of
 from nlpcapsule.networks.kim_cnn import KimCNN, KimCNNSettings
 
 
 def test_the_chain_equals_its_equations():
     torch.manual_seed(0)
-    network = KimCNN(KimCNNSettings(embedding_size=4, windows=(2, 3), filters=3), 20, label_count=5).eval()
+    network = KimCNN(
+        settings_of(KimCNNSettings, embedding_size=4, windows=(2, 3), filters=3), 20, label_count=5
+    ).eval()
     row = torch.tensor([[4, 9, 2, 7]])
     with torch.no_grad():
         words = network.encoder.embedding.table.weight[row[0]]  # (l, v)

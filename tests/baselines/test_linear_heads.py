@@ -93,7 +93,7 @@ def test_the_transformer_of_embedding_linear_neither_learns_nor_drops_anything_o
 
 def test_a_fine_tuned_transformer_has_a_learning_rate_of_its_own():
     pytest.importorskip("transformers")
-    network = tiny_network("transformer-linear", encoder_rate=0.0125)
+    network = tiny_network("transformer-linear", encoder_learning_rate=0.0125)
     assert network.encoder.own_rate == 0.0125
 
 
@@ -105,16 +105,16 @@ def test_labels_start_improbable():
 
 @pytest.mark.parametrize("model", ["convolution-linear", *ON_A_TRANSFORMER])
 def test_a_linear_model_works_alone_unless_words_are_asked_for(model):
-    assert Config.build("labels", model).inference.lexical == "none"
-    asked = {"inference.lexical": "one-vs-rest", "inference.candidates": 50}
-    assert Config.build("labels", model, overrides=asked).inference.candidates == 50
+    assert Config.build("labels", model).lexical is None
+    hybrid = Config.build("labels", overrides={"network": model, "candidates": 50})
+    assert (hybrid.network.name, hybrid.lexical, hybrid.inference.candidates) == (model, "auto", 50)
 
 
 @pytest.mark.parametrize("model", ON_A_TRANSFORMER)
 def test_a_linear_model_on_a_transformer_reads_one_window_of_minilm(model):
     config = Config.build("labels", model)
     assert config.transformer == "sentence-transformers/all-MiniLM-L6-v2"
-    assert config.text.max_tokens == config.model.window
+    assert config.text.max_tokens == config.network.encoder.window
 
 
 def test_every_asked_label_is_scored_by_its_own_row():

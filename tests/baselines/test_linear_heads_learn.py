@@ -27,7 +27,7 @@ SHARED = {
 }
 OWN = {
     "convolution-linear": {"embedding_size": 8, "filters": 8},
-    "transformer-linear": {"window": 12, "encoder_rate": 5e-3},
+    "transformer-linear": {"window": 12, "encoder_learning_rate": 5e-3},
     "embedding-linear": {"window": 12},
 }
 every_model = pytest.mark.parametrize("model", MODELS)
@@ -40,7 +40,10 @@ def transformer(tmp_path_factory):
 
 def small_config(model, transformer, **settings):
     encoder = {"encoder": str(transformer)} if model in ON_A_TRANSFORMER else {}
-    return Config.build("labels", model, overrides={**SHARED, **OWN[model], **encoder, **settings})
+    if "lexical" in settings:
+        settings = {"network": model, **settings}
+    chosen = {**SHARED, **OWN[model], **encoder, **settings}
+    return Config.build("labels", "hybrid" if "lexical" in settings else model, overrides=chosen)
 
 
 def same_rankings(model, folder, texts):
@@ -127,7 +130,7 @@ def test_embedding_linear_selects_by_what_its_whole_network_reaches(transformer,
 
 
 def test_embedding_linear_goes_on_where_it_was_stopped(transformer, tmp_path, monkeypatch):
-    config = small_config("embedding-linear", transformer, epochs=3, checkpoint_steps=1, dropout=0.2)
+    config = small_config("embedding-linear", transformer, epochs=3, checkpoint_epochs=0.01, dropout=0.2)
     documents, weights = planted_documents(40, words=5), "network.safetensors"
     fitted_labels(tmp_path / "whole", config, documents)
     loss, done = LabelTask.loss, []

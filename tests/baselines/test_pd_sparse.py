@@ -20,7 +20,7 @@ from nlpcapsule.lexical.ranker import Fitting
 from nlpcapsule.sample import load_documents
 
 WORDS, LABELS = 40, 8
-SETTINGS = PDSparseSettings(l1=0.01, penalty=1.0, passes=6)
+SETTINGS = PDSparseSettings(l1=0.01, C=1.0, epochs=6)
 pytestmark = pytest.mark.skipif(compiled.numba is None, reason="numba is not installed")
 
 
@@ -212,7 +212,7 @@ def test_documents_that_teach_nothing_are_passed_over(tmp_path):
 def test_a_higher_price_leaves_fewer_weights(tmp_path):
     documents = documents_of_rule(80, seed=1)
     counts = [
-        PDSparse.fit(PDSparseSettings(l1=l1, passes=6), documents, fitting_in(tmp_path / str(l1))).weights.nnz
+        PDSparse.fit(PDSparseSettings(l1=l1, epochs=6), documents, fitting_in(tmp_path / str(l1))).weights.nnz
         for l1 in (0.0, 0.05, 0.5)
     ]
     assert counts[0] > counts[1] > counts[2] > 0
@@ -225,7 +225,7 @@ def test_it_beats_the_most_frequent_labels_on_the_sample(tmp_path):
     encoded, held_out = (encode_documents(part, tokenizer, names, 200) for part in (train, dev))
     ignored = (tokenizer.padding_id, tokenizer.unknown_id)
     fitting = Fitting(list(tokenizer.vocabulary), len(names), ignored, seed=0, checkpoint=tmp_path)
-    model = PDSparse.fit(PDSparseSettings(passes=5), encoded, fitting)
+    model = PDSparse.fit(PDSparseSettings(epochs=5), encoded, fitting)
     ranked, _ = model.top(held_out.tokens, 3)
     frequent = [label for label, _ in Counter(encoded.labels.values.tolist()).most_common(3)]
     hits = np.mean([np.isin(row, true).mean() for row, true in zip(ranked, held_out.labels, strict=True)])

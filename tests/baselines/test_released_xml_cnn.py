@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from class_constants import settings_of
 from nlpcapsule.baselines.released_xml_cnn import ReleasedXMLCNN, ReleasedXMLCNNSettings
 from nlpcapsule.errors import ConfigError
 
@@ -12,7 +13,7 @@ VOCABULARY, LABELS, LENGTH = 20, 5, 6
 def network_of(**settings):
     torch.manual_seed(0)
     sizes = {"embedding_size": 10, "windows": (2, 4), "filters": 3, "bottleneck": 7, **settings}
-    return ReleasedXMLCNN(ReleasedXMLCNNSettings(**sizes), VOCABULARY, LABELS, LENGTH).eval()
+    return ReleasedXMLCNN(settings_of(ReleasedXMLCNNSettings, **sizes), VOCABULARY, LABELS, LENGTH).eval()
 
 
 @pytest.mark.parametrize("relu", [False, True])

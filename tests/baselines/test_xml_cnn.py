@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from class_constants import settings_of
 from nlpcapsule.baselines.xml_cnn import XMLCNN, XMLCNNSettings, dynamic_max_pool
 
 
@@ -43,7 +44,7 @@ def test_parts_divide_a_documents_own_length():
 @pytest.mark.parametrize("length", [1, 4])
 def test_the_chain_equals_its_equations(length):
     torch.manual_seed(0)
-    settings = XMLCNNSettings(embedding_size=4, windows=(2, 3), filters=3, pools=2, bottleneck=5)
+    settings = settings_of(XMLCNNSettings, embedding_size=4, windows=(2, 3), filters=3, pools=2, bottleneck=5)
     network = XMLCNN(settings, 20, label_count=6).eval()
     row = torch.randint(1, 20, (1, length))
     with torch.no_grad():
@@ -59,7 +60,9 @@ def test_the_chain_equals_its_equations(length):
 @pytest.mark.parametrize("setting", ["token_dropout", "dropout"])
 def test_each_dropout_acts_in_training_only(setting):
     off = {"token_dropout": 0.0, "dropout": 0.0}
-    settings = XMLCNNSettings(embedding_size=4, filters=8, bottleneck=16, **{**off, setting: 0.5})
+    settings = settings_of(
+        XMLCNNSettings, embedding_size=4, filters=8, bottleneck=16, **{**off, setting: 0.5}
+    )
     network = XMLCNN(settings, 20, label_count=6)
     row = torch.tensor([[4, 9, 2, 7]])
     torch.manual_seed(0)

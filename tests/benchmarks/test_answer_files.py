@@ -28,10 +28,12 @@ def test_word_vectors_or_a_transformer_and_never_both(model, settings, vectors, 
     parts = AnswerParts([], [], {}, Path("vectors.txt"), folder)
     config = with_files(Config.build("answers", model, overrides=settings), parts)
     assert config.text.vectors == vectors
-    assert getattr(config.model, "encoder", None) == (str(folder) if encoder == "MiniLM" else encoder)
+    section = getattr(config.network, "encoder", None)
+    assert config.transformer == (str(folder) if encoder == "MiniLM" else None)
+    assert getattr(section, "name", None) == ("transformer" if encoder == "MiniLM" else encoder)
 
 
 def test_without_a_transformer_in_the_folder_the_settings_name_one():
     parts = AnswerParts([], [], {}, Path("vectors.txt"))
     config = with_files(Config.build("answers", overrides=PRETRAINED), parts)
-    assert (config.text.vectors, config.model.encoder) == (None, "some/bert")
+    assert (config.text.vectors, config.transformer) == (None, "some/bert")

@@ -45,7 +45,10 @@ def rows_of(record):
 
 
 def with_setting(record, system, section, key, value):
-    rows_of(record)[system]["config"][section][key] = value
+    place = rows_of(record)[system]["config"]
+    for name in section.split("."):
+        place = place[name]
+    place[key] = value
     return record
 
 
@@ -83,7 +86,6 @@ def test_a_row_is_dropped_where_the_plan_has_it_no_more(plan, earlier, tmp_path)
         pytest.param("training", "seed", 9, id="the seed, which is the cell's"),
         pytest.param("text", "vectors", "elsewhere.txt.gz", id="vectors, which are the data set's"),
         pytest.param("model", "a_setting_of_old", 3, id="a setting that there is no more"),
-        pytest.param("model", "encoder_rate", 0.5, id="the rate of a transformer that is not used"),
     ],
 )
 def test_what_says_nothing_of_the_outcome_drops_no_row(plan, earlier, tmp_path, section, key, value):
@@ -91,20 +93,20 @@ def test_what_says_nothing_of_the_outcome_drops_no_row(plan, earlier, tmp_path, 
     assert "label-query" in rows_of(summarise(plan, plan.cells(), tmp_path / "cells", record))
 
 
-def test_a_transformers_rate_matters_where_one_is_used(tmp_path):
+def test_settings_of_an_encoder_matter_too(tmp_path):
     plan = read_plan("fusion")
-    system = "label-query on MiniLM and words"
+    system = "hybrid on MiniLM"
     for cell in cells_of(plan, system):
         write_cell(cell, tmp_path / "earlier", 0.5)
     record = summarise(plan, plan.cells(), tmp_path / "earlier")
     assert system in rows_of(summarise(plan, plan.cells(), tmp_path / "cells", record))
-    with_setting(record, system, "model", "encoder_rate", 0.5)
+    with_setting(record, system, "model.network.encoder", "encoder_learning_rate", 0.5)
     assert system not in rows_of(summarise(plan, plan.cells(), tmp_path / "cells", record))
 
 
 def test_files_are_told_by_their_names(tmp_path):
     plan = read_plan("fusion")
-    system = "label-query, words and label names"
+    system = "hybrid with label names"
     for cell in cells_of(plan, system):
         write_cell(cell, tmp_path / "earlier", 0.5)
     record = summarise(plan, plan.cells(), tmp_path / "earlier")

@@ -15,6 +15,7 @@ from benchmarks.table import Options
 from nlpcapsule.config import Config
 from nlpcapsule.errors import ConfigError, ModelFolderError, NlpCapsuleError
 from nlpcapsule.model_folder import load_model
+from nlpcapsule.networks.label_query import LabelQuerySettings
 
 TINY = {"max_tokens": 12, "training.epochs": 2, "training.batch_size": 16, "filters": 4, "condensed": 4}
 SETTINGS = {
@@ -24,7 +25,6 @@ SETTINGS = {
         "routing": "adaptive-kde",
         "capsule_size": 4,
         "document_size": 4,
-        "epsilon": 1e-6,
     },
 }
 STEMS = {
@@ -39,6 +39,7 @@ def small():
     """The same code with tiny networks on a few letters."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(figure_routing, "SMOKE", SETTINGS)
+        patch.setattr(LabelQuerySettings, "epsilon", 1e-6)
         patch.setattr(figure_routing, "label_parts", lambda *_: tiny_parts())
         patch.setattr(figure_routing, "LOSS_DOCUMENTS", 30)
         patch.setattr(figure_routing, "COUNTED_DOCUMENTS", 20)

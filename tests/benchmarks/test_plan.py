@@ -91,12 +91,12 @@ def test_a_smoke_run_leaves_out_only_what_the_package_does_not_bring():
             "MiniLM bi-encoder, not trained further",
             "MiniLM cross-encoder",
             "MiniLM embeddings with logistic regression",
-            "MiniLM with a linear head and words",
+            "hybrid of MiniLM with a linear head",
             "label-query on MiniLM",
-            "label-query on MiniLM and words",
+            "hybrid on MiniLM",
             "PECOS",  # another Python
-            "label-query, words and label names",
-            "label-query on MiniLM, words and label names",
+            "hybrid with label names",
+            "hybrid on MiniLM with label names",
         }
         assert full - smoke == full & needs_more
 
@@ -141,16 +141,26 @@ def test_a_row_may_keep_to_some_fractions():
     assert by_system["label-query"] == {1.0}
 
 
-def test_a_cell_is_a_network_by_itself_unless_its_row_says_otherwise():
-    lexical = {cell.system: cell.config.inference.lexical for cell in read_plan("fusion", "smoke").cells()}
-    assert lexical["label-query"] == "none"
-    assert lexical["label-query and words"] == "one-vs-rest"
-    assert Config.build("labels", "label-query").inference.lexical == "auto"
+def test_rows_of_the_fusion_table_are_hybrids_where_they_say_so():
+    for cell in read_plan("fusion").cells():
+        if cell.model != "pecos":
+            is_hybrid = cell.system.startswith("hybrid")
+            assert (cell.model == "hybrid") == is_hybrid
+            assert cell.config.lexical == ("one-vs-rest" if is_hybrid else None)
+    networks = {cell.system: cell.config.network.name for cell in read_plan("fusion", "smoke").cells()}
+    assert networks["hybrid"] == networks["label-query"] == "label-query"
+    assert networks["hybrid of paper"] == "paper"
+
+
+def test_a_small_hybrid_is_as_small_as_its_network():
+    small = {cell.system: cell.config for cell in read_plan("fusion", "smoke").cells()}
+    assert small["hybrid"].network == small["label-query"].network
+    assert small["hybrid of paper"].network.capsule_size == 8
 
 
 def test_a_transformer_on_answers_is_measured_with_the_defaults_it_brings():
     measured = read_plan("answer-selection").cells(only=["label-query on MiniLM"])[0].config
-    given = {"encoder": measured.model.encoder, "loss": "pairwise", "training.seed": measured.training.seed}
+    given = {"encoder": measured.transformer, "loss": "pairwise", "training.seed": measured.training.seed}
     assert measured == Config.build("answers", overrides=given)
 
 
@@ -165,7 +175,7 @@ def test_rows_of_the_routing_comparison_differ_in_the_routing_or_in_what_they_sa
         less = [row["settings"] for row in rows if "less dropout" in row["name"]]
         rows = [row["settings"] for row in rows if "less dropout" not in row["name"]]
         assert all(settings in rows for settings in less)
-        varied = ("routing", "iterations", "literal", "condensed", "bandwidth", "max_iterations")
+        varied = ("routing", "iterations", "condensed")
         rest = [{key: row[key] for key in row if key not in varied} for row in rows]
         assert all(row == rest[0] for row in rest)
         assert len({tuple(row.get(key) for key in varied) for row in rows}) == len(rows) > 4

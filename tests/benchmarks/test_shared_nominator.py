@@ -105,11 +105,12 @@ def test_other_data_have_a_nominator_of_their_own(tmp_path, data, trained):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"candidates": 0}, {"candidates": 10_000}, {"inference.lexical": "one-vs-rest"}],
-    ids=["all labels", "more candidates than labels", "words nominate"],
+    [{"candidates": 0}, {"candidates": 10_000}, {"network": "paper", "lexical": "one-vs-rest"}],
+    ids=["all labels", "more candidates than labels", "a lexical system nominates"],
 )
 def test_none_is_trained_where_none_is_needed(tmp_path, data, trained, settings):
-    config = with_settings(PAPER, **settings).config
+    cell = replace(PAPER, model="hybrid") if "lexical" in settings else PAPER
+    config = with_settings(cell, **settings).config
     assert shared_nominator(data, config, tmp_path / "nominators", QUIET) is None
     assert not trained
     assert not (tmp_path / "nominators").exists()
@@ -159,7 +160,7 @@ def test_a_cell_with_another_batch_at_inference_goes_on_with_it_too(tmp_path, da
         stop_before_epoch(patched, 3)
         with pytest.raises(KeyboardInterrupt):
             shared_nominator(data, PAPER.config, tmp_path, QUIET)
-    other = with_settings(PAPER, **{"inference.batch": 7, "candidates": 4}).config
+    other = with_settings(PAPER, **{"inference.batch_size": 7, "candidates": 4}).config
     epochs = stop_before_epoch(monkeypatch, None)
     assert shared_nominator(data, other, tmp_path, QUIET) is not None
     assert len(epochs) == 1

@@ -15,7 +15,7 @@ from nlpcapsule.scoring.hybrid_scorer import CANDIDATES
 from nlpcapsule.training import fit_labels as fit_module
 from nlpcapsule.training.preparation import tuned_threshold
 
-CELL = tiny_cell("label-query with words")
+CELL = tiny_cell("hybrid")
 
 
 @pytest.fixture
@@ -82,7 +82,8 @@ def test_a_part_of_the_training_documents_has_a_file_of_its_own(tmp_path):
 def test_the_network_is_also_measured_without_the_words(data, tmp_path):
     record = run_cell(CELL, data, tmp_path / "cells", "")
     assert record.network_only["documents"] == 24
-    alone = replace(CELL, settings={**CELL.settings, "inference.lexical": "none"})
+    settings = {key: value for key, value in CELL.settings.items() if key != "lexical"}
+    alone = replace(CELL, model="label-query", settings=settings)
     measured = run_cell(alone, data, tmp_path / "cells", "")
     assert measured.network_only is None
     # The same network, trained on the same documents: words have no part in how it learns.

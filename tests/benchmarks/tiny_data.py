@@ -105,7 +105,7 @@ def write_tsv(path: Path, questions: Iterable[Question]) -> None:
 
 
 def tiny_cell(system, **settings):
-    """A cell of a small label-query beside words, on the data set "letters"."""
+    """A cell of a small hybrid, on the data set "letters"."""
     sizes = {"embedding_size": 8, "filters": 8, "condensed": 4, "capsule_size": 8, "document_size": 8}
-    words = {"inference.lexical": "one-vs-rest", "training.epochs": 1, "max_tokens": 30}
-    return Cell("labels", "letters", system, "label-query", {**settings, **words, **sizes}, seed=1)
+    words = {"lexical": "one-vs-rest", "training.epochs": 1, "max_tokens": 30}
+    return Cell("labels", "letters", system, "hybrid", {**settings, **words, **sizes}, seed=1)

@@ -51,7 +51,7 @@ def test_help_names_all_formats_networks_and_defaults() -> None:
         "wikiqa",
         "omikuji",
         "`nlpcapsule systems`",
-        "[default: label-query]",
+        "[default: hybrid; for answers label-query] hybrid, label-query, paper, omikuji",
         "[default: ;]",
         "--dev-split",
     ]:
@@ -61,6 +61,7 @@ def test_help_names_all_formats_networks_and_defaults() -> None:
 def test_systems_are_listed_with_what_they_need() -> None:
     lines = run_command("systems").out.splitlines()
     assert any(line.split()[:2] == ["xml-cnn", "labels"] for line in lines)
+    assert lines[1].split()[:2] == ["hybrid", "labels"]
     assert any(line.startswith("fast-xml") and " trees " in line for line in lines)
     answers = run_command("systems", "--task", "answers").out
     assert "bm25" in answers

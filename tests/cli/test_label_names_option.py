@@ -23,7 +23,7 @@ def test_a_label_that_is_only_named_is_predicted_with_its_name(sample: Path, tmp
     names, model = write_names(sample, tmp_path), tmp_path / "model"
     train = sample / "documents-train.jsonl"
     done = run_command(
-        "train", train, "--label-names", names, "--output", model, "-q", *TINY, "--set=lexical=none"
+        "train", train, "--label-names", names, "--output", model, "-q", *TINY, "--model=label-query"
     )
     assert (done.code, done.err) == (0, "")
     text = b'{"text": "A zebra is on the loose."}'
@@ -35,15 +35,13 @@ def test_a_label_that_is_only_named_is_predicted_with_its_name(sample: Path, tmp
     assert list(labels[0]) == ["label", "name", "score"]
 
 
-@pytest.mark.parametrize("words", ["none", "one-vs-rest"])
-def test_labels_that_nobody_has_used_can_be_asked_for(sample: Path, tmp_path: Path, words: str) -> None:
+@pytest.mark.parametrize("system", ["--model=label-query", "--set=lexical=one-vs-rest"])
+def test_labels_that_nobody_has_used_can_be_asked_for(sample: Path, tmp_path: Path, system: str) -> None:
     names, model = write_names(sample, tmp_path), tmp_path / "model"
     with names.open("a") as file:
         file.write("comet-seen\tcomet in the sky\n")
     train = sample / "documents-train.jsonl"
-    done = run_command(
-        "train", train, "--label-names", names, "--output", model, "-q", *TINY, f"--set=lexical={words}"
-    )
+    done = run_command("train", train, "--label-names", names, "--output", model, "-q", *TINY, system)
     assert (done.code, done.err) == (0, "")
     text = b'{"text": "A bin is full.", "labels": ["zebra-loose"]}'
     done = run_command("predict", model, "-", "--format=jsonl", "--top-k=1", "--suggest-unseen=5", stdin=text)

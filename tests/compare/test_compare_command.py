@@ -39,9 +39,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ran
 
 
-TINY = [
-    f"--set=label-query.{setting}" for setting in ("filters=8", "capsule_size=8", "condensed=4", "epochs=1")
-]
+TINY = [f"--set=hybrid.{setting}" for setting in ("filters=8", "capsule_size=8", "condensed=4", "epochs=1")]
 
 
 def test_one_system_in_its_own_process_gives_a_table_and_is_not_run_again(
@@ -75,17 +73,17 @@ def test_ours_is_tested_against_the_best_peer(
 ) -> None:
     data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
     python = stand_in_python(tmp_path / "pecos")
-    arguments = ["--data", data, "--systems", "label-query,pecos", *TINY, "--output", out, "--quiet"]
+    arguments = ["--data", data, "--systems", "hybrid,pecos", *TINY, "--output", out, "--quiet"]
     done = run_compare(monkeypatch, capsys, *arguments, "--pecos-python", python)
     assert done.code == 0, done.err
-    assert in_this_process == ["label-query", "pecos"]
+    assert in_this_process == ["hybrid", "pecos"]
     record = json.loads((out / "compare.json").read_text(encoding="utf-8"))
-    ours, peer = (record["systems"][name] for name in ("label-query", "pecos"))
+    ours, peer = (record["systems"][name] for name in ("hybrid", "pecos"))
     assert ours["best rival"] == "pecos"
     expected = ours["figures"]["P@1"]["mean"] - peer["figures"]["P@1"]["mean"]
     assert ours["difference to the best rival"]["P@1"]["difference"] == pytest.approx(expected)
     assert f"| P@1 | {100 * expected:+.2f} |" in done.out
-    assert "label-query against the best peer, pecos" in done.out
+    assert "hybrid against the best peer, pecos" in done.out
     assert "| pecos | 100.00 | 33.33 | 20.00 | 100.00 |" in done.out
     assert "PECOS's is that of a Python without this package" in done.out
 
@@ -134,20 +132,20 @@ def test_ours_uses_label_names_and_peers_do_without(
     only_here = [{"text": "the comet", "labels": ["sky"]}, {"text": "the moth", "labels": ["nameless"]}]
     write_jsonl(data / "test.jsonl", [*letters(8), *only_here])
     names.write_text(json.dumps({"sky": "comet", "dairy": "milk and cheese"}))
-    arguments = ["--data", data, "--systems", "label-query,one-vs-rest", *TINY, "--output", out]
+    arguments = ["--data", data, "--systems", "hybrid,one-vs-rest", *TINY, "--output", out]
     done = run_compare(monkeypatch, capsys, *arguments, "--label-names", names)
     assert done.code == 0, done.err
     record = json.loads((out / "compare.json").read_text(encoding="utf-8"))
     assert record["sizes"]["labels"] == 4
     assert record["sizes"]["labels to report on that training never saw"] == 2
-    ours, peer = (record["systems"][name]["figures"] for name in ("label-query", "one-vs-rest"))
+    ours, peer = (record["systems"][name]["figures"] for name in ("hybrid", "one-vs-rest"))
     assert ours["unseen true labels"] == peer["unseen true labels"] == {"mean": 2, "deviation": 0}
     assert ours["recall@5 among unused labels"]["mean"] == 0.5, "one of the two has a name"
     assert "recall@5 among unused labels" not in peer
     assert "| recall@5 (0 examples) | recall@5 among unused labels |" in done.out
     names.write_text(json.dumps({"sky": "comets and stars"}))
     run_compare(monkeypatch, capsys, *arguments, "--label-names", names)
-    assert in_this_process == ["label-query", "one-vs-rest"] * 2, "other names are another run"
+    assert in_this_process == ["hybrid", "one-vs-rest"] * 2, "other names are another run"
 
 
 def test_word_vectors_count_by_what_they_hold(
@@ -190,11 +188,11 @@ def test_ours_may_read_with_a_transformer(
     pytest.importorskip("transformers")
     data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
     encoder = write_transformer(tmp_path / "encoder")
-    settings = [*TINY[1:], f"--set=label-query.encoder={encoder}", "--set=label-query.window=16"]
-    arguments = ["--data", data, "--systems", "label-query,one-vs-rest", *settings, "--output", out]
+    settings = [*TINY[1:], f"--set=hybrid.encoder={encoder}", "--set=hybrid.window=16"]
+    arguments = ["--data", data, "--systems", "hybrid,one-vs-rest", *settings, "--output", out]
     done = run_compare(monkeypatch, capsys, *arguments)
     assert done.code == 0, done.err
-    assert "| label-query | " in done.out
+    assert "| hybrid | " in done.out
 
 
 def test_linear_heads_are_peers_and_those_on_a_transformer_read_its_word_pieces(
@@ -210,7 +208,6 @@ def test_linear_heads_are_peers_and_those_on_a_transformer_read_its_word_pieces(
         "--set=all.epochs=1",
         "--set=all.max_tokens=16",
         *(f"--set={name}.encoder={encoder}" for name in names[1:]),
-        "--set=transformer-linear.lexical=one-vs-rest",
     ]
     arguments = ["--data", data, "--systems", ",".join(names), *settings, "--output", out]
     done = run_compare(monkeypatch, capsys, *arguments)
@@ -380,7 +377,7 @@ def test_ctrl_c_says_how_to_go_on(
         ({}, ["--set", "xml-cnn.colour=red"], "xml-cnn: unknown setting 'colour'"),
         (
             {},
-            ["--systems", "label-query,paper", "--set", "all.embedding_size=4"],
+            ["--systems", "hybrid,paper", "--set", "all.embedding_size=4"],
             "--set, paper: model.embedding_size=4",
         ),
         ({}, ["--task", "label"], "unknown task 'label': expected 'labels' or 'answers'"),
@@ -393,7 +390,7 @@ def test_ctrl_c_says_how_to_go_on(
         (
             {},
             ["--systems", "omikuji", "--label-names", "n.json"],
-            "--label-names is for label-query, which is not among the systems",
+            "--label-names is for hybrid, which is not among the systems",
         ),
         ({"train": None}, [], "there is no training file"),
         ({"dev": None, "test": None}, [], "there is nothing to report on"),

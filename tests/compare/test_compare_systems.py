@@ -36,15 +36,15 @@ def test_unknown_systems_are_refused(wanted: str, kind: str, message: str) -> No
 
 
 def test_settings_go_to_their_system_and_build_its_configuration() -> None:
-    given = ["kim-cnn.epochs=3", "kim-cnn.model.windows=[2, 3]", "pecos.beam=20"]
+    given = ["kim-cnn.epochs=3", "kim-cnn.model.filters=7", "pecos.beam=20"]
     found = system_settings(["kim-cnn", "one-vs-rest", "pecos"], "labels", given)
     assert found == {
-        "kim-cnn": {"training.epochs": 3, "model.windows": [2, 3]},
+        "kim-cnn": {"training.epochs": 3, "model.filters": 7},
         "one-vs-rest": {},
         "pecos": {"beam": 20},
     }
     config = Config.build("labels", "kim-cnn", overrides=found["kim-cnn"])
-    assert (config.training.epochs, config.model.windows) == (3, (2, 3))
+    assert (config.training.epochs, config.model.filters) == (3, 7)
 
 
 def test_a_setting_for_all_goes_to_those_that_have_it() -> None:
@@ -63,7 +63,6 @@ def test_a_setting_for_all_goes_to_those_that_have_it() -> None:
         ("all.embedding_size=4", "--set, paper: model.embedding_size=4: input should be greater"),
         ("all.model.embedding_size=4", "--set, paper: model.embedding_size=4: input should be greater"),
         ("all.max_tokens=0", "--set, label-query: text.max_tokens=0: input should be greater"),
-        ("all.lexical=auto", "--set, one-vs-rest: inference.lexical='auto' needs a network that routes"),
         ("all.beam=0", "--set, pecos: beam=0: input should be greater"),
     ],
 )
@@ -91,7 +90,7 @@ def test_two_ways_to_write_a_setting_are_the_same_and_a_default_is_none() -> Non
         ("epochs=3", "expected SYSTEM.key=value"),
         ("kim-cnn.epochs", "expected SYSTEM.key=value"),
         ("xml-cnn.epochs=3", "'xml-cnn' is not among the systems compared: did you mean 'kim-cnn'"),
-        ("kim-cnn.epoch=3", "kim-cnn: unknown setting 'epoch': did you mean 'epochs'"),
+        ("kim-cnn.epoch=3", "kim-cnn: unknown setting 'epoch': did you mean 'training.epochs'"),
         ("kim-cnn.epochs=many", "training.epochs='many'"),
         ("kim-cnn.name=paper", "name the systems with --systems"),
         ("pecos.baem=3", "pecos: unknown setting 'baem': did you mean 'beam'"),
@@ -113,11 +112,23 @@ def test_a_missing_package_is_named_with_the_command_that_brings_it(monkeypatch:
     assert "pip install 'nlpcapsule[omikuji]'" in (missing_package("omikuji") or "")
 
 
-def test_our_own_system_is_joined_with_words_and_may_start_from_a_preset():
-    assert system_settings(["label-query"], "labels", []) == {"label-query": {"inference.lexical": "auto"}}
-    found = system_settings(["label-query", "one-vs-rest"], "labels", ["label-query.epochs=3"], "small")
-    assert found["label-query"]["training.negatives"] == "hard"
-    assert found["label-query"]["training.epochs"] == 3
+def test_settings_of_another_encoder_or_network_are_told_as_a_whole():
+    found = system_settings(["hybrid"], "labels", ["hybrid.encoder=bilstm", "hybrid.layers=2"])["hybrid"]
+    assert list(found) == ["model.network.encoder"]
+    assert (found["model.network.encoder"]["name"], found["model.network.encoder"]["layers"]) == ("bilstm", 2)
+    assert Config.build("labels", "hybrid", overrides=found).network.encoder.layers == 2
+    other = system_settings(["hybrid"], "labels", ["hybrid.network=paper", "hybrid.condensed=7"])["hybrid"]
+    again = Config.build("labels", "hybrid", overrides=other)
+    assert (again.network.name, again.network.condensed) == ("paper", 7)
+    assert again == Config.build("labels", assignments=["network=paper", "condensed=7"])
+
+
+def test_our_own_system_is_a_hybrid_and_may_start_from_a_preset():
+    assert system_settings(["hybrid"], "labels", []) == {"hybrid": {}}
+    found = system_settings(["hybrid", "one-vs-rest"], "labels", ["hybrid.epochs=3"], "small")
+    assert found["hybrid"]["training.negatives"] == "hard"
+    assert found["hybrid"]["training.epochs"] == 3
+    assert found["hybrid"]["model.network.encoder.filters"] == 128
     assert found["one-vs-rest"] == {}
-    with pytest.raises(ConfigError, match="--preset small is for label-query"):
+    with pytest.raises(ConfigError, match="--preset small is for hybrid"):
         system_settings(["one-vs-rest"], "labels", [], "small")

@@ -18,10 +18,6 @@ from nlpcapsule.training.run_folder import RunFolder
 
 SIZES = {
     "max_tokens": 40,
-    "embedding_size": 8,
-    "filters": 8,
-    "state_size": 6,
-    "window": 12,
     "capsule_size": 8,
     "condensed": 4,
     "document_size": 8,
@@ -29,14 +25,20 @@ SIZES = {
     "epochs": 1,
     "min_count": 1,
 }
+SIZES_OF: dict[str, dict[str, int]] = {
+    "convolution": {"embedding_size": 8, "filters": 8},
+    "bilstm": {"embedding_size": 8, "state_size": 6},
+    "transformer": {"window": 12},
+}
 ENCODERS = ["convolution", "bilstm", "transformer"]
 
 
 def encoder_config(encoder: str, folder: Path | None = None, task: str = "labels", **settings: Any) -> Config:
     """A small label-query; "transformer" stands for the one in `folder`."""
     named = str(folder) if encoder == "transformer" else encoder
-    alone = {"inference.lexical": "none"} if task == "labels" else {}
-    return Config.build(task, overrides={**alone, **SIZES, "encoder": named, **settings})
+    sizes = {**SIZES, **SIZES_OF.get(encoder, {"embedding_size": 8})}
+    model = "hybrid" if "lexical" in settings else "label-query"
+    return Config.build(task, model, overrides={**sizes, "encoder": named, **settings})
 
 
 def planted_documents(count: int, words: int, first: int = 0, seed: int = 1) -> list[Document]:

@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from encoder_runs import SIZES, encoder_config, fitted_labels, planted_documents
+from encoder_runs import SIZES, SIZES_OF, encoder_config, fitted_labels, planted_documents
 from tiny_transformer import write_transformer
 
 from nlpcapsule.cli.app import main
@@ -19,9 +19,9 @@ from nlpcapsule.training import fit_labels
     [
         ({"encoder": "bi-lstm"}, "unknown encoder 'bi-lstm': did you mean 'bilstm'?"),
         ({"encoder": "convolutions"}, "unknown encoder 'convolutions': did you mean 'convolution'?"),
-        ({"encoder": ""}, "model.encoder=''"),
-        ({"encoder": "bilstm", "checkpointing": True}, "is for a pretrained transformer, not 'bilstm'"),
-        ({"encoder": "some/bert", "window": 12, "stride": 11}, "model.stride=11 would leave tokens out"),
+        ({"encoder": ""}, "model.network.encoder.path=''"),
+        ({"encoder": "bilstm", "gradient_checkpointing": True}, "unknown setting 'gradient_checkpointing'"),
+        ({"encoder": "some/bert", "window": 12, "stride": 11}, "encoder.stride=11 would leave tokens out"),
         ({"overlap": True}, "model.overlap compares questions with answers"),
     ],
 )
@@ -33,20 +33,20 @@ def test_what_does_not_go_together_is_refused(settings, message):
 
 def test_a_transformer_reads_questions_and_answers_in_one_piece():
     settings = {"encoder": "some/bert", "max_tokens": 40}
-    assert Config.build("answers", overrides=settings).model.is_pretrained
-    with pytest.raises(ConfigError, match=r"text\.max_tokens=40 does not fit model\.window=39"):
+    assert Config.build("answers", overrides=settings).transformer == "some/bert"
+    with pytest.raises(ConfigError, match=r"text\.max_tokens=40 does not fit encoder\.window=39"):
         Config.build("answers", overrides={**settings, "window": 39})
 
 
 def test_a_transformer_leaves_no_words_of_questions_and_answers_out():
-    with pytest.raises(ConfigError, match=r"model\.word_dropout=0\.1 does not go with a pretrained transf"):
+    with pytest.raises(ConfigError, match=r"encoder\.word_dropout=0\.1 does not go with a pretrained transf"):
         Config.build("answers", overrides={"encoder": "some/bert", "word_dropout": 0.1})
 
 
 def test_windows_may_lie_side_by_side_or_overlap():
     for stride in (None, 1, 10):
         overrides = {"encoder": "some/bert", "window": 12, "stride": stride}
-        assert Config.build(overrides=overrides).model.stride == stride
+        assert Config.build(overrides=overrides).network.encoder.stride == stride
 
 
 @pytest.mark.parametrize("encoder", ["bilstm", "transformer"])
@@ -64,9 +64,10 @@ def test_the_command_line_takes_an_encoder(encoder, tmp_path, monkeypatch, capfd
         assert not ended.value.code, capfd.readouterr().err
         return capfd.readouterr()
 
-    sizes = [f"--set={key}={value}" for key, value in SIZES.items()]
+    sizes = [f"--set={key}={value}" for key, value in {**SIZES, **SIZES_OF[encoder]}.items()]
     assert run("train", data, "--output", model, "--encoder", name, "-q", *sizes) == ("", "")
-    assert load_model(model).config.model.encoder == str(name)
+    chosen = load_model(model).config.network.encoder
+    assert getattr(chosen, "path", chosen.name) == str(name)
     assert len(run("predict", model, data).out.splitlines()) == len(rows)
     assert "P@1" in run("evaluate", model, data).out
 
@@ -88,4 +89,4 @@ def test_a_network_without_a_choice_of_encoders_refuses_one(tmp_path, monkeypatc
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    assert "unknown setting 'model.encoder'" in capfd.readouterr().err
+    assert "'paper' has no encoder to choose" in capfd.readouterr().err

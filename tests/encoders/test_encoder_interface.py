@@ -8,9 +8,7 @@ import torch
 from encoder_runs import ENCODERS, SIZES, encoder_config, fitted_labels, planted_documents
 from tiny_transformer import CLS, PAD, SEP, VOCABULARY, write_transformer
 
-from nlpcapsule.config import settings as config_settings
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.encoders import encoder as registry
 from nlpcapsule.encoders.bilstm import BiLSTMEncoder
 from nlpcapsule.encoders.build import build_encoder
 from nlpcapsule.encoders.convolution import ConvolutionEncoder
@@ -18,6 +16,7 @@ from nlpcapsule.encoders.encoder import Encoder, EncoderInputs, register_encoder
 from nlpcapsule.encoders.windowed_transformer import WindowedTransformer
 from nlpcapsule.encoders.word_encoder import WordEncoder
 from nlpcapsule.model_folder import load_model
+from nlpcapsule.registry import ENCODERS as ENCODERS_BY_NAME
 
 ROWS = torch.tensor([[CLS, 5, 6, 7, 8, SEP], [CLS, 9, SEP, PAD, PAD, PAD]])
 IDF = np.linspace(0.0, 3.0, VOCABULARY)
@@ -28,10 +27,15 @@ every_encoder = pytest.mark.parametrize("name", ENCODERS)
 OUTSIDE = """
 from torch import nn
 from nlpcapsule.encoders.encoder import register_encoder
-from nlpcapsule.encoders.word_encoder import WordEncoder, new_embedding
+from nlpcapsule.encoders.word_encoder import WordEncoder, WordEncoderSettings, new_embedding
+
+class WordByWordSettings(WordEncoderSettings):
+    state_size: int = 6
 
 @register_encoder("word-by-word")
 class WordByWord(WordEncoder):
+    settings_type = WordByWordSettings
+
     def __init__(self, embedding, size):
         super().__init__(embedding)
         self.state_size = size
@@ -54,17 +58,13 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def known_encoders(monkeypatch):
     """Names that a test registers are forgotten after it."""
-    monkeypatch.setattr(registry, "ENCODERS", dict(registry.ENCODERS))
-    monkeypatch.setattr("nlpcapsule.encoders.build.ENCODERS", registry.ENCODERS)
-    names = list(config_settings.WORD_ENCODERS)
-    yield names
-    config_settings.WORD_ENCODERS[:] = names
+    monkeypatch.setattr(ENCODERS_BY_NAME, "_items", dict(ENCODERS_BY_NAME._items))
 
 
 def encoder_of(name, folder, **settings):
     torch.manual_seed(1)
     inputs = EncoderInputs(VOCABULARY, PAD, length=SIZES["max_tokens"])
-    return build_encoder(encoder_config(name, folder, **settings).model, inputs).eval()
+    return build_encoder(encoder_config(name, folder, **settings).network.encoder, inputs).eval()
 
 
 @every_encoder
@@ -118,8 +118,8 @@ def test_words_are_left_out_in_training_alone(name, folder):
 
 
 def test_only_a_pretrained_transformer_has_a_learning_rate_of_its_own(folder):
-    rates = {name: encoder_of(name, folder, encoder_rate=0.0125).own_rate for name in ENCODERS}
-    assert rates == {"convolution": None, "bilstm": None, "transformer": 0.0125}
+    assert encoder_of("transformer", folder, encoder_learning_rate=0.0125).own_rate == 0.0125
+    assert [encoder_of(name, folder).own_rate for name in ("convolution", "bilstm")] == [None, None]
 
 
 def test_an_encoder_is_added_from_a_file_outside_of_the_package(tmp_path, monkeypatch, known_encoders):
@@ -129,10 +129,11 @@ def test_an_encoder_is_added_from_a_file_outside_of_the_package(tmp_path, monkey
 
     monkeypatch.delitem(sys.modules, "word_by_word")  # another test may import it again
     documents = planted_documents(24, words=6)
-    config = encoder_config("word-by-word")
-    assert not config.model.is_pretrained  # it reads the corpus's own words
+    config = encoder_config("word-by-word", state_size=5)
+    assert config.transformer is None  # it reads the corpus's own words
     model = fitted_labels(tmp_path / "model", config, documents)
     assert type(model.network.document.encoder) is word_by_word.WordByWord
+    assert model.network.document.encoder.state_size == 5
     texts = [document.text for document in documents[:5]]
     assert load_model(tmp_path / "model").rank(texts) == model.rank(texts)
 
@@ -144,5 +145,4 @@ def test_a_name_stands_for_one_class(known_encoders):
     with pytest.raises(ValueError, match=r"cannot register .*Other as 'bilstm': BiLSTMEncoder of nlpcapsule"):
         register_encoder("bilstm")(Other)
     assert register_encoder("bilstm")(BiLSTMEncoder) is BiLSTMEncoder  # a file may be run again
-    assert registry.ENCODERS["bilstm"] is BiLSTMEncoder
-    assert known_encoders == config_settings.WORD_ENCODERS
+    assert ENCODERS_BY_NAME["bilstm"] is BiLSTMEncoder

@@ -4,6 +4,7 @@ import shutil
 import sys
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,7 +48,8 @@ def test_a_model_opened_again_ranks_as_it_did_without_the_transformers_folder(
 ):
     source = shutil.copytree(folder, tmp_path / "encoder")
     documents = planted_documents(24, words=25)
-    config = encoder_config(encoder, source, condensed=condensed, layers=2)
+    several = {"layers": 2} if encoder == "bilstm" else {}
+    config = encoder_config(encoder, source, condensed=condensed, **several)
     trained = fitted_labels(tmp_path / "model", config, documents)
     shutil.rmtree(source)
     opened = load_model(tmp_path / "model")
@@ -107,7 +109,7 @@ def test_a_run_that_was_cut_short_ends_with_the_weights_it_would_have_had(
     encoder, folder, tmp_path, monkeypatch
 ):
     documents = planted_documents(24, words=25)
-    config = encoder_config(encoder, folder, epochs=2, checkpoint_steps=1)
+    config = encoder_config(encoder, folder, epochs=2, checkpoint_epochs=0.01)
     fitted_labels(tmp_path / "whole", config, documents)
     loss, done = LabelTask.loss, []
 
@@ -165,7 +167,7 @@ def test_the_bilstm_reads_a_document_both_ways_and_no_further_than_its_words():
 
 
 def test_a_bilstm_reads_answers_too():
-    config = encoder_config("bilstm", task="answers", window=512)
+    config = encoder_config("bilstm", task="answers")
     network = build_answer_network(config, VOCABULARY, PAD).eval()
     assert isinstance(network.text.capsules.encoder, BiLSTMEncoder)
     with torch.no_grad():
@@ -223,7 +225,9 @@ def test_words_are_put_together_for_the_evidence_beside_a_transformer(tmp_path):
 
 def test_a_window_wider_than_the_transformers_positions_is_refused(folder):
     config = encoder_config("transformer", folder, window=41, max_tokens=60)
-    with pytest.raises(ConfigError, match=r"reads 40 tokens at once and would be given 41: lower model\.win"):
+    with pytest.raises(
+        ConfigError, match=r"reads 40 tokens at once and would be given 41: lower encoder\.win"
+    ):
         build_label_network(config, VOCABULARY, len(LABELS), PAD)
     shorter = encoder_config("transformer", folder, window=512, max_tokens=40)
     build_label_network(shorter, VOCABULARY, len(LABELS), PAD)  # no document needs a longer window
@@ -240,4 +244,4 @@ def test_without_the_library_the_message_says_how_to_get_it(folder, tmp_path, mo
     with pytest.raises(MissingExtraError, match=message):
         load_model(tmp_path / "model")
     with pytest.raises(MissingExtraError, match=message):
-        prepare_labels(documents, None, encoder_config("some/transformer"))
+        prepare_labels(documents, None, encoder_config("transformer", Path("some/transformer")))

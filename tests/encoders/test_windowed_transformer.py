@@ -140,7 +140,7 @@ def test_a_label_that_hangs_on_a_word_behind_the_first_window_is_learnt(max_toke
         max_tokens=max_tokens,
         epochs=12,
         learning_rate=0.005,
-        encoder_rate=0.005,
+        encoder_learning_rate=0.005,
         capsule_dropout=0.0,
     )
     model = fitted_labels(tmp_path / "model", config, documents)
@@ -149,7 +149,7 @@ def test_a_label_that_hangs_on_a_word_behind_the_first_window_is_learnt(max_toke
 
 
 def test_the_transformer_has_a_learning_rate_of_its_own(folder, tmp_path, monkeypatch):
-    network = network_of(folder, encoder_rate=2e-5)
+    network = network_of(folder, encoder_learning_rate=2e-5)
     settings = TrainingSettings(learning_rate=1e-3, weight_decay=0.1)
     groups = build_optimizers(network, settings)[0].param_groups
     names = {parameter: name for name, parameter in network.named_parameters()}
@@ -167,11 +167,11 @@ def test_the_transformer_has_a_learning_rate_of_its_own(folder, tmp_path, monkey
         return step(self, *arguments, **options)
 
     monkeypatch.setattr(torch.optim.AdamW, "step", noted)
-    config = encoder_config("transformer", folder, learning_rate=1e-3, encoder_rate=2e-5, epochs=2)
+    config = encoder_config("transformer", folder, learning_rate=1e-3, encoder_learning_rate=2e-5, epochs=2)
     fitted_labels(tmp_path / "model", config, planted_documents(24, words=5))
     assert len(used) == 6
     for number, rates in enumerate(used):
-        heads = loop.learning_rate(number, 6, config.training)
+        heads = loop.learning_rate(number, 6, 1e-3)
         assert rates == pytest.approx([heads, heads, 0.02 * heads, 0.02 * heads])
 
 
@@ -179,7 +179,7 @@ def test_gradient_checkpointing_gives_the_same_gradients(folder):
     rows = text_rows(25, 7)
 
     def gradients(checkpointing):
-        network = network_of(folder, checkpointing=checkpointing).train()
+        network = network_of(folder, gradient_checkpointing=checkpointing).train()
         assert network.document.encoder.encoder.transformer.is_gradient_checkpointing == checkpointing
         torch.manual_seed(5)
         network(rows).logits.square().mean().backward()

@@ -49,8 +49,8 @@ def test_hand_computed_threshold():
 def test_a_label_given_to_a_document_without_labels_is_wrong():
     scores, rankings = np.array([[0.9], [0.8], [0.7]]), np.array([[0], [0], [1]])
     truth: list[list[int]] = [[0], [], [1]]
-    assert best_threshold(scores, rankings, truth, "precision", 0.9) == 0.9
-    assert best_threshold(scores, rankings, truth, "precision", 0.6) == 0.7
+    assert best_threshold(scores, rankings, truth, 0.9) == 0.9
+    assert best_threshold(scores, rankings, truth, 0.6) == 0.7
     judged = judge_rankings(rankings, truth, scores, every_document=True)
     assert f1_at_threshold(judged, 0.7)["micro-F1"] == pytest.approx(4 / 5)
 
@@ -89,7 +89,7 @@ def test_impossible_input_is_refused():
 def test_the_threshold_for_a_precision_returns_the_most_labels_that_reach_it(tenths, wanted, right):
     scores = np.array([sorted(tenths, reverse=True)]) / 5
     labels = np.arange(scores.size).reshape(1, -1)
-    chosen = best_threshold(scores, labels, [sorted(right)], "precision", wanted)
+    chosen = best_threshold(scores, labels, [sorted(right)], wanted)
     reached = {float(least): np.isin(labels[scores >= least], sorted(right)).mean() for least in scores[0]}
     enough = [least for least, precision in reached.items() if precision >= wanted - 1e-9]
     if enough:

@@ -47,10 +47,10 @@ def test_ignored_tokens_have_no_weight_and_rows_have_length_one_or_are_empty(row
 
 
 @given(documents.filter(any), documents, st.integers(1, 5))
-def test_openings_are_features_of_their_own_beside_the_whole(train, unseen, opening):
-    bag = BagOfWords.fit(Ragged.from_rows(train), WORDS, opening=opening)
+def test_openings_are_features_of_their_own_beside_the_whole(train, unseen, lead):
+    bag = BagOfWords.fit(Ragged.from_rows(train), WORDS, lead_tokens=lead)
     rows = bag.rows(Ragged.from_rows(unseen)).toarray()
-    begun, all_begun = ([row[:opening] for row in part] for part in (unseen, train))
+    begun, all_begun = ([row[:lead] for row in part] for part in (unseen, train))
     whole, first = by_scikit_learn(train, unseen), 0.7 * by_scikit_learn(all_begun, begun)
     expected = np.hstack([whole, first])
     length = np.linalg.norm(expected, axis=1, keepdims=True)

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from class_constants import settings_of
 from nlpcapsule.baselines.answers.bm25 import BM25, BM25Settings
 from nlpcapsule.data.ragged import Ragged
 
@@ -41,7 +42,7 @@ def score_by_counting(question, answer, training, k1, b):
 )
 def test_scores_equal_a_loop_over_words(training, questions, answers, random, padding_id, k1, b):
     """Padding may be any id, below all words or above them."""
-    ranker = BM25(BM25Settings(k1=k1, b=b), WORDS + 1, padding_id)
+    ranker = BM25(settings_of(BM25Settings, k1=k1, b=b), WORDS + 1, padding_id)
     ranker.start_from(training)
     question_of = [random.randrange(len(questions)) for _ in answers]
     scores = ranker(padded(questions, padding_id), padded(answers, padding_id), torch.tensor(question_of))
@@ -98,7 +99,7 @@ def test_nothing_is_left_to_a_gradient():
 
 def test_memory_does_not_grow_with_pairs_of_tokens():
     """4,000 answers of 500 words to a question of 500: all pairs of tokens would be a thousand million."""
-    ranker = BM25(BM25Settings(k1=0), 751)
+    ranker = BM25(settings_of(BM25Settings, k1=0), 751)
     ranker.start_from([[1]])
     answers = torch.arange(251, 751).expand(4_000, -1)
     scores = ranker(torch.arange(1, 501).view(1, -1), answers, torch.zeros(4_000, dtype=torch.int64))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.word_frequency import inverse_document_frequency
-from nlpcapsule.lexical.name_match import OPENING, NameMatch, fold_words, word_texts
+from nlpcapsule.lexical.name_match import LEAD_TOKENS, NameMatch, fold_words, word_texts
 from nlpcapsule.lexical.whole_words import WholeWords
 
 PAD, UNKNOWN = 0, 1
@@ -58,7 +58,7 @@ def test_the_match_is_the_formula(document):
 
 
 def test_a_word_behind_the_opening_matches_the_document_and_not_its_opening():
-    late = rows(" ".join(["the"] * OPENING + ["fish"]), "fish " + "the " * OPENING)
+    late = rows(" ".join(["the"] * LEAD_TOKENS + ["fish"]), "fish " + "the " * LEAD_TOKENS)
     matches = fitted()(late, np.array([[1], [1]]))
     assert matches[0, 0, 0] == matches[1, 0, 0] == matches[1, 0, 1] > 0
     assert matches[0, 0, 1] == 0

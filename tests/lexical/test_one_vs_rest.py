@@ -70,15 +70,15 @@ def test_a_word_can_mean_something_in_the_opening_alone(tmp_path):
     rows = [[2, 4, 5, 3], [3, 4, 5, 2]] * 10
     task = EncodedDocuments(Ragged.from_rows(rows), Ragged.from_rows([[0], [1]] * 10))
     blind, seeing = (
-        OneVsRest.fit(OneVsRestSettings(opening=opening), task, fitting_in(tmp_path / str(opening), 6, 2))
-        for opening in (0, 1)
+        OneVsRest.fit(OneVsRestSettings(lead_tokens=lead), task, fitting_in(tmp_path / str(lead), 6, 2))
+        for lead in (0, 1)
     )
     asked = Ragged.from_rows([[2, 5, 3], [3, 5, 2]])
     assert seeing.top(asked, 1)[0].ravel().tolist() == [0, 1]
     margins = blind.top(asked, 2)[1]
     assert margins[:, 0] == pytest.approx(margins[:, 1], abs=1e-3)
     seeing.save(tmp_path)
-    again = OneVsRest.load(OneVsRestSettings(opening=1), tmp_path)
+    again = OneVsRest.load(OneVsRestSettings(lead_tokens=1), tmp_path)
     assert np.array_equal(again.top(asked, 2)[1], seeing.top(asked, 2)[1])
 
 
@@ -106,7 +106,7 @@ def test_a_stopped_training_goes_on_where_it_was_and_ends_the_same(ranker, tmp_p
 def test_other_settings_take_no_block_of_an_earlier_training(tmp_path):
     documents = documents_of_rule(60, seed=1)
     first = OneVsRest.fit(SETTINGS, documents, fitting_in(tmp_path))
-    second = OneVsRest.fit(OneVsRestSettings(penalty=0.01), documents, fitting_in(tmp_path))
+    second = OneVsRest.fit(OneVsRestSettings(C=0.01), documents, fitting_in(tmp_path))
     assert np.abs(first.weights).sum() > 2 * np.abs(second.weights).sum()
 
 

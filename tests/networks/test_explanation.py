@@ -106,7 +106,7 @@ def test_an_explanation_has_no_part_in_the_gradient(model):
 
 def test_explaining_in_training_steers_the_scale_of_votes_as_ever():
     """Of two iterations at most the second is not scored, with an explanation or without."""
-    settings = {"routing": "adaptive-kde", "max_iterations": 2}
+    settings = {"routing": "adaptive-kde", "iterations": 2}
     plain, told = (tiny_network("label-query", **settings).train() for _ in range(2))
     for network, explain in ((plain, False), (told, True)):
         torch.manual_seed(0)

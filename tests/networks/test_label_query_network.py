@@ -90,10 +90,10 @@ def test_with_compression_there_are_m_capsules_whatever_the_length():
 def test_adaptive_routing_takes_at_most_the_set_iterations():
     rows = token_rows(14, 9, 2)
     adaptive = {"routing": "adaptive-kde"}
-    assert tiny_network("label-query", **adaptive, max_iterations=1)(rows).iterations.tolist() == [1, 1, 1]
-    never = tiny_network("label-query", **adaptive, max_iterations=3, epsilon=1e-12, bandwidth=1e-3).double()
+    assert tiny_network("label-query", **adaptive, iterations=1)(rows).iterations.tolist() == [1, 1, 1]
+    never = tiny_network("label-query", **adaptive, iterations=3, epsilon=1e-12, bandwidth=1e-3).double()
     assert never(rows).iterations.tolist() == [3, 3, 3]
-    soon = tiny_network("label-query", **adaptive, max_iterations=6, epsilon=1e6)
+    soon = tiny_network("label-query", **adaptive, iterations=6, epsilon=1e6)
     assert soon(rows).iterations.tolist() == [2, 2, 2]
 
 
@@ -110,9 +110,9 @@ def test_dropout_acts_in_training_only():
     assert not torch.equal(network(rows).logits, network(rows).logits)
 
 
-def test_only_adaptive_routing_with_a_bandwidth_scales_its_votes():
+def test_only_adaptive_routing_scales_its_votes_unless_its_name_says_otherwise():
     assert tiny_network("label-query", routing="adaptive-kde", bandwidth=2.0).vote_scale.bandwidth == 2.0
-    for settings in ({"routing": "adaptive-kde", "bandwidth": 0}, {"routing": "kde"}, {"routing": "dot"}):
+    for settings in ({"routing": "adaptive-kde-unscaled"}, {"routing": "kde"}, {"routing": "dot"}):
         network = tiny_network("label-query", **settings)
         assert network.vote_scale is None
         assert network.gate.requires_grad

@@ -4,6 +4,7 @@ import pytest
 import torch
 from tiny_networks import tiny_network, token_rows
 
+from class_constants import settings_of
 from nlpcapsule.capsules.routing.adaptive_kde import adaptive_kde
 from nlpcapsule.capsules.votes import FormedVotes, PairwiseVotes
 from nlpcapsule.networks.official import OfficialNetwork, OfficialSettings
@@ -97,7 +98,7 @@ def test_training_stops_on_the_batch_and_inference_on_each_document():
 
 
 def test_it_routes_as_the_released_code_does():
-    settings = OfficialSettings(epsilon=1e-12, max_iterations=4)
+    settings = settings_of(OfficialSettings, epsilon=1e-12, iterations=4)
     votes = FormedVotes(2 * torch.randn(2, 6, 5, 8, generator=torch.Generator().manual_seed(0)))
     options = {"eps": 1e-12, "max_iterations": 4, "kappa": 0.5, "softmax": "standard"}
     released = adaptive_kde(votes, clamp_kernel=False, **options).activations

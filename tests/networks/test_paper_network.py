@@ -76,7 +76,7 @@ ROUTED_IN_LOOPS = {
     "kde": ({}, reference.kde_mean_shift),
     "kde-em": ({}, functools.partial(reference.kde_em, kind="leaky")),
     "adaptive-kde": ({"epsilon": 1e-3}, functools.partial(reference.adaptive_kde, eps=1e-3)),
-    "literal": ({"literal": True, "epsilon": 1e-3}, functools.partial(reference.literal_kde, eps=1e-3)),
+    "adaptive-kde-literal": ({"epsilon": 1e-3}, functools.partial(reference.literal_kde, eps=1e-3)),
 }
 
 
@@ -122,7 +122,7 @@ def votes_in_loops(network, condensed):
 @pytest.mark.parametrize("votes", ["pair", "class"])
 @pytest.mark.parametrize("routing", ROUTED_IN_LOOPS)
 def test_the_chain_equals_its_equations_in_loops(routing, votes):
-    settings = {"routing": "adaptive-kde" if routing == "literal" else routing, "votes": votes}
+    settings = {"routing": routing, "votes": votes}
     network = tiny_network("paper", **settings, **ROUTED_IN_LOOPS[routing][0]).double()
     votes_long_enough_to_be_routed(network)
     loops = loops_of(network, routing)
@@ -165,10 +165,9 @@ def test_words_beyond_the_fixed_length_are_cut_off():
     assert torch.equal(network(rows).logits, network(rows[:, :14]).logits)
 
 
-@pytest.mark.parametrize("model", ["paper", "official"])
 @pytest.mark.parametrize("routing", ["dynamic", "em", "kde", "kde-em"])
-def test_a_fixed_routing_takes_as_many_iterations_as_set(model, routing):
-    network = tiny_network(model, routing=routing, iterations=4)
+def test_a_fixed_routing_takes_as_many_iterations_as_set(routing):
+    network = tiny_network("paper", routing=routing, iterations=4)
     assert network(token_rows(5, 3)).iterations.tolist() == [4, 4]
 
 
@@ -176,19 +175,25 @@ def test_a_fixed_routing_takes_as_many_iterations_as_set(model, routing):
 def test_adaptive_routing_stops_by_epsilon_and_by_the_cap(model):
     rows = token_rows(14, 9)
     assert tiny_network(model, epsilon=1e6)(rows).iterations.tolist() == [2, 2]
-    never = votes_long_enough_to_be_routed(tiny_network(model, epsilon=1e-12, max_iterations=5))
+    never = votes_long_enough_to_be_routed(tiny_network(model, epsilon=1e-12, iterations=5))
     assert never(rows).iterations.tolist() == [5, 5]
 
 
 @pytest.mark.parametrize("votes", ["pair", "class"])
 @pytest.mark.parametrize(
     "settings",
-    [{"literal": True}, {"softmax": "standard"}, {"kappa": 0.5}, {"alpha": 3.0}, {"iterations": 1}],
+    [
+        {"routing": "adaptive-kde-literal"},
+        {"softmax": "standard"},
+        {"kappa": 0.5},
+        {"alpha": 3.0},
+        {"iterations": 1},
+    ],
 )
 def test_every_setting_of_the_routing_has_an_effect(settings, votes):
     routing = "kde" if "iterations" in settings else "adaptive-kde"
     first, second = (
-        votes_long_enough_to_be_routed(tiny_network("paper", routing=routing, votes=votes, **change))
+        votes_long_enough_to_be_routed(tiny_network("paper", votes=votes, **{"routing": routing, **change}))
         for change in ({}, settings)
     )
     rows = token_rows(14, 9)

@@ -4,12 +4,12 @@ from importlib.util import find_spec
 
 import torch
 
-from nlpcapsule.config import Config
+from class_constants import config_of
 from nlpcapsule.networks.build import build_answer_network, build_label_network
 
 VOCABULARY, LABELS, LENGTH, PADDING = 40, 9, 14, 0
 CAPSULE_ROUTINGS = ["dynamic", "em", "kde", "kde-em", "adaptive-kde"]
-LABEL_ROUTINGS = ["dot", "kde", "adaptive-kde"]
+LABEL_ROUTINGS = ["dot", "kde", "adaptive-kde", "adaptive-kde-unscaled"]
 
 SIZES = {
     "label-query": {
@@ -36,8 +36,8 @@ VARIANTS = [
     *(("paper", {"routing": r, "condensed": m}) for r in CAPSULE_ROUTINGS for m in (4, 0)),
     *(("paper", {"routing": r, "condensed": m, "votes": "class"}) for r in CAPSULE_ROUTINGS for m in (4, 0)),
     *(("paper", {"softmax": "standard", "kappa": 0.5, "votes": votes}) for votes in ("pair", "class")),
-    *(("paper", {"literal": True, "votes": votes}) for votes in ("pair", "class")),
-    *(("official", {"routing": r}) for r in CAPSULE_ROUTINGS),
+    *(("paper", {"routing": "adaptive-kde-literal", "votes": votes}) for votes in ("pair", "class")),
+    ("official", {}),
     ("kim-cnn", {}),
     ("xml-cnn", {}),
     *(("bow-cnn", {"pooling": pooling}) for pooling in ("average", "max")),
@@ -80,7 +80,11 @@ def name_of(value):
 
 def tiny_config(model, task="labels", **settings):
     sizes = {**SIZES[model], "text.max_tokens": LENGTH}
-    return Config.build(task, model, overrides={**sizes, **settings})
+    if settings.get("encoder") == "bilstm":
+        del sizes["filters"]
+    elif settings.get("encoder", "convolution") != "convolution":  # a transformer
+        del sizes["filters"], sizes["embedding_size"]
+    return config_of(task, model, {**sizes, **settings})
 
 
 def tiny_network(model, labels=LABELS, vectors=None, **settings):

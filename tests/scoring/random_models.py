@@ -10,8 +10,8 @@ import torch
 from hypothesis import strategies as st
 from torch import nn
 
+from class_constants import config_of
 from nlpcapsule.capsules.vote_scale import VoteScale
-from nlpcapsule.config import Config
 from nlpcapsule.data.documents import Candidate, Question
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.tokens import WordTokenizer
@@ -54,7 +54,9 @@ def random_label_model(model: str, routing: str | None, **settings: Any) -> Labe
     sizes = _SIZES_OF.get(model, _SIZES) if routing is None else _CAPSULES | {"routing": routing}
     if model in ("paper", "official"):
         settings = {"candidates": CANDIDATES} | settings
-    config = Config.build("labels", model, overrides=sizes | adaptive(model, routing) | settings)
+    if model == "official":  # it has one routing
+        sizes = {key: value for key, value in sizes.items() if key != "routing"}
+    config = config_of("labels", model, sizes | adaptive(model, routing) | settings)
     tokenizer = word_tokenizer()
     network = build_label_network(config, tokenizer.size, len(LABELS), tokenizer.padding_id)
     nominator = None
@@ -83,7 +85,7 @@ def with_batch(scorer: Any, size: int) -> Any:
 
 def random_answer_model(model: str, routing: str) -> AnswerModel:
     overrides = _CAPSULES | {"routing": routing} | adaptive(model, routing)
-    config = Config.build("answers", model, overrides=overrides)
+    config = config_of("answers", model, overrides)
     tokenizer = word_tokenizer()
     network = build_answer_network(config, tokenizer.size, tokenizer.padding_id)
     scale, offset = network.scale.item(), network.offset.item()
@@ -99,7 +101,7 @@ def adaptive(model: str, routing: str | None) -> dict[str, Any]:
     if routing != "adaptive-kde":
         return {}
     epsilon = {"label-query": 0.005, "paper": 0.1, "official": 0.15}[model]
-    return {"epsilon": epsilon, "max_iterations": 6}
+    return {"epsilon": epsilon, "iterations": 6}
 
 
 def scaled(network: nn.Module, factor: float) -> nn.Module:

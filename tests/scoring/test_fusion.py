@@ -156,7 +156,7 @@ def test_a_handful_of_documents_does_not_make_huge_weights():
 
 def test_labels_that_are_never_or_always_right_teach_nothing():
     evidence, right = made_up(documents=5)
-    with pytest.raises(DataError, match=r"inference\.lexical=none"):
+    with pytest.raises(DataError, match=r"--model label-query"):
         Fusion.fit(evidence, np.zeros_like(right))
 
 

@@ -13,7 +13,7 @@ from nlpcapsule.sample import load_documents
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("model", ["label-query", "paper"])  # dense gradients, and sparse ones
+@pytest.mark.parametrize("model", ["hybrid", "paper"])  # dense gradients, and sparse ones
 def test_two_processes_train_one_model(tmp_path, model):
     rows = [{"text": row.text, "labels": row.labels} for row in load_documents("train")[:200]]
     (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -23,7 +23,7 @@ def test_two_processes_train_one_model(tmp_path, model):
         "capsule_size": 16,
         "condensed": 8,
         "max_tokens": 60,
-        "accumulate": 2,
+        "gradient_accumulation_steps": 2,
     }
     launch = ["accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1"]
     done = subprocess.run(

@@ -55,8 +55,8 @@ def test_wheel_in_an_empty_environment_runs_the_demo(built, tmp_path):
     run(*pip, "torch")  # first and alone, as the Makefile does
     run(*pip, wheel)
     printed = run(binaries / "nlpcapsule", "demo", "--quiet", "--output", "demo", cwd=tmp_path)
-    assert "label-query" in printed
+    assert "hybrid" in printed
     figures = json.loads((tmp_path / "demo" / "results.json").read_text())
     seen = figures["labels"]["phrasings seen in training"]
-    assert seen["label-query"]["P@1"] >= 0.85
+    assert seen["hybrid"]["P@1"] >= 0.85
     assert (tmp_path / "demo" / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from toy_task import BATCHES, PowerCutError, ToyTask, toy_network, train_toy
+from toy_task import BATCHES, EVERY_TWO_STEPS, PowerCutError, ToyTask, toy_network, train_toy
 
 from nlpcapsule.errors import ModelFolderError, NlpCapsuleError
 from nlpcapsule.training.checkpoint import Checkpoint, Position
@@ -24,24 +24,24 @@ def empty(path):
 @pytest.fixture
 def stopped(tmp_path):
     with pytest.raises(PowerCutError):
-        train_toy(tmp_path, ToyTask(cut_before=5), checkpoint_steps=2)
+        train_toy(tmp_path, ToyTask(cut_before=5), checkpoint_epochs=EVERY_TWO_STEPS)
     return tmp_path
 
 
 def test_a_truncated_checkpoint_is_refused(stopped):
     truncate(stopped / "checkpoint" / "state.safetensors")
     with pytest.raises(ModelFolderError, match=rf"state\.safetensors is damaged .*{WAY_OUT}"):
-        train_toy(stopped, ToyTask(), checkpoint_steps=2)
+        train_toy(stopped, ToyTask(), checkpoint_epochs=EVERY_TWO_STEPS)
 
 
 @pytest.mark.parametrize("damage", [truncate, empty, Path.unlink])
 def test_damaged_best_weights_are_refused_before_training_goes_on(tmp_path, damage):
     with pytest.raises(PowerCutError):
-        train_toy(tmp_path, ToyTask(scores=SCORES, cut_before=BATCHES + 5), checkpoint_steps=2)
+        train_toy(tmp_path, ToyTask(scores=SCORES, cut_before=BATCHES + 5), checkpoint_epochs=EVERY_TWO_STEPS)
     damage(tmp_path / "checkpoint" / "best.safetensors")
     task = ToyTask(scores=SCORES)
     with pytest.raises(ModelFolderError, match=rf"best\.safetensors is (damaged|missing).*{WAY_OUT}"):
-        train_toy(tmp_path, task, checkpoint_steps=2)
+        train_toy(tmp_path, task, checkpoint_epochs=EVERY_TWO_STEPS)
     assert task.done == 0
 
 
@@ -62,7 +62,7 @@ def test_a_checkpoint_of_another_network_is_refused(stopped):
 
 def test_a_checkpoint_without_the_moving_average_it_should_have_is_refused(stopped):
     with pytest.raises(ModelFolderError, match="belongs to another run"):
-        train_toy(stopped, ToyTask(), checkpoint_steps=2, average=0.5)
+        train_toy(stopped, ToyTask(), checkpoint_epochs=EVERY_TWO_STEPS, ema_decay=0.5)
 
 
 def test_a_run_that_never_saved_begins_at_the_beginning(tmp_path):
@@ -72,7 +72,7 @@ def test_a_run_that_never_saved_begins_at_the_beginning(tmp_path):
 
 
 def test_saving_again_leaves_two_files_and_no_rubbish(tmp_path):
-    train_toy(tmp_path, ToyTask(scores=(0.1, 0.2, 0.3)), checkpoint_steps=1)
+    train_toy(tmp_path, ToyTask(scores=(0.1, 0.2, 0.3)), checkpoint_epochs=0.01)
     files = sorted(path.name for path in (tmp_path / "checkpoint").iterdir())
     assert files == ["best.safetensors", "state.safetensors"]
 
@@ -95,7 +95,7 @@ def test_a_checkpoint_is_written_after_every_so_many_epochs(tmp_path, monkeypatc
 
 
 def test_steps_are_kept_without_a_checkpoint_per_epoch(tmp_path):
-    train_toy(tmp_path, ToyTask(), checkpoint_epochs=0, checkpoint_steps=2)
+    train_toy(tmp_path, ToyTask(), checkpoint_epochs=EVERY_TWO_STEPS, epochs=1)
     assert (tmp_path / "checkpoint" / "state.safetensors").exists()
 
 

@@ -48,7 +48,7 @@ def test_every_choice_of_negatives_trains_and_ranks(tmp_path, model, negatives):
 
 @pytest.mark.parametrize("loss", ["bce", "margin", "spread"])
 def test_every_loss_trains(tmp_path, loss):
-    fit_documents(tmp_path, tiny_config(loss=loss, epochs=2, learning_rate=0.01, negative_weight=0.5))
+    fit_documents(tmp_path, tiny_config(loss=loss, epochs=2, learning_rate=0.01))
     first, last = losses(tmp_path)
     assert 0 < last < first
 
@@ -97,18 +97,6 @@ def test_without_a_dev_part_the_threshold_is_one_half(tmp_path):
     facts = fit_documents(tmp_path, tiny_config(), dev=0).facts
     assert facts.threshold == 0.5
     assert facts.dev is None
-
-
-def test_another_figure_can_select_the_epoch(tmp_path):
-    fit_documents(tmp_path, tiny_config(select_by="PSP@3"))
-    assert "PSP@3" in json.loads((tmp_path / "metrics.jsonl").read_text(encoding="utf-8"))
-
-
-def test_an_unknown_figure_is_refused_before_anything_is_trained(tmp_path, monkeypatch):
-    monkeypatch.setattr(LabelTask, "loss", lambda *_: pytest.fail("trained"))
-    monkeypatch.setattr(module, "fit_evidence", lambda *_: pytest.fail("learned the words"))
-    with pytest.raises(ConfigError, match=r"select_by='nDGC@5': did you mean 'nDCG@5'\?"):
-        fit_documents(tmp_path, tiny_config(select_by="nDGC@5", lexical="one-vs-rest"))
 
 
 @pytest.mark.parametrize(("given", "used"), [(12, 12), (5, 8)])
@@ -172,7 +160,7 @@ def test_dev_fraction_holds_documents_out():
 
 
 def test_a_threshold_for_something_is_not_left_untuned_without_a_word():
-    asked = {"threshold_for": "precision", "wanted_precision": 0.8}
+    asked = {"threshold_for": 0.8}
     with pytest.raises(ConfigError, match=r"there are none: give --dev data, or set training\.dev_fraction"):
         prepare_labels(some_documents(40), None, tiny_config(**asked))
     assert prepare_labels(some_documents(40), some_documents(9), tiny_config(**asked)).dev is not None

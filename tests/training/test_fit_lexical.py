@@ -19,8 +19,8 @@ SYSTEMS = {
     "one-vs-rest": ({}, "sklearn"),
     "omikuji": ({"trees": 1}, "omikuji"),
     "fast-xml": ({"trees": 2}, "numba"),
-    "pd-sparse": ({"passes": 3}, "numba"),
-    "fasttext": ({"passes": 5, "size": 16}, "fasttext"),
+    "pd-sparse": ({"model.epochs": 3}, "numba"),
+    "fasttext": ({"model.epochs": 5, "size": 16}, "fasttext"),
 }
 every_system = pytest.mark.parametrize("name", list(SYSTEMS))
 

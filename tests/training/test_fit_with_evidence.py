@@ -14,6 +14,7 @@ from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
 from nlpcapsule.lexical.build import evidence_system
 from nlpcapsule.lexical.evidence import FittedEvidence
 from nlpcapsule.model_folder import load_model
+from nlpcapsule.networks.paper import PaperNetwork
 from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.network_scorer import NetworkScorer
 from nlpcapsule.training.fit_labels import fit_labels
@@ -24,7 +25,7 @@ from nlpcapsule.training.run_folder import RunFolder
 
 
 def fit(folder, dev=40, **settings):
-    config = tiny_config(model="label-query", **{"lexical": "one-vs-rest", "candidates": 12, **settings})
+    config = tiny_config(**{"lexical": "one-vs-rest", "candidates": 12, **settings})
     held_out = some_documents(dev, "dev") if dev else None
     data = prepare_labels(some_documents(200), held_out, config)
     return fit_labels(data, config, RunFolder(folder), TrainingProgress(quiet=True)), data
@@ -46,13 +47,35 @@ def test_what_is_saved_ranks_the_same_when_opened(fitted):
     assert json.loads((folder / "manifest.json").read_text())["sha256"].keys() >= {"fusion.json"}
 
 
+def test_a_hybrid_of_paper_is_trained_saved_and_opened(tmp_path):
+    config = tiny_config(model="paper", lexical="one-vs-rest", candidates=12)
+    assert (config.model.name, config.network.name, config.training.negatives) == ("hybrid", "paper", "batch")
+    data = prepare_labels(some_documents(100), some_documents(20, "dev"), config)
+    model = fit_labels(data, config, RunFolder(tmp_path / "model"), TrainingProgress(quiet=True))
+    assert isinstance(model.network, PaperNetwork)
+    assert isinstance(model.scorer, HybridScorer)
+    opened = load_model(tmp_path / "model")
+    assert opened.config == config
+    before, after = (each.rank_tokens(data.dev.tokens, 5) for each in (model, opened))
+    assert np.array_equal(before.labels, after.labels)
+
+
+def test_nothing_is_held_out_where_the_configuration_says_so():
+    documents = some_documents(200)
+    assert len(prepare_labels(documents, None, tiny_config(lexical="auto")).dev) == 20
+    nothing = prepare_labels(documents, None, tiny_config(lexical="auto", dev_fraction=0))
+    assert (len(nothing.train), nothing.dev) == (200, None)
+    with pytest.raises(ConfigError, match=r"there are none: give --dev data, or set training\.dev_fraction"):
+        prepare_labels(documents, None, tiny_config(lexical="one-vs-rest", dev_fraction=0))
+
+
 def test_training_ends_with_what_network_and_words_reach_together(tmp_path):
     config = tiny_config(lexical="one-vs-rest", candidates=12)
     data = prepare_labels(some_documents(100), some_documents(20, "dev"), config)
     progress, told = TrainingProgress(quiet=True), []
     progress.say = told.append
     model = fit_labels(data, config, RunFolder(tmp_path / "model"), progress)
-    assert told[-1].startswith("network and words, on the documents they were weighed on: P@1 ")
+    assert told[-1].startswith("network and lexical system, on the documents they were weighed on: P@1 ")
     assert f"nDCG@5 {model.facts.dev['nDCG@5']:.4f}" in told[-1]
 
 
@@ -166,7 +189,7 @@ def test_with_too_few_documents_the_network_works_by_itself_unless_words_were_as
     assert isinstance(load_model(tmp_path / "model").scorer, NetworkScorer)
     asked = tiny_config(lexical="one-vs-rest")
     assert 1 <= len(prepare_labels(few, None, asked).dev) <= 6
-    with pytest.raises(DataError, match=r"4 rows are too few.*inference\.lexical=none"):
+    with pytest.raises(DataError, match=r"4 rows are too few.*--model label-query"):
         prepare_labels(few[:4], None, asked)
 
 
@@ -186,10 +209,11 @@ def test_words_that_cannot_be_weighed_are_left_out_unless_they_were_asked_for(tm
 
 
 def test_evidence_needs_a_network_that_routes_to_chosen_labels():
-    with pytest.raises(ConfigError, match=r"inference\.lexical"):
-        Config.build("labels", "kim-cnn", overrides={"lexical": "auto"})
-    with pytest.raises(ConfigError, match="not 'answers'"):
-        Config.build("answers", "label-query", overrides={"lexical": "auto"})
+    for network in ("kim-cnn", "xml-cnn"):
+        with pytest.raises(ConfigError, match=f"model.network='{network}' does not score chosen labels"):
+            Config.build("labels", overrides={"network": network})
+    with pytest.raises(ConfigError, match="'hybrid' does not rank answers"):
+        Config.build("answers", "hybrid")
 
 
 def test_the_routing_can_be_inspected_on_what_the_words_nominate(fitted):

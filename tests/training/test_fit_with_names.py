@@ -54,7 +54,7 @@ def names(tmp_path_factory):
 
 
 def fit(folder, names, **settings):
-    config = tiny_config(**{"text.label_names": names, "lexical": "none", **settings})
+    config = tiny_config(**{"text.label_names": names, **settings})
     data = prepare_labels(documents(160, SEEN, 1), documents(120, SUBJECTS, 2), config)
     return fit_labels(data, config, RunFolder(folder), TrainingProgress(quiet=True)), data
 
@@ -152,7 +152,7 @@ def test_words_of_names_are_known_even_where_no_training_document_has_them(joine
 
 
 def test_a_stopped_training_goes_on_to_the_same_weights(names, tmp_path, monkeypatch):
-    whole, data = fit(tmp_path / "whole", names, epochs=2, average=0.9)
+    whole, data = fit(tmp_path / "whole", names, epochs=2, ema_decay=0.9)
     config = whole.config
     loss, calls = LabelTask.loss, []
 

@@ -113,7 +113,7 @@ def test_weights_without_a_gradient_are_left_alone():
 def test_a_row_that_is_never_read_is_never_moved(tmp_path):
     before = network_with_sparse_gradients().state_dict()["transform.rows"]
     weights, _ = train_toy(
-        tmp_path, ToyTask(), build=network_with_sparse_gradients, weight_decay=0.5, average=0.0
+        tmp_path, ToyTask(), build=network_with_sparse_gradients, weight_decay=0.5, ema_decay=0.0
     )
     moved = (weights["transform.rows"] != before).any(dim=1).tolist()
     assert moved == [True] * 8 + [False]

@@ -16,7 +16,7 @@ def network_with_a_slow_part(own_rate=0.0004):
 
 
 def train(folder, task, network):
-    settings = TrainingSettings(epochs=2, learning_rate=0.05, checkpoint_steps=1)
+    settings = TrainingSettings(epochs=2, learning_rate=0.05, checkpoint_epochs=0.01)
     loop.train_network(network, task, settings, folder, TrainingProgress(quiet=True))
     return copied(network)
 
@@ -35,8 +35,12 @@ def test_the_first_step_is_as_long_as_each_parts_rate(tmp_path):
     """Adam's first step moves every weight by its learning rate, whatever the gradient."""
     network = network_with_a_slow_part()
     before = copied(network)
-    settings = TrainingSettings(epochs=1, learning_rate=0.05, weight_decay=0.0, warmup=0.0, accumulate=99)
-    loop.train_network(network, ToyTask(), settings, tmp_path, TrainingProgress(quiet=True))
+    settings = TrainingSettings(
+        epochs=1, learning_rate=0.05, weight_decay=0.0, gradient_accumulation_steps=99
+    )
+    task = ToyTask()
+    task.warmup = 0.0
+    loop.train_network(network, task, settings, tmp_path, TrainingProgress(quiet=True))
     moved = {
         name: (tensor - before[name]).abs().max().item() for name, tensor in network.state_dict().items()
     }

@@ -30,7 +30,7 @@ def test_the_nominators_history_has_a_file_of_its_own(tmp_path):
 
 def test_tensorboard_shows_every_figure_of_every_epoch(tmp_path):
     events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    fit_documents(tmp_path / "model", tiny_config(tensorboard=True, epochs=2))
+    fit_documents(tmp_path / "model", tiny_config(epochs=2), tensorboard=True)
     read = events.EventAccumulator(str(tmp_path / "model" / "tensorboard" / "network")).Reload()
     assert {"loss", "P_at_1", "nDCG_at_5"} <= set(read.Tags()["scalars"])
     assert [event.step for event in read.Scalars("loss")] == [1, 2]
@@ -39,7 +39,7 @@ def test_tensorboard_shows_every_figure_of_every_epoch(tmp_path):
 def test_without_tensorboard_the_error_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(MissingExtraError, match=r"'tensorboard'.*pip install 'nlpcapsule\[tensorboard\]'"):
-        fit_documents(tmp_path / "model", tiny_config(tensorboard=True))
+        fit_documents(tmp_path / "model", tiny_config(), tensorboard=True)
 
 
 def test_elsewhere_than_on_a_terminal_there_is_one_line_per_epoch():

@@ -20,8 +20,8 @@ SETTINGS = {
     "document_size": 8,
     "batch_size": 4,
     "epochs": 3,
-    "checkpoint_steps": 2,
-    "average": 0.9,
+    "checkpoint_epochs": 0.3,
+    "ema_decay": 0.9,
     "negatives": "uniform",
     "negative_count": 10,
 }

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from toy_task import (
     BATCHES,
+    EVERY_TWO_STEPS,
     PowerCutError,
     ToyTask,
     network_with_sparse_gradients,
@@ -22,43 +23,42 @@ from nlpcapsule.training.checkpoint import Checkpoint
 
 VARIANTS = {
     "plain": {},
-    "moving average": {"average": 0.8},
-    "accumulated gradients": {"accumulate": 2},
-    "checkpoints that fall between steps": {"accumulate": 3, "checkpoint_steps": 2},
-    "early stopping": {"epochs": 6, "patience": 2, "scores": (0.3, 0.6, 0.5, 0.4, 0.9, 0.9)},
-    "best epoch is not the last": {"scores": (0.3, 0.6, 0.5), "average": 0.8},
+    "moving average": {"ema_decay": 0.8},
+    "accumulated gradients": {"gradient_accumulation_steps": 2},
+    "checkpoints that fall between steps": {
+        "gradient_accumulation_steps": 3,
+        "checkpoint_epochs": EVERY_TWO_STEPS,
+    },
+    "best epoch is not the last": {"scores": (0.3, 0.6, 0.5), "ema_decay": 0.8},
     "all at once": {
-        "average": 0.9,
-        "accumulate": 2,
+        "ema_decay": 0.9,
+        "gradient_accumulation_steps": 2,
         "epochs": 4,
-        "patience": 1,
         "scores": (0.1, 0.3, 0.2, 0.9),
     },
-    "no checkpoint inside an epoch": {"checkpoint_steps": 0},
+    "no checkpoint inside an epoch": {"checkpoint_epochs": 1},
     "a checkpoint every second epoch": {
-        "checkpoint_steps": 0,
         "checkpoint_epochs": 2,
         "epochs": 5,
         "scores": (0.1, 0.3, 0.6, 0.2, 0.5),  # the best epoch has weights and no checkpoint
     },
     "no checkpoint at all": {
-        "checkpoint_steps": 0,
         "checkpoint_epochs": 0,
         "scores": (0.3, 0.6, 0.5),
-        "average": 0.8,
+        "ema_decay": 0.8,
     },
     "sparse gradients": {"build": network_with_sparse_gradients, "weight_decay": 0.0},
     "sparse gradients, averaged and accumulated": {
         "build": network_with_sparse_gradients,
-        "average": 0.8,
-        "accumulate": 2,
+        "ema_decay": 0.8,
+        "gradient_accumulation_steps": 2,
         "scores": (0.3, 0.6, 0.5),
     },
 }
 
 
 def run(folder, variant, cut_before=None):
-    options = {"checkpoint_steps": 2} | VARIANTS[variant]
+    options = {"checkpoint_epochs": EVERY_TWO_STEPS} | VARIANTS[variant]
     scores = options.pop("scores", None)
     return train_toy(folder, ToyTask(scores, cut_before), record=True, **options)
 
@@ -92,9 +92,8 @@ def test_a_resumed_run_does_not_begin_at_the_beginning(tmp_path):
     with pytest.raises(PowerCutError):
         run(tmp_path, "plain", cut_before=BATCHES + 5)  # the last checkpoint is after batch 4 of epoch 2
     task = ToyTask()
-    train_toy(tmp_path, task, checkpoint_steps=2)
-    # Steps are counted through, so epoch 1 has seven and a checkpoint comes after steps 8, 10 and 12.
-    assert task.done == 3 * BATCHES - 12
+    train_toy(tmp_path, task, checkpoint_epochs=EVERY_TWO_STEPS)
+    assert task.done == 3 * BATCHES - (BATCHES + 4)
 
 
 def test_a_run_resumed_from_an_older_checkpoint_does_the_epochs_after_it_again(tmp_path):
@@ -116,7 +115,7 @@ def test_a_run_resumed_from_an_older_checkpoint_does_the_epochs_after_it_again(t
 def test_a_finished_run_is_not_trained_again(tmp_path):
     weights, history = run(tmp_path, "best epoch is not the last")
     task = ToyTask(scores=(0.3, 0.6, 0.5))
-    again, same_history = train_toy(tmp_path, task, average=0.8, checkpoint_steps=2)
+    again, same_history = train_toy(tmp_path, task, ema_decay=0.8, checkpoint_epochs=EVERY_TWO_STEPS)
     assert task.done == 0
     assert same_weights(weights, again)
     assert history == same_history

@@ -14,11 +14,11 @@ LABELS = tiny_config(
     negatives="hard",
     negative_count=5,
     candidates=6,
-    average=0.9,
-    accumulate=2,
-    checkpoint_steps=1,
+    ema_decay=0.9,
+    gradient_accumulation_steps=2,
+    checkpoint_epochs=0.01,
 )
-ANSWERS = tiny_config("answers", epochs=2, batch_size=4, checkpoint_steps=2, average=0.5)
+ANSWERS = tiny_config("answers", epochs=2, batch_size=4, checkpoint_epochs=0.3, ema_decay=0.5)
 FILES = ["config.json", "facts.json", "labels.json", "manifest.json", "network.safetensors", "tokenizer.json"]
 
 

@@ -36,7 +36,7 @@ def test_other_settings_are_refused_and_all_changes_are_named(stopped):
         fit_documents(stopped, tiny_config(seed=7, filters=4), resume=True)
     message = str(refused.value)
     assert "training.seed: 1 then, 7 now" in message
-    assert "model.filters: 8 then, 4 now" in message
+    assert "model.encoder.filters: 8 then, 4 now" in message
     assert "epochs" not in message
     assert contents(stopped) == before
 

@@ -5,7 +5,16 @@ import json
 import numpy as np
 import pytest
 import torch
-from toy_task import BATCHES, ToyTask, copied, same_weights, toy_network, train_toy, without_seconds
+from toy_task import (
+    BATCHES,
+    EVERY_TWO_STEPS,
+    ToyTask,
+    copied,
+    same_weights,
+    toy_network,
+    train_toy,
+    without_seconds,
+)
 
 from nlpcapsule.config.settings import TrainingSettings
 from nlpcapsule.errors import NlpCapsuleError
@@ -15,8 +24,7 @@ from nlpcapsule.training.optimizers import build_optimizers
 
 
 def test_the_learning_rate_rises_straight_and_falls_as_half_a_cosine():
-    settings = TrainingSettings(warmup=0.2, learning_rate=0.5)
-    rates = np.array([learning_rate(step, 100, settings) for step in range(100)])
+    rates = np.array([learning_rate(step, 100, 0.5, warmup=0.2) for step in range(100)])
     assert rates.argmax() == 20
     assert rates[20] == 0.5
     rise = np.diff(rates[:21])
@@ -24,14 +32,13 @@ def test_the_learning_rate_rises_straight_and_falls_as_half_a_cosine():
     assert rises_then_falls(rates)
     assert rates[60] == pytest.approx(0.25)  # half-way down the cosine
     assert 0 < rates[99] < 0.001
-    assert learning_rate(100, 100, settings) == pytest.approx(0.0)
+    assert learning_rate(100, 100, 0.5, warmup=0.2) == pytest.approx(0.0)
 
 
 @pytest.mark.parametrize("total", [1, 2, 3, 7])
 @pytest.mark.parametrize("warmup", [0.0, 0.15, 0.9])
 def test_short_runs_have_positive_learning_rates_up_to_the_peak(total, warmup):
-    settings = TrainingSettings(warmup=warmup, learning_rate=0.5)
-    rates = [learning_rate(step, total, settings) for step in range(total)]
+    rates = [learning_rate(step, total, 0.5, warmup) for step in range(total)]
     assert all(0 < rate <= 0.5 for rate in rates)
 
 
@@ -49,10 +56,9 @@ def test_the_optimiser_is_given_the_schedule_one_rate_per_step(tmp_path, monkeyp
         return step(self, *args, **options)
 
     monkeypatch.setattr(torch.optim.AdamW, "step", noted)
-    train_toy(tmp_path, ToyTask(), accumulate=2, epochs=2)
+    train_toy(tmp_path, ToyTask(), gradient_accumulation_steps=2, epochs=2)
     total = 2 * -(-BATCHES // 2)  # the odd batch at an epoch's end makes a step of its own
-    settings = TrainingSettings(learning_rate=0.05)
-    assert used == [{learning_rate(step, total, settings)} for step in range(total)]
+    assert used == [{learning_rate(step, total, 0.05)} for step in range(total)]
 
 
 def test_the_best_epochs_weights_are_kept(tmp_path):
@@ -82,13 +88,6 @@ def test_without_a_dev_part_the_last_epochs_weights_are_kept(tmp_path):
     assert same_weights(weights, task.weights_by_epoch[2])
 
 
-def test_training_stops_when_patience_runs_out(tmp_path):
-    task = ToyTask(scores=(0.5, 0.6, 0.1, 0.2, 0.9))
-    weights, history = train_toy(tmp_path, task, epochs=5, patience=2)
-    assert len(history) == 4
-    assert same_weights(weights, task.weights_by_epoch[1])
-
-
 @pytest.mark.parametrize(
     ("wanted", "epochs", "used"),
     [
@@ -109,7 +108,7 @@ def test_the_moving_average_of_weights_is_what_is_kept_and_measured(
 
     monkeypatch.setattr(torch.optim.AdamW, "step", noted)
     task = ToyTask()
-    weights, _ = train_toy(tmp_path, task, average=wanted, epochs=epochs)
+    weights, _ = train_toy(tmp_path, task, ema_decay=wanted, epochs=epochs)
     expected = after_steps[0]
     for value in after_steps[1:]:
         expected = used * expected + (1 - used) * value
@@ -146,7 +145,7 @@ def test_a_loss_that_is_not_a_number_is_said_with_two_ways_out(tmp_path, bad_bat
 
 def test_a_run_that_blew_up_leaves_no_checkpoint_with_broken_weights(tmp_path):
     with pytest.raises(NlpCapsuleError, match="became nan"):
-        train_toy(tmp_path, ToyTask(bad_batch=1), checkpoint_steps=2)
+        train_toy(tmp_path, ToyTask(bad_batch=1), checkpoint_epochs=EVERY_TWO_STEPS)
     assert not (tmp_path / "checkpoint" / "state.safetensors").exists()
 
 
@@ -173,7 +172,7 @@ def test_accumulated_batches_make_the_step_of_one_large_batch(tmp_path):
         def batches(self, epoch):
             return np.split(np.arange(16), 2)
 
-    small, _ = train_toy(tmp_path / "a", Still(), accumulate=2)
+    small, _ = train_toy(tmp_path / "a", Still(), gradient_accumulation_steps=2)
     large, _ = train_toy(tmp_path / "b", StillAndLarge())
     for name in small:
         torch.testing.assert_close(small[name], large[name])
@@ -192,7 +191,7 @@ def test_the_odd_batch_at_an_epochs_end_counts_in_full(tmp_path):
         def batches(self, epoch):
             return [np.arange(8), np.arange(8, 12)]
 
-    gathered, _ = train_toy(tmp_path / "a", Still(), accumulate=2)
+    gathered, _ = train_toy(tmp_path / "a", Still(), gradient_accumulation_steps=2)
     plain, _ = train_toy(tmp_path / "b", TwoAndOne())
     for name in gathered:
         torch.testing.assert_close(gathered[name], plain[name])
@@ -257,6 +256,6 @@ def test_the_loop_switches_between_training_and_eval_mode(tmp_path, average):
             return super().dev_metrics(network)
 
     network = toy_network()
-    train_toy(tmp_path, Noted(scores=(0.1, 0.2)), build=lambda: network, epochs=2, average=average)
+    train_toy(tmp_path, Noted(scores=(0.1, 0.2)), build=lambda: network, epochs=2, ema_decay=average)
     assert modes == ([("loss", True)] * BATCHES + [("dev", False)]) * 2
     assert not any(module.training for module in network.modules())

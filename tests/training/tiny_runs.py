@@ -23,7 +23,7 @@ SIZES: dict[str, dict[str, Any]] = {
     "paper": CAPSULES | {"candidates": 0},
     "official": CAPSULES | {"candidates": 0},
     "kim-cnn": SHARED,
-    "xml-cnn": SHARED | {"bottleneck": 8, "pools": 2},
+    "xml-cnn": SHARED | {"bottleneck": 8},
 }
 
 
@@ -31,8 +31,9 @@ def tiny_config(task: str = "labels", model: str = "label-query", **settings: An
     sizes = dict(SIZES[model])
     if task == "answers":
         sizes |= {"max_tokens": 20}
-    alone = {"inference.lexical": "none"} if task == "labels" else {}  # what it is joined with has own tests
-    return Config.build(task, model, overrides=alone | sizes | settings)
+    if "lexical" in settings:  # the network is part of a hybrid
+        settings, model = {"network": model, **settings}, "hybrid"
+    return Config.build(task, model, overrides=sizes | settings)
 
 
 def some_documents(count: int = 64, part: str = "train") -> list[Document]:
@@ -44,12 +45,18 @@ def some_questions(count: int = 24, part: str = "train") -> list[Question]:
 
 
 def fit_documents(
-    folder: Path, config: Config, *, train: int = 64, dev: int = 16, resume: bool = False
+    folder: Path,
+    config: Config,
+    *,
+    train: int = 64,
+    dev: int = 16,
+    resume: bool = False,
+    tensorboard: bool = False,
 ) -> LabelModel:
     """Trains on the first letters of the sample."""
     held_out = some_documents(dev, "dev") if dev else None
     data = prepare_labels(some_documents(train), held_out, config)
-    return fit_labels(data, config, RunFolder(folder, resume), TrainingProgress(quiet=True))
+    return fit_labels(data, config, RunFolder(folder, resume, tensorboard), TrainingProgress(quiet=True))
 
 
 def fit_questions(

@@ -17,6 +17,7 @@ from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
 
 BATCHES = 7
+EVERY_TWO_STEPS = 2 / BATCHES  # epochs between checkpoints
 _ROWS = 4 * BATCHES
 
 
@@ -33,7 +34,7 @@ class ToyTask:
         bad_batch: The loss of this batch, counted over all epochs, is not a number.
     """
 
-    title, select_by = "toy", "score"
+    title, select_by, warmup = "toy", "score", 0.15
 
     def __init__(
         self,

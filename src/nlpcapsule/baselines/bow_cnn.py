@@ -28,15 +28,13 @@ from nlpcapsule.registry import System, register
 class BowCNNSettings(SystemSettings):
     """`bow-cnn`: convolution over bags of neighbouring words (Johnson & Zhang 2015); uses no word vectors."""
 
-    # Its tables hold a filter's weights per word; whoever asks for the size of word vectors finds none.
-    embedding_size: ClassVar[int] = 0  # type: ignore[misc]
+    windows: ClassVar[Widths] = (20,)  # region sizes, in tokens
+    pools: ClassVar[int] = 10  # equal parts of the document, each pooled alone
+    pooling: ClassVar[Literal["average", "max"]] = "average"  # what a part gives per filter
+    dropout: ClassVar[float] = 0.5  # before the output layer
 
     name: Literal["bow-cnn"] = "bow-cnn"
-    windows: Widths = Field((20,), min_length=1, description="region sizes, in tokens")
     filters: int = Field(1000, ge=1, description="filters per region size")
-    pools: int = Field(10, ge=1, description="equal parts of the document, each pooled by itself")
-    pooling: Literal["average", "max"] = Field("average", description="what a part gives per filter")
-    dropout: float = Field(0.5, ge=0, lt=1, description="dropout before the output layer")
 
 
 class BowCNN(nn.Module):

@@ -19,7 +19,7 @@ chain keeps 134 MB a document then, and 9 MB with 103 labels.
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -42,15 +42,16 @@ from nlpcapsule.registry import NetworkInputs, System, register
 class CapZhaoSettings(SystemSettings):
     """`cap-zhao`: capsules over n-grams, routed twice (Zhao et al. 2018); routes to all labels."""
 
+    stride: ClassVar[int] = 2  # tokens between n-grams; 1 in the article, 2 in its code
+    neighbours: ClassVar[int] = 3  # positions the convolutional capsule layer looks at
+    iterations: ClassVar[int] = 3  # of the routing
+
     name: Literal["cap-zhao"] = "cap-zhao"
     variant: Literal["A", "B"] = Field("B", description="A: 3-grams; B: the mean of 3-, 4- and 5-grams")
     embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
     filters: int = Field(32, ge=1, description="filters of the n-gram convolution")
-    stride: int = Field(2, ge=1, description="tokens between n-grams; 1 in the article, 2 in its code")
     channels: int = Field(16, ge=1, description="capsules per position, in both layers below the labels")
     capsule_size: int = Field(16, ge=2, description="numbers in a capsule")
-    neighbours: int = Field(3, ge=1, description="positions the convolutional capsule layer looks at")
-    iterations: int = Field(3, ge=1, description="routing iterations")
     overlap: bool = Field(
         False, description="answers: words that question and answer share join the capsules' cosine"
     )

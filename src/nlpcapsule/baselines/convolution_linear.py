@@ -9,15 +9,17 @@ Kim's network (`kim-cnn`) is of the same kind, with other windows and other drop
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.baselines.linear_head import LinearHead
-from nlpcapsule.config.settings import EMBEDDING_SIZE, SystemSettings, Widths
+from nlpcapsule.config.nesting import EncoderShorthand
+from nlpcapsule.config.settings import SystemSettings
 from nlpcapsule.encoders.build import build_encoder
+from nlpcapsule.encoders.convolution import ConvolutionSettings
 from nlpcapsule.encoders.encoder import EncoderInputs
 from nlpcapsule.networks.scored import Scored
 from nlpcapsule.registry import System, register
@@ -27,14 +29,11 @@ class ConvolutionLinearSettings(SystemSettings):
     """`convolution-linear`: label-query's convolutions, their maximum over time and a linear head."""
 
     scores_candidates: ClassVar[bool] = True
-    encoder: ClassVar[str] = "convolution"
 
     name: Literal["convolution-linear"] = "convolution-linear"
-    embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
-    windows: Widths = Field((1, 3, 5, 9), min_length=1, description="convolution widths, in tokens")
-    filters: int = Field(256, ge=1, description="filters per width")
-    word_dropout: float = Field(0.0, ge=0, lt=1, description="part of the words left out in training")
-    token_dropout: float = Field(0.15, ge=0, lt=1, description="dropout on word vectors and encoder states")
+    encoder: Annotated[ConvolutionSettings, EncoderShorthand] = Field(
+        default_factory=ConvolutionSettings, description="the convolutions"
+    )
     dropout: float = Field(0.3, ge=0, lt=1, description="dropout before the linear head")
 
 
@@ -58,7 +57,7 @@ class ConvolutionLinear(nn.Module):
         vectors: np.ndarray | None = None,
     ) -> None:
         super().__init__()
-        self.encoder = build_encoder(settings, EncoderInputs(vocabulary_size, padding_id, vectors))
+        self.encoder = build_encoder(settings.encoder, EncoderInputs(vocabulary_size, padding_id, vectors))
         self.head = LinearHead(self.encoder.state_size, label_count, settings.dropout)
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:

@@ -14,30 +14,43 @@ The transformer is not trained. So training embeds each document once and then r
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.baselines.linear_head import LinearHead
-from nlpcapsule.config.settings import PretrainedSettings
-from nlpcapsule.encoders.transformer import TransformerEncoder
+from nlpcapsule.config import Config
+from nlpcapsule.config.nesting import EncoderShorthand
+from nlpcapsule.config.settings import SystemSettings
+from nlpcapsule.encoders.transformer import PretrainedSettings, TransformerEncoder
 from nlpcapsule.encoders.windowed_transformer import cut_windows
 from nlpcapsule.networks.scored import Scored
 from nlpcapsule.registry import System, register
 
-_WINDOW = "tokens read at once; longer documents are cut into windows"
+
+class FrozenTransformerSettings(PretrainedSettings):
+    """`transformer`: a pretrained transformer as it is, reading in windows (extra `transformers`)."""
+
+    window: int = Field(512, ge=3, description="tokens read at once; longer documents are cut into windows")
 
 
-class EmbeddingLinearSettings(PretrainedSettings):
+class EmbeddingLinearSettings(SystemSettings):
     """`embedding-linear`: frozen sentence embeddings and a logistic regression per label."""
 
     scores_candidates: ClassVar[bool] = True
 
     name: Literal["embedding-linear"] = "embedding-linear"
-    window: int = Field(512, ge=3, description=_WINDOW)
+    encoder: Annotated[FrozenTransformerSettings, EncoderShorthand] = Field(
+        default_factory=FrozenTransformerSettings,
+        description="the transformer: a section with `path` and `window`, or its folder or hub id",
+    )
     dropout: float = Field(0.0, ge=0, lt=1, description="dropout on the embeddings")
+
+    def check(self, config: Config) -> None:
+        """Refuses what the transformer cannot read."""
+        self.encoder.check(config)
 
 
 class EmbeddingLinear(nn.Module):
@@ -50,7 +63,7 @@ class EmbeddingLinear(nn.Module):
         padding_id: The token that fills rows up.
         length: Most tokens of a document.
         transformer: The transformer's configuration where its weights will be loaded; None reads
-            `settings.encoder`.
+            `settings.encoder.path`.
     """
 
     def __init__(
@@ -63,14 +76,14 @@ class EmbeddingLinear(nn.Module):
         transformer: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        self.window = settings.window
+        self.window = settings.encoder.window
         self.encoder = TransformerEncoder(
-            settings.encoder,
+            settings.encoder.path,
             vocabulary_size,
             padding_id,
-            min(settings.window, length),
+            min(settings.encoder.window, length),
             transformer,
-            limited_by="model.window",
+            limited_by="encoder.window",
         ).requires_grad_(False)
         self.embedding_width = self.encoder.size
         self.head = LinearHead(self.encoder.size, label_count, settings.dropout)

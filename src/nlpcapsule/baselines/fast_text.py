@@ -28,8 +28,8 @@ class FastTextSettings(LexicalSettings):
 
     name: Literal["fasttext"] = "fasttext"
     size: int = Field(50, ge=1, description="numbers in a word vector")
-    passes: int = Field(40, ge=1, description="passes over the training part")
-    rate: float = Field(0.5, gt=0, description="learning rate")
+    epochs: int = Field(40, ge=1, description="passes over the training part")
+    learning_rate: float = Field(0.5, gt=0, description="the first learning rate")
     loss: Literal["softmax", "ova"] = Field(
         "ova", description="softmax: one of many; ova: each label by itself"
     )
@@ -74,8 +74,8 @@ class FastText(LexicalRanker):
                     input=str(texts),
                     pretrainedVectors=str(vectors),
                     dim=settings.size,
-                    epoch=settings.passes,
-                    lr=settings.rate,
+                    epoch=settings.epochs,
+                    lr=settings.learning_rate,
                     loss=settings.loss,
                     label=_PREFIX,
                     seed=fitting.seed,
@@ -84,8 +84,8 @@ class FastText(LexicalRanker):
                 )
             except RuntimeError as error:
                 raise NlpCapsuleError(
-                    f"training fastText failed: {error} At the rate {settings.rate:g} it may have diverged; "
-                    "set a smaller `rate`"
+                    f"training fastText failed: {error} At the learning rate "
+                    f"{settings.learning_rate:g} it may have diverged; set a smaller model.learning_rate"
                 ) from None
         fitting.advance(1, 1)
         return cls(settings, model, fitting.label_count, ignored)

@@ -30,12 +30,13 @@ from nlpcapsule.registry import System, register
 class FastXMLSettings(LexicalSettings):
     """`fast-xml`: trees whose splits maximise nDCG (Prabhu & Varma 2014), on tf-idf."""
 
+    largest_leaf: ClassVar[int] = 10  # a node of so many documents or fewer is a leaf
+    kept_labels: ClassVar[int] = 100  # most frequent labels a leaf keeps
+    C: ClassVar[float] = 4.0  # of a node's logistic loss: more gives denser nodes
+    bias: ClassVar[float] = 1.0  # a constant feature's value; 0 leaves it out
+
     name: Literal["fast-xml"] = "fast-xml"
     trees: int = Field(50, ge=1, description="trees whose leaves are averaged")
-    largest_leaf: int = Field(10, ge=1, description="a node of so many documents or fewer is a leaf")
-    kept_labels: int = Field(100, ge=1, description="most frequent labels a leaf keeps")
-    penalty: float = Field(4.0, gt=0, description="C of a node's logistic loss: more gives denser nodes")
-    bias: float = Field(1.0, ge=0, description="a constant feature's value; 0 leaves it out")
 
 
 SMALLEST_PROBABILITY = 1e-12

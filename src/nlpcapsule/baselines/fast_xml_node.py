@@ -53,7 +53,7 @@ def part(
     on_right = int((sides > 0).sum())
     if on_right in (0, len(rows)):
         return None
-    prices = settings.penalty * len(rows) / (2 * np.where(sides > 0, on_right, len(rows) - on_right))  # (N,)
+    prices = settings.C * len(rows) / (2 * np.where(sides > 0, on_right, len(rows) - on_right))  # (N,)
     columns, entries = node_columns(entries_of(features), features.shape[1], rows)
     weights, margins = l1_logistic(entries, sides, prices, _TOLERANCE, _MOST_STEPS)
     goes_right = margins > 0

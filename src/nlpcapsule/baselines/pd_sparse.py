@@ -44,8 +44,8 @@ class PDSparseSettings(LexicalSettings):
 
     name: Literal["pd-sparse"] = "pd-sparse"
     l1: float = Field(0.1, ge=0, description="λ, the price of a weight: more gives fewer weights")
-    penalty: float = Field(10.0, gt=0, description="C, the price of a margin that is missed")
-    passes: int = Field(20, ge=1, description="passes over the training part")
+    C: float = Field(10.0, gt=0, description="the price of a margin that is missed")
+    epochs: int = Field(20, ge=1, description="passes over the training part")
 
 
 _CHUNK = 512  # documents ranked at a time, so that memory stays bounded
@@ -68,7 +68,7 @@ class PDSparse(LexicalRanker):
 
     @classmethod
     def fit(cls, settings: PDSparseSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
-        """Goes over the documents `passes` times; α is kept after each pass.
+        """Goes over the documents `epochs` times; α is kept after each pass.
 
         Raises:
             MissingExtraError: Numba is not installed.
@@ -82,11 +82,11 @@ class PDSparse(LexicalRanker):
         if kept.exists():
             arrays = load_arrays(kept)
             done, alpha = int(arrays["passes"][0]), arrays["alpha"]
-        for number in range(done, settings.passes):
+        for number in range(done, settings.epochs):
             order = np.random.default_rng((fitting.seed, number)).permutation(len(documents))
-            alpha = one_pass(rows, right, alpha, order, settings.l1, settings.penalty)
+            alpha = one_pass(rows, right, alpha, order, settings.l1, settings.C)
             save_arrays(kept, alpha=alpha, passes=np.array([number + 1]))
-            fitting.advance(number + 1, settings.passes)
+            fitting.advance(number + 1, settings.epochs)
         return cls(bag, weights_of(rows, alpha, settings.l1).astype(np.float32))
 
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ puts a ReLU behind the convolution and behind the bottleneck.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -28,9 +28,10 @@ from nlpcapsule.registry import System, register
 class ReleasedXMLCNNSettings(SystemSettings):
     """`released-xml-cnn`: what the released NLP-Capsule code calls XML-CNN; linear unless `relu` is set."""
 
+    windows: ClassVar[Widths] = (2, 4, 8)  # filter widths along the embedding
+
     name: Literal["released-xml-cnn"] = "released-xml-cnn"
     embedding_size: int = Field(100, ge=8, description=EMBEDDING_SIZE)
-    windows: Widths = Field((2, 4, 8), min_length=1, description="filter widths along the embedding")
     filters: int = Field(32, ge=1, description="filters per width")
     bottleneck: int = Field(512, ge=1, description="hidden layer before the output layer")
     relu: bool = Field(False, description="a ReLU after the convolution and after the bottleneck")

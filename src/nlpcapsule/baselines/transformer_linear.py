@@ -9,46 +9,37 @@ This is what Hugging Face's example of multi-label classification does.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.baselines.linear_head import LinearHead
 from nlpcapsule.config import Config
-from nlpcapsule.config.settings import PretrainedSettings, check_stride
+from nlpcapsule.config.nesting import EncoderShorthand
+from nlpcapsule.config.settings import SystemSettings
 from nlpcapsule.encoders.build import build_encoder
 from nlpcapsule.encoders.encoder import EncoderInputs
 from nlpcapsule.encoders.transformer import mean_state
+from nlpcapsule.encoders.windowed_transformer import TransformerSettings
 from nlpcapsule.networks.scored import Scored
 from nlpcapsule.registry import System, register
 
-_WINDOW = "tokens read at once; longer documents are cut into windows"
 
-
-class TransformerLinearSettings(PretrainedSettings):
+class TransformerLinearSettings(SystemSettings):
     """`transformer-linear`: a pretrained transformer, fine-tuned, its mean state and a linear head."""
-
-    token_dropout: ClassVar[float] = 0.0  # dropout is on the mean of the states
 
     scores_candidates: ClassVar[bool] = True
 
     name: Literal["transformer-linear"] = "transformer-linear"
-    window: int = Field(512, ge=3, description=_WINDOW)
-    stride: int | None = Field(
-        None, ge=1, description="tokens from one window's start to the next; none: even parts"
+    encoder: Annotated[TransformerSettings, EncoderShorthand] = Field(
+        default_factory=TransformerSettings, description="the transformer: a section, or its folder or hub id"
     )
-    encoder_rate: float = Field(2e-4, gt=0, description="the peak of the transformer's own learning rate")
-    checkpointing: bool = Field(
-        False, description="computes states again for the gradient, which saves memory"
-    )
-    word_dropout: float = Field(0.0, ge=0, lt=1, description="part of the word pieces left out in training")
     dropout: float = Field(0.1, ge=0, lt=1, description="dropout before the linear head")
 
     def check(self, config: Config) -> None:
-        """Refuses encoders of words, and windows that would leave tokens out."""
-        super().check(config)
-        check_stride(self.window, self.stride)
+        """Refuses what the transformer cannot read."""
+        self.encoder.check(config)
 
 
 class TransformerLinear(nn.Module):
@@ -61,7 +52,7 @@ class TransformerLinear(nn.Module):
         padding_id: The token that fills rows up.
         length: Most tokens of a document.
         transformer: The transformer's configuration where its weights will be loaded; None reads
-            `settings.encoder`.
+            `settings.encoder.path`.
     """
 
     def __init__(
@@ -75,7 +66,7 @@ class TransformerLinear(nn.Module):
     ) -> None:
         super().__init__()
         inputs = EncoderInputs(vocabulary_size, padding_id, length=length, transformer=transformer)
-        self.encoder = build_encoder(settings, inputs)
+        self.encoder = build_encoder(settings.encoder, inputs)
         self.head = LinearHead(self.encoder.state_size, label_count, settings.dropout)
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
@@ -106,6 +97,8 @@ register(
             "labels": {
                 "text": {"max_tokens": 512},  # one window
                 "training": {"epochs": 15, "learning_rate": 3e-3},
+                # Dropout is on the mean of the states.
+                "model": {"encoder": {"encoder_learning_rate": 2e-4, "token_dropout": 0.0}},
             }
         },
         extra="transformers",

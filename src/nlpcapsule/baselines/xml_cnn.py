@@ -9,7 +9,7 @@ The p parts divide a document's own length, so padding changes nothing.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -26,14 +26,15 @@ from nlpcapsule.registry import System, register
 class XMLCNNSettings(SystemSettings):
     """`xml-cnn`: dynamic max pooling and a bottleneck (Liu et al. 2017)."""
 
+    windows: ClassVar[Widths] = (2, 4, 8)  # convolution widths, in tokens
+    pools: ClassVar[int] = 8  # equal parts of the document, each giving one maximum per filter
+    token_dropout: ClassVar[float] = 0.25  # on word vectors
+    dropout: ClassVar[float] = 0.5  # on the bottleneck
+
     name: Literal["xml-cnn"] = "xml-cnn"
     embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
-    windows: Widths = Field((2, 4, 8), min_length=1, description="convolution widths, in tokens")
     filters: int = Field(128, ge=1, description="filters per width")
-    pools: int = Field(8, ge=1, description="equal parts of the document, each giving one maximum per filter")
     bottleneck: int = Field(512, ge=1, description="hidden layer before the output layer")
-    token_dropout: float = Field(0.25, ge=0, lt=1, description="dropout on word vectors")
-    dropout: float = Field(0.5, ge=0, lt=1, description="dropout on the bottleneck")
 
 
 class XMLCNN(nn.Module):

@@ -11,8 +11,8 @@ import typer
 from nlpcapsule.cli.files import check_output_folder, tell_bad_rows
 from nlpcapsule.cli.options import Quiet, reads_data
 from nlpcapsule.compare.pecos_settings import PECOS_PYTHON
-from nlpcapsule.compare.systems import DEFAULT_SYSTEMS, OURS, chosen_systems, system_settings
-from nlpcapsule.config import PRESETS
+from nlpcapsule.compare.systems import DEFAULT_SYSTEMS, chosen_systems, system_settings
+from nlpcapsule.config import DEFAULT_SYSTEM, PRESETS
 from nlpcapsule.data.label_names import Thesaurus
 from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.errors import NlpCapsuleError
@@ -45,7 +45,7 @@ def compare(
         typer.Option(
             "--set",
             metavar="SYSTEM.KEY=VALUE",
-            help="One setting of a system, as in label-query.epochs=5, or of all that have it, as in "
+            help="One setting of a system, as in hybrid.epochs=5, or of all that have it, as in "
             "all.max_tokens=200; may be given several times.",
         ),
     ] = None,
@@ -54,13 +54,13 @@ def compare(
         typer.Option(
             "--label-names",
             metavar="FILE",
-            help=f"As --set {OURS}.label_names=FILE: what labels are called, which {OURS} uses.",
+            help="As --set hybrid.label_names=FILE: what labels are called, which hybrid uses.",
         ),
     ] = None,
     preset: Annotated[
         str | None,
         typer.Option(
-            "--preset", metavar="NAME", help=f"What label-query's settings start from: {', '.join(PRESETS)}."
+            "--preset", metavar="NAME", help=f"What hybrid's settings start from: {', '.join(PRESETS)}."
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="NUMBER", min=0, help="Seed of every system.")] = 1,
@@ -90,11 +90,12 @@ def compare(
     check_output_folder(output)
     source = open_folder(data, reading, task)
     compared = chosen_systems(systems, source.kind)
-    if label_names and OURS not in compared:
-        raise NlpCapsuleError(f"--label-names is for {OURS}, which is not among the systems compared")
-    assignments = [*(settings or ()), *([f"{OURS}.label_names={label_names}"] if label_names else [])]
+    ours = DEFAULT_SYSTEM["labels"]
+    if label_names and ours not in compared:
+        raise NlpCapsuleError(f"--label-names is for {ours}, which is not among the systems compared")
+    assignments = [*(settings or ()), *([f"{ours}.label_names={label_names}"] if label_names else [])]
     chosen = system_settings(compared, source.kind, assignments, preset)
-    names = chosen.get(OURS, {}).get("text.label_names")
+    names = chosen.get(ours, {}).get("text.label_names")
     if names is not None:
         Thesaurus.read(names)  # says what is wrong with it before anything is trained
         source = replace(source, label_names=Path(names))

@@ -53,8 +53,8 @@ def train(
         typer.Option(
             "--model",
             metavar="NAME",
-            help="[default: label-query]  label-query, paper, one-vs-rest, omikuji, or another system that "
-            "`nlpcapsule systems` lists.",
+            help="[default: hybrid; for answers label-query]  hybrid, label-query, paper, omikuji, or "
+            "another system that `nlpcapsule systems` lists.",
         ),
     ] = None,
     encoder: Annotated[
@@ -62,7 +62,7 @@ def train(
         typer.Option(
             "--encoder",
             metavar="NAME",
-            help="As --set model.encoder=NAME: convolution, bilstm, or a transformer's folder or hub id.",
+            help="As --set encoder=NAME: convolution, bilstm, or a transformer's folder or hub id.",
         ),
     ] = None,
     label_names: Annotated[
@@ -87,7 +87,7 @@ def train(
     ] = None,
     epochs: Annotated[
         int | None,
-        typer.Option("--epochs", metavar="NUMBER", min=1, help="As --set training.epochs=NUMBER."),
+        typer.Option("--epochs", metavar="NUMBER", min=1, help="As --set epochs=NUMBER."),
     ] = None,
     seed: Annotated[
         int | None,
@@ -106,6 +106,9 @@ def train(
     dev_split: Annotated[
         str | None, typer.Option("--dev-split", metavar="PART", help="As --split, for the dev data.")
     ] = None,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Also write TensorBoard curves into MODEL/tensorboard.")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Train a model on your data.
@@ -115,9 +118,9 @@ def train(
     "candidates": [{"text": "...", "label": 1}, {"text": "...", "label": 0}]}.
     """
     given = {
-        "model.encoder": encoder,
+        "encoder": encoder,
         "text.label_names": None if label_names is None else str(label_names),
-        "training.epochs": epochs,
+        "epochs": epochs,
         "training.seed": seed,
     }
     overrides = {key: value for key, value in given.items() if value is not None}
@@ -133,7 +136,7 @@ def train(
     from nlpcapsule.training.progress import TrainingProgress
     from nlpcapsule.training.run_folder import RunFolder
 
-    folder = RunFolder(output, resume)
+    folder = RunFolder(output, resume, tensorboard)
     if resume and folder.finished:
         refuse_missing(train, dev, label_names)
         typer.echo(f"{output} is finished; nothing is left to do", err=True)

@@ -10,11 +10,6 @@ from typing import Any, Self
 from nlpcapsule.config import Config
 
 
-def network_only(kind: str) -> dict[str, Any]:
-    """Return the settings a cell starts from: a network without a lexical system, unless it names one."""
-    return {"inference.lexical": "none"} if kind == "labels" else {}
-
-
 @dataclass(frozen=True)
 class Cell:
     """One run: a system on a data set with a seed.
@@ -42,8 +37,7 @@ class Cell:
     @property
     def config(self) -> Config:
         """The whole configuration."""
-        given = {**network_only(self.kind), **self.settings, "training.seed": self.seed}
-        return Config.build(self.kind, self.model, overrides=given)
+        return Config.build(self.kind, self.model, overrides={**self.settings, "training.seed": self.seed})
 
     @property
     def title(self) -> str:

@@ -20,8 +20,9 @@ from nlpcapsule.compare.provenance import checked_out_commit, provenance
 from nlpcapsule.compare.run_record import cell_path, finished_cell, load_per_document
 from nlpcapsule.compare.summary import summarise_systems
 from nlpcapsule.compare.system_runs import RunOptions, run_systems
-from nlpcapsule.compare.systems import OURS, missing_package
+from nlpcapsule.compare.systems import missing_package
 from nlpcapsule.compare.table import Record, markdown
+from nlpcapsule.config import DEFAULT_SYSTEM
 from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.errors import NlpCapsuleError
 
@@ -114,7 +115,7 @@ def compare(options: CompareOptions) -> tuple[str, dict[str, str]]:
         "sizes": sizes | ({"bad rows left out": bad_rows} if bad_rows else {}),
         "seed": options.seed,
         "systems at a time": options.jobs,
-        "ours": OURS,
+        "ours": DEFAULT_SYSTEM[source.kind],
         "systems": systems,
         "not measured": absent | {name: f"failed: {why}" for name, why in failures.items()},
     }

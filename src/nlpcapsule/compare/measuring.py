@@ -26,7 +26,7 @@ from nlpcapsule.training.run_folder import RunFolder
 
 Measured: TypeAlias = tuple[Measurement, np.ndarray]  # the figures, and those of each document
 
-_PATHS = (("text", "vectors"), ("text", "tokenizer"), ("text", "label_names"), ("model", "encoder"))
+_PATHS = ("vectors", "tokenizer", "label_names", "path")  # settings that name a file or a folder
 
 
 def run_and_record(
@@ -90,18 +90,23 @@ def training_seconds(folder: Path) -> dict[str, Any]:
 def portable_config(config: Config) -> dict[str, Any]:
     """Return the configuration with file names in place of paths of this machine."""
     settings: dict[str, Any] = json.loads(config.model_dump_json())
-    for section, key in _PATHS:
-        if settings[section].get(key):
-            settings[section][key] = Path(settings[section][key]).name
-    return settings
+    return _with_file_names(settings)
+
+
+def _with_file_names(section: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: _with_file_names(value)
+        if isinstance(value, dict)
+        else (Path(value).name if value and key in _PATHS else value)
+        for key, value in section.items()
+    }
 
 
 def with_encoder(config: Config, encoder: Path) -> Config:
     """Return the configuration with a transformer's folder, if it uses one and the folder exists."""
     if config.transformer is None or not encoder.is_dir():
         return config
-    model = config.model.model_copy(update={"encoder": str(encoder)})
-    return config.model_copy(update={"model": model})
+    return config.with_network(config.network.with_transformer(str(encoder)))
 
 
 def parameter_count(model: LabelModel | AnswerModel) -> int | None:

@@ -43,8 +43,8 @@ def main(folder: Path) -> None:
         features,
         labels,
         C=clusters,
-        Cp=settings["penalty"],
-        Cn=settings["penalty"],
+        Cp=settings["C"],
+        Cn=settings["C"],
         threshold=settings["smallest_weight"],
     )
     about: dict[str, Any] = {"training seconds": time.perf_counter() - started}

@@ -25,7 +25,7 @@ class PecosSettings(Settings):
     max_tokens: int = Field(1000, ge=1, description="tokens of a document that are read")
     splits: int = Field(16, ge=2, description="children of a node")
     largest_leaf: int = Field(100, ge=2, description="labels in a leaf, at most")
-    penalty: float = Field(1.0, gt=0, description="C of the linear models")
+    C: float = Field(1.0, gt=0, description="the price of a margin that is missed")
     smallest_weight: float = Field(0.1, ge=0, description="weights below this are dropped")
     beam: int = Field(10, ge=1, description="nodes kept per level when ranking")
 

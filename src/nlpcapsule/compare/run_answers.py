@@ -73,7 +73,7 @@ def with_files(config: Config, parts: AnswerParts) -> Config:
     """Return the configuration with the data folder's word vectors, or its transformer, where used."""
     if config.transformer is not None:
         return config if parts.encoder is None else with_encoder(config, parts.encoder)
-    if config.model.embedding_size and parts.vectors is not None:
+    if config.network.word_vector_size and parts.vectors is not None:
         text = config.text.model_copy(update={"vectors": str(parts.vectors)})
         return config.model_copy(update={"text": text})
     return config

@@ -82,7 +82,7 @@ def run_labels(
         parts, thesaurus = with_label_names(parts, Path(str(config.text.label_names)).parent)
     cut = parts.cut(config.text.max_tokens)
     data, report = training_data(cut, cell.fraction, thesaurus), cut.report
-    words = None if shared is None or config.inference.lexical == "none" else shared.lexical(cut, config)
+    words = None if shared is None or config.lexical is None else shared.lexical(cut, config)
     # Stored lexical features are not kept with a model, which cannot be loaded without them.
     if folder.finished and words is None:
         model = load_model(folder.path)

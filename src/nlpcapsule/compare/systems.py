@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from nlpcapsule.compare.cell import network_only
 from nlpcapsule.compare.pecos_settings import PECOS, PecosSettings
-from nlpcapsule.config import Config
+from nlpcapsule.config import DEFAULT_SYSTEM, Config
 from nlpcapsule.errors import ConfigError, MissingExtraError, did_you_mean
 from nlpcapsule.registry import system_names
 
-OURS = "label-query"
 DEFAULT_SYSTEMS = {
-    "labels": (OURS, "one-vs-rest", "omikuji", PECOS, "fasttext", "xml-cnn"),
-    "answers": (OURS, "bm25", "bi-encoder"),
+    "labels": (DEFAULT_SYSTEM["labels"], "one-vs-rest", "omikuji", PECOS, "fasttext", "xml-cnn"),
+    "answers": (DEFAULT_SYSTEM["answers"], "bm25", "bi-encoder"),
 }
 EVERY_SYSTEM = "all"  # in --set: a setting of each system that has it
 
@@ -59,16 +57,17 @@ def system_settings(
     Args:
         systems: The systems compared.
         kind: "labels" or "answers".
-        assignments: Texts such as "label-query.epochs=5" or "all.max_tokens=200".
-        preset: What our own system starts from.
+        assignments: Texts such as "hybrid.epochs=5" or "all.max_tokens=200".
+        preset: What the settings of the default system start from.
     """
-    if preset is not None and OURS not in systems:
-        raise ConfigError(f"--preset {preset} is for {OURS}, which is not among the systems compared")
+    ours = DEFAULT_SYSTEM[kind]
+    if preset is not None and ours not in systems:
+        raise ConfigError(f"--preset {preset} is for {ours}, which is not among the systems compared")
     own: dict[str, list[str]] = {name: [] for name in systems}
     for text in assignments:
         name, dot, assignment = text.partition(".")
         if not dot or "=" not in assignment:
-            raise ConfigError(f"--set {text!r}: expected SYSTEM.key=value, for example {OURS}.epochs=5")
+            raise ConfigError(f"--set {text!r}: expected SYSTEM.key=value, for example {ours}.epochs=5")
         if name == EVERY_SYSTEM:
             takers = [system for system in systems if _has(system, kind, assignment)]
             if not takers:
@@ -81,7 +80,7 @@ def system_settings(
         for taker in takers:
             own[taker].append(assignment)
     return {
-        name: _changed(name, kind, texts, preset if name == OURS else None) for name, texts in own.items()
+        name: _changed(name, kind, texts, preset if name == ours else None) for name, texts in own.items()
     }
 
 
@@ -98,8 +97,7 @@ def _has(system: str, kind: str, assignment: str) -> bool:
     key = assignment.partition("=")[0].strip()
     if system == PECOS:
         return key.removeprefix("model.").removeprefix("text.") in PecosSettings.model_fields
-    sections = Config.build(kind, system).model_dump(include=set(Config.SECTIONS))
-    return any(key in (name, f"{section}.{name}") for section, values in sections.items() for name in values)
+    return Config.has_setting(kind, system, key)
 
 
 def _changed(system: str, kind: str, assignments: Sequence[str], preset: str | None = None) -> dict[str, Any]:
@@ -110,12 +108,23 @@ def _changed(system: str, kind: str, assignments: Sequence[str], preset: str | N
         settled = Config.build(kind, system, assignments=assignments, preset=preset).model_dump(mode="json")
     except ConfigError as error:
         raise ConfigError(f"--set, {system}: {error}") from None
-    usual = Config.build(kind, system, overrides=network_only(kind)).model_dump(mode="json")
+    usual = Config.build(kind, system).model_dump(mode="json")
     if settled["model"]["name"] != system:
         raise ConfigError(f"--set, {system}: name the systems with --systems")
     return {
-        f"{section}.{key}": value
+        key: value
         for section in Config.SECTIONS
-        for key, value in settled[section].items()
-        if value != usual[section][key]
+        for key, value in _differences(settled[section], usual[section], section)
     }
+
+
+def _differences(
+    settled: Mapping[str, Any], usual: Mapping[str, Any], prefix: str
+) -> Iterator[tuple[str, Any]]:
+    """Yield the settings that differ; of another network or encoder than usual, the whole section."""
+    for key, value in settled.items():
+        before = usual.get(key)
+        if isinstance(value, Mapping) and isinstance(before, Mapping) and value["name"] == before["name"]:
+            yield from _differences(value, before, f"{prefix}.{key}")
+        elif value != before:
+            yield f"{prefix}.{key}", value

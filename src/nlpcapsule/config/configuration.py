@@ -8,10 +8,26 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, SerializeAsAny, ValidationError, field_validator, model_validator
+from pydantic import SerializeAsAny, ValidationError, field_validator, model_validator
 
+from nlpcapsule.config.checks import check_together
+from nlpcapsule.config.names import (
+    SECTIONS,
+    known_settings,
+    nested_choices,
+    resolve,
+    unknown_sections,
+    unknown_settings,
+)
+from nlpcapsule.config.nesting import (
+    DEFAULT_NETWORK,
+    DEFAULT_SYSTEM,
+    choose,
+    complete_model,
+    defaults_of,
+    merge,
+)
 from nlpcapsule.config.settings import (
-    WORD_ENCODERS,
     InferenceSettings,
     Settings,
     SystemSettings,
@@ -20,9 +36,8 @@ from nlpcapsule.config.settings import (
     TrainingSettings,
 )
 from nlpcapsule.errors import ConfigError, did_you_mean
-from nlpcapsule.registry import LABEL_LOSSES, System, find_system, system_names
+from nlpcapsule.registry import find_system, system_names
 
-DEFAULT_SYSTEM = "label-query"
 PRESETS = ("small",)
 
 
@@ -35,7 +50,7 @@ class Config(Settings):
     training: TrainingSettings
     inference: InferenceSettings
 
-    SECTIONS: ClassVar[tuple[str, ...]] = ("text", "model", "training", "inference")
+    SECTIONS: ClassVar[tuple[str, ...]] = SECTIONS
 
     @model_validator(mode="before")
     @classmethod
@@ -44,20 +59,18 @@ class Config(Settings):
         if not isinstance(data, Mapping):
             return data
         task = data.get("task", "labels")
-        model = data.get("model", {})
-        name = (
-            model.get("name", DEFAULT_SYSTEM) if isinstance(model, Mapping) else getattr(model, "name", None)
-        )
-        if not isinstance(name, str):
-            raise ConfigError(f"model.name={name!r}: expected the name of a system")
-        defaults = _own_defaults(find_system(name), task, model)
-        filled = {**data, "task": task}
-        for section in cls.SECTIONS:
-            given = data.get(section, {})
-            if isinstance(given, Mapping):
-                own = {"name": name} if section == "model" else {}
-                filled[section] = {**own, **defaults.get(section, {}), **given}
-        return filled
+        given = {section: data.get(section, {}) for section in cls.SECTIONS}
+        model = given["model"]
+        if isinstance(model, SystemSettings):
+            defaults = defaults_of(complete_model(model.model_dump(), task), task)
+        else:
+            given["model"] = complete_model(model, task)
+            defaults = defaults_of(given["model"], task)
+        filled = {
+            section: merge(defaults.get(section, {}), values) if isinstance(values, Mapping) else values
+            for section, values in given.items()
+        }
+        return {**data, "task": task, **filled}
 
     @field_validator("model", mode="before")
     @classmethod
@@ -66,9 +79,26 @@ class Config(Settings):
         return find_system(value["name"]).settings.model_validate(value) if isinstance(value, dict) else value
 
     @property
+    def network(self) -> SystemSettings:
+        """The settings of the network: those of a hybrid's, or of the system itself."""
+        return getattr(self.model, "network", self.model)
+
+    @property
+    def lexical(self) -> str | None:
+        """The lexical system that a hybrid joins with its network ("auto" chooses one); None without one."""
+        return getattr(self.model, "lexical", None)
+
+    @property
     def transformer(self) -> str | None:
         """The pretrained transformer that reads the texts, a folder or a hub id; None without one."""
-        return self.model.transformer
+        return self.network.transformer
+
+    def with_network(self, network: SystemSettings) -> Config:
+        """Return the configuration with other settings of its network."""
+        model = network
+        if self.network is not self.model:
+            model = self.model.model_copy(update={"network": network})
+        return self.model_copy(update={"model": model})
 
     @classmethod
     def build(
@@ -80,18 +110,19 @@ class Config(Settings):
         overrides: Mapping[str, Any] | None = None,
         preset: str | None = None,
     ) -> Config:
-        """Puts a configuration together: the network's defaults, a preset, a TOML file, single settings.
+        """Puts a configuration together: the system's defaults, a preset, a TOML file, single settings.
 
         Args:
             task: "labels" or "answers".
-            model: The network's name; None takes the file's `[model] name`, or `label-query`.
+            model: The system's name; None takes the file's `[model] name`, or `hybrid` (answers:
+                `label-query`).
             file: A TOML file with any of the four sections.
-            assignments: Texts such as "training.epochs=5" or, where only one section has it, "epochs=5".
+            assignments: Texts such as "training.epochs=5" or, in short, "epochs=5".
             overrides: The same as a mapping whose values are Python values.
-            preset: One of `PRESETS`, for label-query on labels.
+            preset: One of `PRESETS`, for hybrid.
 
         Example:
-            >>> Config.build(model="paper", assignments=["routing=em"]).model.routing
+            >>> Config.build(assignments=["network=paper", "routing=em"]).network.routing
             'em'
         """
         if task not in ("labels", "answers"):
@@ -99,30 +130,42 @@ class Config(Settings):
         sections = _read_toml(Path(file)) if file else {}
         prepared = {} if preset is None else _read_preset(preset)
         pairs = {**dict(_parse_assignment(text) for text in assignments), **(overrides or {})}
-        name = _model_name(model, sections, pairs)
+        name = _model_name(task, model, sections, pairs)
         if task not in find_system(name).tasks:
             fitting = ", ".join(system_names(task))
             raise ConfigError(f"the model {name!r} does not rank {task}: use one of {fitting}")
-        if preset is not None and (task, name) != ("labels", "label-query"):
-            raise ConfigError(f"the preset {preset!r} is for label-query on labels, not {name} on {task}")
-        known = _known_keys(name)
-        problems = _unknown_keys(sections, known, f"{file}: ")
-        given: dict[str, dict[str, Any]] = {section: {} for section in cls.SECTIONS}
-        for section, values in prepared.items():
-            given[section].update(values)
-        for section, values in sections.items():
-            if section in given and isinstance(values, dict):
-                given[section].update(values)
-        given["model"]["name"] = name
+        given: dict[str, Any] = {section: {} for section in cls.SECTIONS}
+        for source in (prepared, sections):
+            for section, values in source.items():
+                if section == "model" and isinstance(values, dict):
+                    given[section] = choose(name, given[section], values)
+                elif section in given and isinstance(values, dict):
+                    given[section].update(values)
+        given["model"] = choose(name, {**given["model"], "name": name}, nested_choices(name, pairs))
+        completed = complete_model(given["model"], task)
+        if preset is not None and completed.get("network", {}).get("name") != DEFAULT_NETWORK:
+            raise ConfigError(
+                f"the preset {preset!r} is for hybrid of {DEFAULT_NETWORK}, not {name} on {task}"
+            )
+        known = known_settings(completed)
+        where = f"{file}: " if file else ""
+        problems = [*unknown_sections(sections, where), *unknown_settings(given, known, where)]
         for key, value in pairs.items():
-            section, field, problem = _resolve(key, known)
+            path, problem = resolve(key, known)
             if problem:
                 problems.append(problem)
             else:
-                given[section][field] = value
+                _put(given, path, value)
         if problems:
             raise ConfigError("\n".join(problems))
-        return _checked(cls._validate(task, given))
+        config = cls._validate(task, given)
+        check_together(config)
+        return config
+
+    @staticmethod
+    def has_setting(task: str, model: str, key: str) -> bool:
+        """Return whether a system has a setting of this full or short name."""
+        return resolve(key, known_settings(complete_model({"name": model}, task)))[1] is None
 
     @classmethod
     def _validate(cls, task: str, settings: dict[str, dict[str, Any]]) -> Config:
@@ -140,138 +183,22 @@ class Config(Settings):
             raise ConfigError("\n".join(_worded(error))) from None
 
 
-def _model_name(model: str | None, sections: Mapping[str, Any], pairs: dict[str, Any]) -> str:
-    """The network's name: a single setting (taken out of `pairs`), else the argument, else the file's."""
+def _model_name(task: str, model: str | None, sections: Mapping[str, Any], pairs: dict[str, Any]) -> str:
+    """The system's name: a single setting (taken out of `pairs`), else the argument, else the file's."""
     section = sections.get("model")
     in_file = section.get("name") if isinstance(section, dict) else None
     single = [pairs.pop(key) for key in ("name", "model.name") if key in pairs]
-    name = next((choice for choice in (*single, model, in_file) if choice is not None), DEFAULT_SYSTEM)
+    name = next((choice for choice in (*single, model, in_file) if choice is not None), DEFAULT_SYSTEM[task])
     if not isinstance(name, str):
         raise ConfigError(f"unknown model {name!r}: {did_you_mean(str(name), system_names())}")
     return find_system(name).name
 
 
-def _own_defaults(system: System, task: str, model: Any) -> dict[str, dict[str, Any]]:
-    """Where the system's defaults differ from the sections', section by section."""
-    encoder = model.get("encoder") if isinstance(model, Mapping) else getattr(model, "encoder", None)
-    sources = [system.defaults.get(task, {})]
-    if encoder is not None and encoder not in WORD_ENCODERS:
-        sources.append(system.pretrained_defaults.get(task, {}))
-    merged: dict[str, dict[str, Any]] = {}
-    for source in sources:
-        for section, values in source.items():
-            merged.setdefault(section, {}).update(values)
-    return merged
-
-
-def _checked(config: Config) -> Config:
-    """Refuses settings that are each possible and impossible together."""
-    for_labels = dict.fromkeys(["bce", "margin", "spread", *LABEL_LOSSES])
-    losses = tuple(for_labels) if config.task == "labels" else ("pointwise", "pairwise")
-    if config.training.loss not in losses:
-        raise ConfigError(
-            f"training.loss={config.training.loss!r} does not go with task {config.task!r}: "
-            f"expected one of: {', '.join(losses)}"
-        )
-    if not config.model.routes_to_chosen and config.training.negatives != "all":
-        raise ConfigError(
-            f"training.negatives={config.training.negatives!r} needs a network that routes to chosen labels; "
-            f"{config.model.name!r} scores all labels at once: leave it at 'all'"
-        )
-    if not config.model.scores_candidates and config.inference.lexical != "none":
-        raise ConfigError(
-            f"inference.lexical={config.inference.lexical!r} needs a network that routes to chosen labels, "
-            f"not {config.model.name!r}"
-        )
-    if not config.model.scores_candidates and config.inference.candidates:
-        raise ConfigError(
-            f"inference.candidates needs a network that routes to chosen labels, not {config.model.name!r}"
-        )
-    only_for_labels = (
-        config.training.negatives != "all",
-        config.inference.candidates,
-        config.inference.lexical != "none",
-    )
-    if config.task == "answers" and any(only_for_labels):
-        raise ConfigError(
-            "training.negatives, inference.candidates and inference.lexical are for task 'labels', "
-            "not 'answers'"
-        )
-    if config.task == "labels" and getattr(config.model, "overlap", False):
-        raise ConfigError("model.overlap compares questions with answers: it is not for task 'labels'")
-    usual = type(config.inference).model_fields["wanted_precision"].default
-    if config.inference.wanted_precision != usual and config.inference.threshold_for != "precision":
-        raise ConfigError(
-            f"inference.wanted_precision={config.inference.wanted_precision} is for a threshold that is "
-            "tuned for it: set inference.threshold_for=precision, too"
-        )
-    _check_label_names(config)
-    config.model.check(config)
-    return config
-
-
-def _check_label_names(config: Config) -> None:
-    """Which networks can make something of names."""
-    if config.text.label_names is None:
-        return
-    if config.task != "labels":
-        raise ConfigError("text.label_names is for task 'labels', not 'answers'")
-    if not config.model.takes_label_names:
-        raise ConfigError(
-            f"text.label_names is for the model 'label-query', not {config.model.name!r}, which learns "
-            "labels from examples alone: leave it out, or choose --model label-query"
-        )
-    nominated = config.inference.candidates or config.training.negatives == "hard"
-    if nominated and config.inference.lexical == "none":
-        raise ConfigError(
-            "text.label_names does not go with candidates that a Kim-CNN nominates, which knows no label "
-            "without examples: set inference.lexical=auto, or inference.candidates=0 and other negatives"
-        )
-
-
-def _known_keys(model: str) -> dict[str, list[str]]:
-    classes: dict[str, type[BaseModel]] = {
-        "text": TextSettings,
-        "model": find_system(model).settings,
-        "training": TrainingSettings,
-        "inference": InferenceSettings,
-    }
-    return {section: list(settings.model_fields) for section, settings in classes.items()}
-
-
-def _unknown_keys(sections: Mapping[str, Any], known: dict[str, list[str]], where: str) -> list[str]:
-    problems = []
-    for section, values in sections.items():
-        if section not in known:
-            problems.append(f"{where}unknown section [{section}]: {did_you_mean(section, known)}")
-        elif not isinstance(values, dict):
-            problems.append(f"{where}[{section}] must be a section of key = value lines")
-        else:
-            for key in values:
-                if key not in known[section]:
-                    problems.append(
-                        f"{where}unknown setting {section}.{key}: {did_you_mean(key, known[section])}"
-                    )
-    return problems
-
-
-def _resolve(key: str, known: dict[str, list[str]]) -> tuple[str, str, str | None]:
-    """Finds the section of a setting; the third value words the problem if there is none."""
-    if "." in key:
-        section, field = key.split(".", 1)
-        if section in known and field in known[section]:
-            return section, field, None
-    else:
-        homes = [section for section, fields in known.items() if key in fields]
-        if len(homes) == 1:
-            return homes[0], key, None
-        if homes:
-            return "", "", f"{key!r} could be {' or '.join(f'{home}.{key}' for home in homes)}: say which"
-    full = [f"{section}.{field}" for section, fields in known.items() for field in fields]
-    short = key.split(".")[-1]
-    names = [name.split(".")[1] for name in full]
-    suggestion = did_you_mean(short, names)
-    return "", "", f"unknown setting {key!r}: {suggestion}"
+def _put(sections: dict[str, Any], path: str, value: Any) -> None:
+    *parents, last = path.split(".")
+    for parent in parents:
+        sections = sections.setdefault(parent, {})
+    sections[last] = value
 
 
 def _parse_assignment(text: str) -> tuple[str, Any]:

@@ -22,9 +22,7 @@ from nlpcapsule.diagnostics.iteration_effects import (
 )
 from nlpcapsule.diagnostics.varied_iterations import (
     RoutedSettings,
-    is_adaptive,
     lent_settings,
-    most_iterations,
     with_at_most,
     with_exactly,
 )
@@ -101,7 +99,7 @@ def inspect_encoded(
             f"there is no document {document + 1}: the data has {len(encoded)}, counted from 1"
         )
     candidates = model.scorer.candidates(encoded.tokens)
-    most = most_iterations(settings)
+    most = settings.most_iterations
     # The very last iteration may go unscored, since it moves nothing: one more is asked for and left out.
     with lent_settings(model.network, with_at_most(settings, most + 1)):
         routed = _rank(model, encoded, candidates)
@@ -120,7 +118,7 @@ def inspect_encoded(
         agreement=None if routed.agreement is None else routed.agreement[:, :most],
         loss_by_iterations=losses,
         instance_agreement=None if one.agreement is None else one.agreement[0, :INSTANCE_ITERATIONS],
-        instance_stop=int(used[document]) if used is not None and is_adaptive(settings) else None,
+        instance_stop=int(used[document]) if used is not None and settings.is_adaptive else None,
         most_iterations=most,
     )
 
@@ -155,8 +153,8 @@ def routed_settings(model: LabelModel) -> RoutedSettings:
     settings = getattr(model.network, "settings", None)
     if not isinstance(settings, RoutedSettings):
         raise NlpCapsuleError(
-            f"the network {model.config.model.name!r} has no routing to inspect; "
-            "use a model trained as label-query, paper or official"
+            f"the network {model.config.network.name!r} has no routing to inspect; "
+            "use a model trained as hybrid, label-query, paper or official"
         )
     return settings
 
@@ -169,7 +167,7 @@ def _network(model: LabelModel) -> nn.Module:
 def _rank(
     model: LabelModel, encoded: EncodedDocuments, candidates: np.ndarray | None, top_k: int = 1
 ) -> LabelRankings:
-    scorer = NetworkScorer(_network(model), model.tokenizer.padding_id, model.config.inference.batch)
+    scorer = NetworkScorer(_network(model), model.tokenizer.padding_id, model.config.inference.batch_size)
     return rank_documents(scorer, encoded.tokens, top_k, candidates=candidates)
 
 
@@ -181,9 +179,10 @@ def _loss_per_document(model: LabelModel, encoded: EncodedDocuments, candidates:
     neither counts.
     """
     network, training = _network(model), model.config.training
+    weight = getattr(model.config.network, "negative_weight", 1.0)
     device = device_of(network)
     order = np.argsort(encoded.tokens.lengths, kind="stable")
-    batch = model.config.inference.batch
+    batch = model.config.inference.batch_size
     sums = []
     for start in range(0, len(order), batch):
         rows = order[start : start + batch]
@@ -192,7 +191,7 @@ def _loss_per_document(model: LabelModel, encoded: EncodedDocuments, candidates:
         outputs = None if chosen is None else torch.from_numpy(chosen).to(device)
         targets = torch.from_numpy(_targets(encoded, rows, chosen, len(model.labels))).to(device)
         logits = network(tokens, outputs).logits  # (B, n)
-        loss = label_loss(training.loss, logits, targets, negative_weight=training.negative_weight)
+        loss = label_loss(training.loss, logits, targets, negative_weight=weight)
         sums.append(float(loss) * len(rows))
     return math.fsum(sums) / len(order)
 

@@ -13,29 +13,19 @@ from nlpcapsule.networks.paper import PaperSettings
 RoutedSettings = LabelQuerySettings | PaperSettings | OfficialSettings
 
 
-def is_adaptive(settings: RoutedSettings) -> bool:
-    """Whether documents stop by themselves."""
-    return settings.routing == "adaptive-kde"
-
-
-def most_iterations(settings: RoutedSettings) -> int:
-    """The most iterations a document may take, or what all take where they are fixed."""
-    return getattr(settings, _limit_field(settings))
-
-
 def with_at_most(settings: RoutedSettings, iterations: int) -> RoutedSettings:
     """The same routing with another bound; documents still stop by themselves where they did."""
-    return settings.model_copy(update={_limit_field(settings): iterations})
+    return settings.model_copy(update={"iterations": iterations})
 
 
 def with_exactly(settings: RoutedSettings, iterations: int) -> RoutedSettings:
     """The same routing with a fixed number of iterations.
 
     An adaptive one is held open: with ε = 0 no change is small enough to stop at. That is KDE routing with a
-    fixed T, and unlike "kde" by name it keeps what `literal` and `official` do differently.
+    fixed T, and unlike "kde" by name it keeps what `adaptive-kde-literal` and `official` do differently.
     """
-    never_stops = {"epsilon": 0.0} if is_adaptive(settings) else {}
-    return settings.model_copy(update={_limit_field(settings): iterations, **never_stops})
+    never_stops = {"epsilon": 0.0} if settings.is_adaptive else {}
+    return settings.model_copy(update={"iterations": iterations, **never_stops})
 
 
 @contextmanager
@@ -47,8 +37,3 @@ def lent_settings(network: Any, settings: RoutedSettings) -> Iterator[None]:
         yield
     finally:
         network.settings = own
-
-
-def _limit_field(settings: RoutedSettings) -> str:
-    """The setting that bounds the iterations."""
-    return "max_iterations" if is_adaptive(settings) else "iterations"

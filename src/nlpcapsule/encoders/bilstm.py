@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import ClassVar, Literal, Self
 
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nlpcapsule.encoders.encoder import EncoderInputs, register_encoder
 from nlpcapsule.encoders.word_embedding import WordEmbedding
-from nlpcapsule.encoders.word_encoder import WordEncoder, new_embedding
+from nlpcapsule.encoders.word_encoder import WordEncoder, WordEncoderSettings, new_embedding
+
+
+class BiLSTMSettings(WordEncoderSettings):
+    """`bilstm`: an LSTM in each direction over word vectors."""
+
+    name: Literal["bilstm"] = "bilstm"
+    state_size: int = Field(256, ge=1, description="numbers in a state, per direction")
+    layers: int = Field(1, ge=1, description="layers on top of each other")
 
 
 @register_encoder("bilstm")
@@ -26,6 +35,8 @@ class BiLSTMEncoder(WordEncoder):
         dropout: On word vectors, between layers and on states.
         word_dropout: Part of the words left out in training.
     """
+
+    settings_type: ClassVar[type[BiLSTMSettings]] = BiLSTMSettings
 
     def __init__(
         self,
@@ -44,8 +55,8 @@ class BiLSTMEncoder(WordEncoder):
         )
 
     @classmethod
-    def from_settings(cls, settings: Any, inputs: EncoderInputs) -> Self:
-        """Build the encoder from the settings of `label-query`."""
+    def from_settings(cls, settings: BiLSTMSettings, inputs: EncoderInputs) -> Self:
+        """Build the encoder from its settings."""
         return cls(
             new_embedding(settings.embedding_size, inputs),
             settings.state_size,

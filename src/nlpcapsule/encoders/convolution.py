@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import ClassVar, Literal, Self
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
+from nlpcapsule.config.settings import Widths
 from nlpcapsule.encoders.encoder import EncoderInputs, register_encoder
 from nlpcapsule.encoders.word_embedding import WordEmbedding
-from nlpcapsule.encoders.word_encoder import WordEncoder, new_embedding
+from nlpcapsule.encoders.word_encoder import WordEncoder, WordEncoderSettings, new_embedding
+
+
+class ConvolutionSettings(WordEncoderSettings):
+    """`convolution`: convolutions of several widths over word vectors."""
+
+    name: Literal["convolution"] = "convolution"
+    windows: Widths = Field((1, 3, 5, 9), min_length=1, description="convolution widths, in tokens")
+    filters: int = Field(256, ge=1, description="filters per width")
 
 
 @register_encoder("convolution")
@@ -28,6 +38,8 @@ class ConvolutionEncoder(WordEncoder):
         word_dropout: Part of the words left out in training.
     """
 
+    settings_type: ClassVar[type[ConvolutionSettings]] = ConvolutionSettings
+
     def __init__(
         self,
         embedding: WordEmbedding,
@@ -43,8 +55,8 @@ class ConvolutionEncoder(WordEncoder):
         self.convolutions = nn.ModuleList(nn.Conv1d(embedding.size, filters, width) for width in windows)
 
     @classmethod
-    def from_settings(cls, settings: Any, inputs: EncoderInputs) -> Self:
-        """Build the encoder from the settings of `label-query` or `convolution-linear`."""
+    def from_settings(cls, settings: ConvolutionSettings, inputs: EncoderInputs) -> Self:
+        """Build the encoder from its settings."""
         return cls(
             new_embedding(settings.embedding_size, inputs),
             settings.windows,

@@ -7,7 +7,8 @@ the encoder is asked for:
     class MeanOfNeighbours(WordEncoder):
         ...
 
-`model.encoder=mean-of-neighbours` then chooses it.
+`--set encoder=mean-of-neighbours` then chooses it. What can be set of it is its `settings_type`, which is
+inherited: settings of its own are a subclass of `EncoderSettings`, or of `WordEncoderSettings`.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from torch import Tensor, nn
 
-from nlpcapsule.config.settings import WORD_ENCODERS
+from nlpcapsule.config.settings import EncoderSettings
 from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.registry import ENCODERS
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +50,13 @@ class Encoder(nn.Module, ABC):
     """Token ids → states, one vector per token.
 
     Attributes:
+        settings_type: The class of its section of the configuration.
         state_size: H, numbers in a state.
         name_size: E, numbers in the vectors by which words, names and documents are compared.
         own_rate: Peak of the encoder's own learning rate; None for the network's.
     """
+
+    settings_type: ClassVar[type[EncoderSettings]] = EncoderSettings
 
     state_size: int
     name_size: int
@@ -60,7 +65,7 @@ class Encoder(nn.Module, ABC):
     @classmethod
     @abstractmethod
     def from_settings(cls, settings: Any, inputs: EncoderInputs) -> Self:
-        """Build the encoder from the settings of a network."""
+        """Build the encoder from its settings, a `settings_type`."""
 
     @abstractmethod
     def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
@@ -109,27 +114,23 @@ class Encoder(nn.Module, ABC):
         return self(tokens)
 
 
-ENCODERS: dict[str, type[Encoder]] = {}
 AnyEncoder = TypeVar("AnyEncoder", bound=Encoder)
 
 
 def register_encoder(name: str) -> Callable[[type[AnyEncoder]], type[AnyEncoder]]:
-    """Register a class under a name that `model.encoder` can choose.
+    """Register a class under a name that the section `encoder` can choose.
 
     Raises:
         ValueError: If another class has that name.
     """
 
     def register(encoder: type[AnyEncoder]) -> type[AnyEncoder]:
-        known = ENCODERS.get(name, encoder)
+        known = ENCODERS[name] if name in ENCODERS else encoder  # noqa: SIM401
         if (known.__module__, known.__qualname__) != (encoder.__module__, encoder.__qualname__):
             raise ValueError(
                 f"cannot register {encoder.__qualname__} as {name!r}: {known.__qualname__} of "
                 f"{known.__module__} has that name; choose another"
             )
-        ENCODERS[name] = encoder
-        if name not in WORD_ENCODERS:
-            WORD_ENCODERS.append(name)
-        return encoder
+        return ENCODERS.register(name)(encoder)
 
     return register

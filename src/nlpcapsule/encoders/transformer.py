@@ -9,17 +9,39 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
+from nlpcapsule.config import Config
+from nlpcapsule.config.settings import EncoderSettings
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import ConfigError, DataError, MissingExtraError
+from nlpcapsule.registry import encoder_names
 
 TRANSFORMER_FILE = "transformer.json"
 _ROWS_AT_ONCE = 64
+
+
+class PretrainedSettings(EncoderSettings):
+    """`transformer`: a pretrained transformer as it is (extra `transformers`)."""
+
+    name: Literal["transformer"] = "transformer"
+    path: str = Field(
+        "sentence-transformers/all-MiniLM-L6-v2",
+        min_length=1,
+        description="the transformer's folder, or its id on the Hugging Face hub",
+    )
+
+    def check(self, config: Config) -> None:
+        """Refuses the misspelt name of another encoder: a hub id may be any word."""
+        meant = get_close_matches(self.path, encoder_names(), n=1)
+        if meant and "/" not in self.path and not Path(self.path).is_dir():
+            raise ConfigError(f"unknown encoder {self.path!r}: did you mean {meant[0]!r}?")
 
 
 class TransformerEncoder(nn.Module):
@@ -58,13 +80,13 @@ class TransformerEncoder(nn.Module):
         self._has_kinds = getattr(facts, "type_vocab_size", 0) > 1
         if vocabulary_size > facts.vocab_size:
             raise ConfigError(
-                f"model.encoder={encoder!r} knows {facts.vocab_size:,} tokens and the tokenizer "
+                f"encoder.path={encoder!r} knows {facts.vocab_size:,} tokens and the tokenizer "
                 f"{vocabulary_size:,}: leave text.tokenizer out, and the encoder's own is used"
             )
         positions = _positions(self.transformer, longest)
         if longest > positions:
             raise ConfigError(
-                f"model.encoder={encoder!r} reads {positions} tokens at once and would be given {longest}: "
+                f"encoder.path={encoder!r} reads {positions} tokens at once and would be given {longest}: "
                 f"lower {limited_by}"
             )
         if checkpointing:
@@ -72,7 +94,9 @@ class TransformerEncoder(nn.Module):
             try:
                 self.transformer.gradient_checkpointing_enable({"use_reentrant": False})
             except ValueError:
-                raise ConfigError(f"model.encoder={encoder!r} does not support model.checkpointing") from None
+                raise ConfigError(
+                    f"encoder.path={encoder!r} does not support encoder.gradient_checkpointing"
+                ) from None
 
     def forward(self, tokens: Tensor, mask: Tensor, kinds: Tensor | None = None) -> Tensor:
         """Reads rows.
@@ -146,7 +170,7 @@ def encoder_tokenizer(encoder: str, given: str | None = None) -> WordTokenizer:
         raise DataError(
             "does not put one special token such as [CLS] before a text and one such as [SEP] after it",
             path,
-            hint=f"use the tokenizer.json of model.encoder={encoder!r}",
+            hint=f"use the tokenizer.json of {encoder!r}",
         )
     return tokenizer
 
@@ -196,7 +220,7 @@ def _silence(logging: Any) -> Iterator[None]:
 
 def _unreadable(encoder: str, error: Exception) -> ConfigError:
     return ConfigError(
-        f"model.encoder={encoder!r} is no pretrained transformer: expected a folder with config.json, "
+        f"encoder.path={encoder!r} is no pretrained transformer: expected a folder with config.json, "
         f"model.safetensors and tokenizer.json, or a hub id ({str(error).splitlines()[0]})"
     )
 

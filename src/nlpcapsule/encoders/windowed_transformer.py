@@ -10,16 +10,19 @@ state in each of its windows.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
+from nlpcapsule.config import Config
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.encoders.encoder import Encoder, EncoderInputs
+from nlpcapsule.encoders.encoder import Encoder, EncoderInputs, register_encoder
 from nlpcapsule.encoders.name_vectors import mean_states, to_unit_length
-from nlpcapsule.encoders.transformer import TransformerEncoder, mean_state
+from nlpcapsule.encoders.transformer import PretrainedSettings, TransformerEncoder, mean_state
+from nlpcapsule.errors import ConfigError
 
 _MARKS = 2  # special tokens of a row: its first and its last
 
@@ -40,49 +43,56 @@ class Windows(NamedTuple):
     document: Tensor
 
 
-class TransformerSettings(Protocol):
-    """The settings that choose a transformer and how it reads, of whichever network has them."""
+class TransformerSettings(PretrainedSettings):
+    """`transformer`: a pretrained transformer that is trained further (extra `transformers`)."""
 
-    @property
-    def encoder(self) -> str:
-        """Its folder or hub id."""
+    window: int = Field(512, ge=3, description="tokens read at once; longer documents are cut into windows")
+    stride: int | None = Field(
+        None, ge=1, description="tokens from one window's start to the next; none: even parts"
+    )
+    encoder_learning_rate: float = Field(5e-5, gt=0, description="the peak of the transformer's own rate")
+    gradient_checkpointing: bool = Field(
+        False, description="computes states again for the gradient, which saves memory"
+    )
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="part of the word pieces left out in training")
+    token_dropout: float = Field(0.15, ge=0, lt=1, description="dropout on states")
 
-    @property
-    def window(self) -> int:
-        """Tokens read at once."""
-
-    @property
-    def stride(self) -> int | None:
-        """Tokens from one window's start to the next; None: even parts."""
-
-    @property
-    def encoder_rate(self) -> float:
-        """The peak of its own learning rate."""
-
-    @property
-    def checkpointing(self) -> bool:
-        """Whether states are computed again for the gradient."""
-
-    @property
-    def word_dropout(self) -> float:
-        """Part of the word pieces left out in training."""
-
-    @property
-    def token_dropout(self) -> float:
-        """Dropout on states."""
+    def check(self, config: Config) -> None:
+        """Refuses windows that leave tokens out, and what does not go with answers."""
+        super().check(config)
+        if self.stride is not None and self.stride > self.window - _MARKS:
+            raise ConfigError(
+                f"encoder.stride={self.stride} would leave tokens out: windows of encoder.window="
+                f"{self.window} tokens, two of them special, may lie at most {self.window - _MARKS} apart"
+            )
+        if config.task != "answers":
+            return
+        if config.text.max_tokens > self.window:
+            raise ConfigError(
+                f"text.max_tokens={config.text.max_tokens} does not fit encoder.window={self.window}: "
+                "questions and answers are read in one piece; lower text.max_tokens or raise encoder.window"
+            )
+        if self.word_dropout:
+            raise ConfigError(
+                f"encoder.word_dropout={self.word_dropout} does not go with a pretrained transformer on "
+                "answers, whose words are compared one by one: set it to 0"
+            )
 
 
+@register_encoder("transformer")
 class WindowedTransformer(Encoder):
     """Token ids → states of the whole document, read in windows by a pretrained transformer.
 
     Args:
-        settings: Encoder, windows, dropout and learning rate.
+        settings: Transformer, windows, dropout and learning rate.
         vocabulary_size: Number of tokens the tokenizer knows.
         padding_id: The token that fills rows up.
         length: Most tokens of a document.
         transformer: The transformer's configuration where its weights will be loaded; None reads
-            `settings.encoder`.
+            `settings.path`.
     """
+
+    settings_type: ClassVar[type[TransformerSettings]] = TransformerSettings
 
     def __init__(
         self,
@@ -93,17 +103,17 @@ class WindowedTransformer(Encoder):
         transformer: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        self.own_rate = settings.encoder_rate  # pretrained weights move in small steps
+        self.own_rate = settings.encoder_learning_rate  # pretrained weights move in small steps
         self.window = settings.window
         self.stride = settings.stride
         self.encoder = TransformerEncoder(
-            settings.encoder,
+            settings.path,
             vocabulary_size,
             padding_id,
             min(settings.window, length),
             transformer,
-            limited_by="model.window",
-            checkpointing=settings.checkpointing,
+            limited_by="encoder.window",
+            checkpointing=settings.gradient_checkpointing,
         )
         self.state_size = self.name_size = self.encoder.size
         self.word_dropout = settings.word_dropout
@@ -111,7 +121,7 @@ class WindowedTransformer(Encoder):
 
     @classmethod
     def from_settings(cls, settings: TransformerSettings, inputs: EncoderInputs) -> Self:
-        """Build the encoder from the settings of `label-query` or `transformer-linear`."""
+        """Build the encoder from its settings."""
         length = settings.window if inputs.length is None else inputs.length
         return cls(settings, inputs.vocabulary_size, inputs.padding_id, length, inputs.transformer)
 

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import numpy as np
+from pydantic import Field
 from torch import Tensor, nn
 
+from nlpcapsule.config.settings import EMBEDDING_SIZE, EncoderSettings
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.encoders.encoder import Encoder, EncoderInputs
 from nlpcapsule.encoders.name_vectors import mean_word_vectors, to_unit_length
 from nlpcapsule.encoders.word_embedding import WordEmbedding
+
+
+class WordEncoderSettings(EncoderSettings):
+    """What encoders over word vectors share."""
+
+    embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="part of the words left out in training")
+    token_dropout: float = Field(0.15, ge=0, lt=1, description="dropout on word vectors and states")
 
 
 class WordEncoder(Encoder):
@@ -22,6 +33,8 @@ class WordEncoder(Encoder):
         embedding: The word vectors, trained with the encoder.
         word_dropout: Part of the words left out in training.
     """
+
+    settings_type: ClassVar[type[WordEncoderSettings]] = WordEncoderSettings
 
     def __init__(self, embedding: WordEmbedding, word_dropout: float = 0.0) -> None:
         super().__init__()

@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix
 from nlpcapsule.errors import ConfigError, DataError, NlpCapsuleError, did_you_mean
 from nlpcapsule.evaluation.ranked import NO_LABEL, JudgedRankings, TrueLabels, judge_rankings
 
-OBJECTIVES = ("micro-F1", "macro-F1", "precision")
+OBJECTIVES = ("micro-F1", "macro-F1")
 
 
 def f1_at_threshold(judged: JudgedRankings, threshold: float) -> dict[str, float]:
@@ -44,8 +44,7 @@ def best_threshold(
     scores: np.ndarray,
     rankings: np.ndarray,
     truth: TrueLabels,
-    objective: str = "micro-F1",
-    precision: float = 0.9,
+    objective: str | float = "micro-F1",
 ) -> float:
     """The score that serves best as a threshold for all labels; to be tuned on held-out documents.
 
@@ -55,10 +54,10 @@ def best_threshold(
         scores: (N, K) the ranked labels' scores.
         rankings: (N, K) label ids, best first; -1 = none left.
         truth: The true label ids of each document; what is returned for one without any is wrong.
-        objective: "micro-F1", "macro-F1", or "precision": the most labels of which the wanted part is right.
-        precision: That part. Where no threshold reaches it, the one that comes nearest.
+        objective: "micro-F1", "macro-F1", or a precision: the most labels of which this part is right; where
+            no threshold reaches it, the one that comes nearest.
     """
-    if objective not in OBJECTIVES:
+    if isinstance(objective, str) and objective not in OBJECTIVES:
         raise ConfigError(f"unknown objective {objective!r}; {did_you_mean(objective, OBJECTIVES)}")
     judged = judge_rankings(rankings, truth, scores, every_document=True)
     returned = judged.rankings != NO_LABEL  # (N, K)
@@ -69,8 +68,8 @@ def best_threshold(
     order = np.argsort(-scores, kind="stable")
     scores, labels, hits = scores[order], labels[order], hits[order]  # (M,) each, best first
 
-    if objective == "precision":
-        values = _precision_sweep(hits, precision)  # (M,)
+    if not isinstance(objective, str):
+        values = _precision_sweep(hits, objective)  # (M,)
     else:
         sweep = _micro_f1_sweep if objective == "micro-F1" else _macro_f1_sweep
         values = sweep(labels, hits, judged.true_labels)  # (M,)

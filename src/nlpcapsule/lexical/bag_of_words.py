@@ -2,7 +2,7 @@
 
 x_w = (1 + log tf_w) · (log((1 + N) / (1 + df_w)) + 1),     x scaled to length 1
 
-Documents say first what they are about: a law its title, a letter its matter. The words of the opening can
+Documents say first what they are about: a law its title, a letter its matter. The first words, the lead, can
 be features of their own beside those of the whole: (x, ρ y) / √(1 + ρ²), y as x, of the first words alone.
 """
 
@@ -19,8 +19,8 @@ from sklearn.preprocessing import normalize
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.word_frequency import document_frequency
 
-OPENING = 60  # words, in which a document says most of what it is about
-_OPENING_WEIGHT = 0.7  # ρ
+LEAD_TOKENS = 60  # words, in which a document says most of what it is about
+_LEAD_WEIGHT = 0.7  # ρ
 
 
 @dataclass(frozen=True)
@@ -29,38 +29,42 @@ class BagOfWords:
 
     Attributes:
         idf: (V,) float32; 0 for tokens that are no words and for words the training part lacks.
-        opening: How many first words are the opening; 0 leaves it out.
-        opening_idf: (V,) float32, of openings; empty where they are left out.
+        lead_tokens: How many first words are the lead; 0 leaves it out.
+        lead_idf: (V,) float32, of leads; empty where they are left out.
     """
 
     idf: np.ndarray
-    opening: int = 0
-    opening_idf: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.float32))
+    lead_tokens: int = 0
+    lead_idf: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.float32))
 
     @classmethod
     def fit(
-        cls, tokens: Ragged, vocabulary_size: int, ignored: tuple[int, ...] = (), opening: int = 0
+        cls, tokens: Ragged, vocabulary_size: int, ignored: tuple[int, ...] = (), lead_tokens: int = 0
     ) -> Self:
         """Counts in how many documents each word stands."""
         idf = _idf(tokens, vocabulary_size, ignored)
-        return cls(idf, opening, _idf(tokens.cut(opening), vocabulary_size, ignored)) if opening else cls(idf)
+        return (
+            cls(idf, lead_tokens, _idf(tokens.cut(lead_tokens), vocabulary_size, ignored))
+            if lead_tokens
+            else cls(idf)
+        )
 
     def rows(self, tokens: Ragged) -> sparse.csr_matrix:
-        """(N, V) float32, or (N, 2 V) with openings; rows of length 1 (or empty), columns sorted."""
+        """(N, V) float32, or (N, 2 V) with leads; rows of length 1 (or empty), columns sorted."""
         whole = _weighted(tokens, self.idf)
-        if not self.opening:
+        if not self.lead_tokens:
             return whole
-        opening = _weighted(tokens.cut(self.opening), self.opening_idf)
-        return normalize(sparse.hstack([whole, _OPENING_WEIGHT * opening], format="csr")).astype(np.float32)
+        lead = _weighted(tokens.cut(self.lead_tokens), self.lead_idf)
+        return normalize(sparse.hstack([whole, _LEAD_WEIGHT * lead], format="csr")).astype(np.float32)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """For a model's files."""
-        return {"idf": self.idf, "opening": np.array([self.opening]), "opening_idf": self.opening_idf}
+        return {"idf": self.idf, "lead_tokens": np.array([self.lead_tokens]), "lead_idf": self.lead_idf}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
         """Reads what `to_arrays` gave, whatever else there is."""
-        return cls(arrays["idf"], int(arrays["opening"][0]), arrays["opening_idf"])
+        return cls(arrays["idf"], int(arrays["lead_tokens"][0]), arrays["lead_idf"])
 
 
 def _idf(tokens: Ragged, vocabulary_size: int, ignored: tuple[int, ...]) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nlpcapsule.lexical.bag_of_words import OPENING
+from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS
 from nlpcapsule.lexical.omikuji import OmikujiSettings
 from nlpcapsule.lexical.one_vs_rest import OneVsRestSettings
 from nlpcapsule.lexical.ranker import LexicalRanker, LexicalSettings
@@ -36,9 +36,9 @@ def evidence_system(wanted: str, documents: int, labels: int) -> str:
 
 
 def evidence_settings(name: str) -> LexicalSettings:
-    """The settings of a system that works beside a network: its defaults, and the opening's words apart."""
+    """The settings of a system that works beside a network: its defaults, and the lead's words apart."""
     match name:
         case "one-vs-rest":
-            return OneVsRestSettings(opening=OPENING)
+            return OneVsRestSettings(lead_tokens=LEAD_TOKENS)
         case _:
-            return OmikujiSettings(opening=OPENING)
+            return OmikujiSettings(lead_tokens=LEAD_TOKENS)

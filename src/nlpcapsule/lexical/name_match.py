@@ -22,7 +22,7 @@ from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.data.word_frequency import inverse_document_frequency
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays
-from nlpcapsule.lexical.bag_of_words import OPENING, word_counts
+from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS, word_counts
 from nlpcapsule.lexical.whole_words import WholeWords
 
 FILE = "name-match.safetensors"
@@ -86,7 +86,7 @@ class NameMatch:
     def __call__(self, tokens: Ragged, candidates: np.ndarray) -> np.ndarray:
         """(N, C, 2) how well the names of candidates (N, C) match the document, and how well its opening."""
         found = np.empty((*candidates.shape, 2))
-        for part, words in enumerate((tokens, tokens.cut(OPENING))):
+        for part, words in enumerate((tokens, tokens.cut(LEAD_TOKENS))):
             for rows, matches in self._matches(words):
                 found[rows, :, part] = np.take_along_axis(matches, candidates[rows], axis=1)
         return found

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -28,19 +28,20 @@ from nlpcapsule.lexical.bag_of_words import BagOfWords
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
 from nlpcapsule.registry import System, register
 
-_OPENING = "first words of a document that are features of their own beside the whole's; 0: none"
+_LEAD_TOKENS = "first words of a document that are also features of their own; 0: none"
 
 
 class OmikujiSettings(LexicalSettings):
     """`omikuji`: trees of label clusters with a linear model per node (Parabel, Bonsai), on tf-idf."""
 
+    balanced: ClassVar[bool] = True  # children hold equally many labels
+
     name: Literal["omikuji"] = "omikuji"
     trees: int = Field(3, ge=1, description="trees whose scores are averaged")
     clusters: int = Field(2, ge=2, description="children of a node: 2 is Parabel, 100 is Bonsai")
-    balanced: bool = Field(True, description="children hold equally many labels")
     largest_leaf: int = Field(100, ge=2, description="nodes with fewer labels are not split")
     beam: int = Field(10, ge=1, description="nodes kept per level, and labels per leaf, when ranking")
-    opening: int = Field(0, ge=0, description=_OPENING)
+    lead_tokens: int = Field(0, ge=0, description=_LEAD_TOKENS)
 
     @model_validator(mode="after")
     def _enough_labels_to_split(self) -> Self:
@@ -85,7 +86,7 @@ class OmikujiTrees(LexicalRanker):
     def fit(cls, settings: OmikujiSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
         """Learns one tree after another; those the checkpoint folder holds are read instead."""
         omikuji = _library()
-        bag = BagOfWords.fit(documents.tokens, len(fitting.words), fitting.ignored, settings.opening)
+        bag = BagOfWords.fit(documents.tokens, len(fitting.words), fitting.ignored, settings.lead_tokens)
         parameters = omikuji.Model.default_hyper_param()
         parameters.n_trees = 1
         parameters.cluster_k, parameters.cluster_balanced = settings.clusters, settings.balanced

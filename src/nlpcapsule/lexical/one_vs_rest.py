@@ -25,16 +25,16 @@ from nlpcapsule.lexical.bag_of_words import BagOfWords
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
 from nlpcapsule.registry import System, register
 
-_OPENING = "first words of a document that are features of their own beside the whole's; 0: none"
+_LEAD_TOKENS = "first words of a document that are also features of their own; 0: none"
 
 
 class OneVsRestSettings(LexicalSettings):
     """`one-vs-rest`: a linear support vector machine per label, on tf-idf."""
 
     name: Literal["one-vs-rest"] = "one-vs-rest"
-    penalty: float = Field(1.0, gt=0, description="C, the price of a margin that is missed")
+    C: float = Field(1.0, gt=0, description="the price of a margin that is missed")
     smallest_weight: float = Field(0.01, ge=0, description="weights below this are dropped after training")
-    opening: int = Field(0, ge=0, description=_OPENING)
+    lead_tokens: int = Field(0, ge=0, description=_LEAD_TOKENS)
 
 
 _BLOCK = 32  # labels per checkpoint file
@@ -61,7 +61,7 @@ class OneVsRest(LexicalRanker):
     @classmethod
     def fit(cls, settings: OneVsRestSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
         """Learns a block of labels after another, each kept in the checkpoint folder, on all cores."""
-        bag = BagOfWords.fit(documents.tokens, len(fitting.words), fitting.ignored, settings.opening)
+        bag = BagOfWords.fit(documents.tokens, len(fitting.words), fitting.ignored, settings.lead_tokens)
         features = bag.rows(documents.tokens).astype(np.float64)  # (N, V), as liblinear takes it
         targets = label_matrix(documents.labels, fitting.label_count).tocsc()  # (N, n)
         folder = fitting.checkpoint / f"one-vs-rest-{fitting.fingerprint(settings, documents)}"
@@ -124,7 +124,7 @@ def _fit_blocks(
     workers = max(1, min(joblib.cpu_count(), count))
     run = joblib.Parallel(n_jobs=workers, return_as="generator")
     yield from run(
-        joblib.delayed(_fit_block)(features, start, targets, settings.penalty, settings.smallest_weight, seed)
+        joblib.delayed(_fit_block)(features, start, targets, settings.C, settings.smallest_weight, seed)
         for start, targets in blocks
     )
 

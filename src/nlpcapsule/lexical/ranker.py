@@ -20,9 +20,6 @@ from nlpcapsule.data.ragged import Ragged
 class LexicalSettings(SystemSettings):
     """What all of them share."""
 
-    embedding_size: ClassVar[int] = 0  # type: ignore[misc]  # they have no word vectors
-    name: str
-
 
 @dataclass(frozen=True)
 class Fitting:

@@ -108,7 +108,7 @@ class PaperTextCapsule(TextCapsule):
             if isinstance(self.transform, PairTransforms)
             else PerClassVotes(capsules, self.transform)
         )
-        routed = route(votes, self.settings, self.em_costs, literal=self.settings.literal)
+        routed = route(votes, self.settings, self.em_costs)
         return routed.capsules.squeeze(1)
 
 
@@ -127,7 +127,7 @@ class QueryTextCapsule(TextCapsule):
         super().__init__()
         self.settings = settings
         inputs = EncoderInputs(vocabulary_size, padding_id, vectors, length, transformer)
-        self.capsules = CondensedCapsules(settings, build_encoder(settings, inputs))
+        self.capsules = CondensedCapsules(settings, build_encoder(settings.encoder, inputs))
         size = settings.capsule_size
         self.query = nn.Parameter(torch.randn(1, size) / math.sqrt(size))
         self.agreement = agreement_projection(settings)
@@ -158,9 +158,9 @@ class QueryTextCapsule(TextCapsule):
         routed = route_labels(
             capsules,
             coupling,
-            agreement=self.settings.routing,
-            iterations=self.settings.iterations,
-            max_iterations=self.settings.max_iterations,
+            agreement=self.settings.agreement,
+            iterations=self.settings.most_iterations,
+            max_iterations=self.settings.most_iterations,
             gate=self.gate,
             project=self.agreement,
             eps=self.settings.epsilon,

@@ -9,7 +9,7 @@ Also the paper's candidate generator: trained on the same documents, it nominate
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -26,11 +26,12 @@ from nlpcapsule.registry import System, register
 class KimCNNSettings(SystemSettings):
     """`kim-cnn`: convolution over time, one maximum per filter (Kim 2014)."""
 
+    windows: ClassVar[Widths] = (3, 4, 5)  # convolution widths, in tokens
+    dropout: ClassVar[float] = 0.5  # before the output layer
+
     name: Literal["kim-cnn"] = "kim-cnn"
     embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
-    windows: Widths = Field((3, 4, 5), min_length=1, description="convolution widths, in tokens")
     filters: int = Field(128, ge=1, description="filters per width")
-    dropout: float = Field(0.5, ge=0, lt=1, description="dropout before the output layer")
 
 
 class KimCNN(nn.Module):

@@ -1,4 +1,4 @@
-"""`label-query`: every label asks a document's capsules with a query of its own. The default network.
+"""`label-query`: every label asks a document's capsules with a query of its own. The network of the default.
 
     h        = encoder(tokens)                                      token states          (B, l, H)
     a        = softmax over tokens of <compress_query_s, h>         capsule compression   (B, m, l)
@@ -23,8 +23,6 @@ a pretrained transformer, which reads a long document in windows; there l counts
 from __future__ import annotations
 
 import math
-from difflib import get_close_matches
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -32,21 +30,15 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from nlpcapsule.capsules.routing.label_query import route_labels
+from nlpcapsule.capsules.routing.label_query import LabelAgreement, route_labels
 from nlpcapsule.capsules.vote_scale import VoteScale
 from nlpcapsule.config import Config
-from nlpcapsule.config.settings import (
-    EMBEDDING_SIZE,
-    WORD_ENCODERS,
-    LabelRouting,
-    SystemSettings,
-    Widths,
-    check_stride,
-)
+from nlpcapsule.config.nesting import AnyEncoder
+from nlpcapsule.config.settings import LabelRouting, SystemSettings
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.encoders.build import build_encoder
+from nlpcapsule.encoders.convolution import ConvolutionSettings
 from nlpcapsule.encoders.encoder import Encoder, EncoderInputs
-from nlpcapsule.errors import ConfigError
 from nlpcapsule.networks.label_name_table import LabelNameTable
 from nlpcapsule.networks.label_table import LabelTable
 from nlpcapsule.networks.scored import Explanation, Scored
@@ -60,45 +52,23 @@ class LabelQuerySettings(SystemSettings):
     scores_candidates: ClassVar[bool] = True
     takes_label_names: ClassVar[bool] = True
 
+    epsilon: ClassVar[float] = 0.05  # adaptive: a document stops when its NAS moves less
+    bandwidth: ClassVar[float] = (
+        3.0  # adaptive: the kernel's first reach, in spreads of a document's capsules
+    )
+
     name: Literal["label-query"] = "label-query"
-    encoder: str = Field(
-        "convolution",
-        min_length=1,
-        description="convolution, bilstm, or a pretrained transformer: its folder, or its id on the Hugging "
-        "Face hub (extra `transformers`)",
-    )
-    embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
-    windows: Widths = Field((1, 3, 5, 9), min_length=1, description="convolution widths, in tokens")
-    filters: int = Field(256, ge=1, description="filters per width")
-    state_size: int = Field(256, ge=1, description="bilstm: numbers in a state, per direction")
-    layers: int = Field(1, ge=1, description="bilstm: layers on top of each other")
-    window: int = Field(
-        512, ge=3, description="transformer: tokens read at once; longer documents are cut into windows"
-    )
-    stride: int | None = Field(
-        None, ge=1, description="transformer: tokens from one window's start to the next; none: even parts"
-    )
-    encoder_rate: float = Field(5e-5, gt=0, description="transformer: the peak of its own learning rate")
-    checkpointing: bool = Field(
-        False, description="transformer: computes states again for the gradient, which saves memory"
+    encoder: AnyEncoder = Field(
+        default_factory=ConvolutionSettings,
+        description="reads the tokens: a section, or in short a name or a transformer's folder or hub id",
     )
     capsule_size: int = Field(256, ge=2, description="numbers in a capsule")
     condensed: int = Field(128, ge=0, description="condensed capsules; 0 routes every token, uncompressed")
     routing: LabelRouting = Field("adaptive-kde", description="how label capsules and capsules agree")
-    iterations: int = Field(3, ge=1, description="routing iterations, where they are fixed")
-    max_iterations: int = Field(6, ge=1, description="adaptive: never more than this")
-    epsilon: float = Field(0.05, gt=0, description="adaptive: a document stops when its NAS moves less")
-    bandwidth: float = Field(
-        3.0,
-        ge=0,
-        description="adaptive: the kernel's reach to start from, in spreads of a document's capsules; "
-        "training moves it; 0: unscaled",
+    iterations: int | None = Field(
+        None, ge=1, description="routing iterations, at most these where they adapt; none: 3, adaptive 6"
     )
     document_size: int = Field(512, ge=0, description="numbers for the document as a whole; 0 leaves it out")
-    word_dropout: float = Field(
-        0.0, ge=0, lt=1, description="part of the words (transformer: word pieces) left out in training"
-    )
-    token_dropout: float = Field(0.15, ge=0, lt=1, description="dropout on word vectors and encoder states")
     capsule_dropout: float = Field(0.3, ge=0, lt=1, description="dropout on label capsules")
     overlap: bool = Field(
         False, description="answers: words that question and answer share join the capsules' cosine"
@@ -110,38 +80,23 @@ class LabelQuerySettings(SystemSettings):
         return self.overlap
 
     @property
-    def is_pretrained(self) -> bool:
-        """Whether the encoder is a pretrained transformer, with a tokenizer and word vectors of its own."""
-        return self.encoder not in WORD_ENCODERS
+    def is_adaptive(self) -> bool:
+        """Whether documents stop by themselves."""
+        return self.routing.startswith("adaptive-kde")
 
     @property
-    def transformer(self) -> str | None:
-        """The pretrained transformer that reads the texts; None where words are read."""
-        return self.encoder if self.is_pretrained else None
+    def most_iterations(self) -> int:
+        """T, or T_max of adaptive routing."""
+        return self.iterations or (6 if self.is_adaptive else 3)
+
+    @property
+    def agreement(self) -> LabelAgreement:
+        """How label capsules and capsules agree, apart from the scale of the capsules."""
+        return "adaptive-kde" if self.routing == "adaptive-kde-unscaled" else self.routing
 
     def check(self, config: Config) -> None:
         """Refuses what does not go with the encoder."""
-        if not self.is_pretrained:
-            if self.checkpointing:
-                raise ConfigError(
-                    f"model.checkpointing is for a pretrained transformer, not {self.encoder!r}"
-                )
-            return
-        # A hub id may be any word, so a misspelt encoder would else be looked for on the hub.
-        meant = get_close_matches(self.encoder, WORD_ENCODERS, n=1)
-        if meant and not Path(self.encoder).is_dir():
-            raise ConfigError(f"unknown encoder {self.encoder!r}: did you mean {meant[0]!r}?")
-        if config.task == "answers" and config.text.max_tokens > self.window:
-            raise ConfigError(
-                f"text.max_tokens={config.text.max_tokens} does not fit model.window={self.window}: "
-                "questions and answers are read in one piece; lower text.max_tokens or raise model.window"
-            )
-        check_stride(self.window, self.stride)
-        if config.task == "answers" and self.word_dropout:
-            raise ConfigError(
-                f"model.word_dropout={self.word_dropout} does not go with a pretrained transformer on "
-                "answers, whose words are compared one by one: set it to 0"
-            )
+        self.encoder.check(config)
 
 
 FIRST_GATE = 0.1  # agreement starts as a small correction to the learned coupling
@@ -202,9 +157,7 @@ def agreement_projection(settings: LabelQuerySettings) -> nn.Module | None:
 
 def adaptive_vote_scale(settings: LabelQuerySettings) -> VoteScale | None:
     """Return the scale of the votes of adaptive routing; other routings compare capsules as they are."""
-    return (
-        VoteScale(settings.bandwidth) if settings.routing == "adaptive-kde" and settings.bandwidth else None
-    )
+    return VoteScale(settings.bandwidth) if settings.routing == "adaptive-kde" else None
 
 
 def agreement_gate(settings: LabelQuerySettings) -> nn.Parameter | float:
@@ -247,7 +200,7 @@ class LabelQueryNetwork(nn.Module):
         self.settings, self.padding_id = settings, padding_id
         size = settings.capsule_size
         inputs = EncoderInputs(vocabulary_size, padding_id, vectors, length, transformer)
-        self.document = CondensedCapsules(settings, build_encoder(settings, inputs))
+        self.document = CondensedCapsules(settings, build_encoder(settings.encoder, inputs))
         self.key = nn.Linear(size, size, bias=False)  # K
         self.labels = LabelTable(label_count)
         self.labels.add_random("query", size)  # q
@@ -317,9 +270,9 @@ class LabelQueryNetwork(nn.Module):
         routed = route_labels(
             capsules,
             coupling,
-            agreement=self.settings.routing,
-            iterations=self.settings.iterations,
-            max_iterations=self.settings.max_iterations,
+            agreement=self.settings.agreement,
+            iterations=self.settings.most_iterations,
+            max_iterations=self.settings.most_iterations,
             gate=self.gate,
             project=self.agreement,
             eps=self.settings.epsilon,
@@ -417,7 +370,6 @@ register(
                 "text": {"max_tokens": 1000},
                 "training": {"epochs": 25},
                 "model": {"routing": "kde"},
-                "inference": {"lexical": "auto"},
             },
             # Names are rare and tell most, so every word of the training part counts.
             "answers": {
@@ -425,12 +377,14 @@ register(
                 "training": {"loss": "pointwise", "epochs": 10, "learning_rate": 5e-4},
                 "model": {
                     "overlap": True,
-                    "windows": (1, 3),
                     "condensed": 32,
-                    "filters": 128,
                     "capsule_size": 128,
-                    "word_dropout": 0.2,
-                    "token_dropout": 0.3,
+                    "encoder": {
+                        "windows": (1, 3),
+                        "filters": 128,
+                        "word_dropout": 0.2,
+                        "token_dropout": 0.3,
+                    },
                 },
             },
         },
@@ -438,13 +392,16 @@ register(
             "labels": {
                 "text": {"max_tokens": 1022},  # two windows of 512, less the marks around each
                 "training": {"epochs": 10},
-                "model": {"encoder_rate": 1e-4},
+                "model": {"encoder": {"encoder_learning_rate": 1e-4}},
             },
             "answers": {
                 "text": {"max_tokens": 128},
-                "training": {"epochs": 6, "batch_size": 8, "warmup": 0.1},
-                "model": {"encoder_rate": 3e-5, "word_dropout": 0.0, "token_dropout": 0.1, "condensed": 8},
-                "inference": {"batch": 8},
+                "training": {"epochs": 6, "batch_size": 8},
+                "model": {
+                    "condensed": 8,
+                    "encoder": {"encoder_learning_rate": 3e-5, "word_dropout": 0.0, "token_dropout": 0.1},
+                },
+                "inference": {"batch_size": 8},
             },
         },
     )

@@ -18,13 +18,13 @@ from torch import Tensor, nn
 
 from nlpcapsule.capsules.compression import CapsuleCompression
 from nlpcapsule.capsules.pair_transforms import PairTransforms
-from nlpcapsule.capsules.routing import ROUTINGS
+from nlpcapsule.capsules.softmax import SoftmaxKind
 from nlpcapsule.capsules.squash import squash
 from nlpcapsule.config import Config
-from nlpcapsule.config.settings import EMBEDDING_SIZE, CapsuleRouting, SystemSettings, Widths, check_widths
+from nlpcapsule.config.settings import EMBEDDING_SIZE, SystemSettings, Widths, check_widths
 from nlpcapsule.encoders.word_embedding import WordEmbedding
 from nlpcapsule.networks.embedding_convolution import EmbeddingConvolution
-from nlpcapsule.networks.routing_choice import em_costs, route
+from nlpcapsule.networks.routing_choice import route
 from nlpcapsule.networks.scored import Scored, log_odds
 from nlpcapsule.registry import System, register
 
@@ -34,24 +34,33 @@ class OfficialSettings(SystemSettings):
 
     routes_to_chosen: ClassVar[bool] = True
     scores_candidates: ClassVar[bool] = True
+    shuffles: ClassVar[bool] = False
+    windows: ClassVar[Widths] = (2, 4, 8)  # filter widths along the embedding
+    routing: ClassVar[str] = "adaptive-kde"
+    epsilon: ClassVar[float] = 0.05  # stops when the batch's mean NAS moves less
+    alpha: ClassVar[float] = 1.0  # step size of the coupling update
+    softmax: ClassVar[SoftmaxKind] = "standard"  # over outputs
+    kappa: ClassVar[float] = 0.5  # squash: ‖x‖²/(κ+‖x‖²)
 
     name: Literal["official"] = "official"
     embedding_size: int = Field(100, ge=8, description=EMBEDDING_SIZE)
-    windows: Widths = Field((2, 4, 8), min_length=1, description="filter widths along the embedding")
     filters: int = Field(32, ge=1, description="filters per width")
     capsule_size: int = Field(16, ge=2, description="numbers in a capsule")
     condensed: int = Field(128, ge=1, description="condensed capsules")
-    routing: CapsuleRouting = Field("adaptive-kde", description="routing algorithm")
-    iterations: int = Field(3, ge=1, description="routing iterations, where they are fixed")
-    max_iterations: int = Field(50, ge=1, description="adaptive: a cap the released code does not have")
-    epsilon: float = Field(0.05, gt=0, description="adaptive: stops when the batch's mean NAS moves less")
-    alpha: float = Field(1.0, gt=0, description="step size of the coupling update")
-    softmax: Literal["leaky", "standard"] = Field("standard", description="softmax over outputs")
-    kappa: float = Field(0.5, gt=0, description="squash: ‖x‖²/(κ+‖x‖²)")
+    iterations: int = Field(50, ge=1, description="most routing iterations: the released code has no cap")
+
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether documents stop by themselves."""
+        return True
+
+    @property
+    def most_iterations(self) -> int:
+        """T_max."""
+        return self.iterations
 
     def check(self, config: Config) -> None:
-        """Refuses a routing that does not exist, and filters that are wider than the embedding."""
-        ROUTINGS.check(self.routing)
+        """Refuses filters that are wider than the embedding."""
         check_widths(self.windows, self.embedding_size, config)
 
 
@@ -89,7 +98,6 @@ class OfficialNetwork(nn.Module):
         self.primary = nn.ModuleList(nn.Conv1d(filters, filters * size, 1) for _ in settings.windows)
         self.compression = CapsuleCompression(filters * sum(self.convolution.map_sizes), settings.condensed)
         self.transform = PairTransforms(label_count, settings.condensed, size, _PAIR_STD)  # W_ij
-        self.em_costs = em_costs(settings)
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
         """Scores labels; see `LabelQueryNetwork.forward` for the arguments."""
@@ -103,8 +111,7 @@ class OfficialNetwork(nn.Module):
         routed = route(
             self.transform(condensed, outputs),
             self.settings,
-            self.em_costs,
-            valid,
+            valid=valid,
             as_released=True,
             batch_stop=self.training,
         )
@@ -125,7 +132,7 @@ register(
         ),
         defaults={
             "labels": {
-                "training": {"negatives": "batch", "weight_decay": 0.0, "shuffle": False},
+                "training": {"negatives": "batch", "weight_decay": 0.0},
                 "inference": {"candidates": 200},
             }
         },

@@ -30,6 +30,7 @@ from nlpcapsule.capsules.primary import PrimaryCapsules
 from nlpcapsule.capsules.routing import ROUTINGS
 from nlpcapsule.capsules.routing.kernel import NEGLIGIBLE
 from nlpcapsule.capsules.routing.routed import mask_padding
+from nlpcapsule.capsules.softmax import SoftmaxKind
 from nlpcapsule.capsules.votes import PerClassVotes, Votes
 from nlpcapsule.config import Config
 from nlpcapsule.config.settings import EMBEDDING_SIZE, CapsuleRouting, SystemSettings, Widths, check_widths
@@ -47,6 +48,10 @@ class PaperSettings(SystemSettings):
 
     routes_to_chosen: ClassVar[bool] = True
     scores_candidates: ClassVar[bool] = True
+    epsilon: ClassVar[float] = 0.05  # adaptive: a document stops when its NAS moves less
+    alpha: ClassVar[float] = 1.0  # step size of the coupling update
+    softmax: ClassVar[SoftmaxKind] = "leaky"  # over outputs
+    kappa: ClassVar[float] = 1.0  # squash: ‖x‖²/(κ+‖x‖²)
 
     name: Literal["paper"] = "paper"
     embedding_size: int = Field(300, ge=8, description=EMBEDDING_SIZE)
@@ -71,14 +76,13 @@ class PaperSettings(SystemSettings):
     )
     word_dropout: float = Field(0.2, ge=0, lt=1, description="part of the words left out in training")
     token_dropout: float = Field(0.3, ge=0, lt=1, description="dropout on word vectors")
-    routing: CapsuleRouting = Field("adaptive-kde", description="routing algorithm")
-    iterations: int = Field(3, ge=1, description="routing iterations, where they are fixed")
-    max_iterations: int = Field(10, ge=1, description="adaptive: never more than this")
-    epsilon: float = Field(0.05, gt=0, description="adaptive: a document stops when its NAS moves less")
-    alpha: float = Field(1.0, gt=0, description="step size of the coupling update")
-    softmax: Literal["leaky", "standard"] = Field("leaky", description="softmax over outputs")
-    literal: bool = Field(False, description="adaptive: Algorithm 1 to the letter")
-    kappa: float = Field(1.0, gt=0, description="squash: ‖x‖²/(κ+‖x‖²)")
+    routing: CapsuleRouting = Field(
+        "adaptive-kde", description="routing algorithm; adaptive-kde-literal is Algorithm 1 to the letter"
+    )
+    iterations: int | None = Field(
+        None, ge=1, description="routing iterations, at most these where they adapt; none: 3, adaptive 10"
+    )
+    negative_weight: float = Field(1.0, gt=0, description="λ, the negatives' weight in the loss")
     overlap: bool = Field(
         False, description="answers: words that question and answer share join the capsules' cosine"
     )
@@ -87,6 +91,16 @@ class PaperSettings(SystemSettings):
     def compares_words(self) -> bool:
         """Answers: whether words that question and answer share join the capsules' cosine."""
         return self.overlap
+
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether documents stop by themselves."""
+        return self.routing.startswith("adaptive-kde")
+
+    @property
+    def most_iterations(self) -> int:
+        """T, or T_max of adaptive routing."""
+        return self.iterations or (10 if self.is_adaptive else 3)
 
     def check(self, config: Config) -> None:
         """Refuses a routing that does not exist, and filters that are wider than the embedding."""
@@ -217,7 +231,7 @@ class PaperNetwork(nn.Module):
     ) -> Scored:
         """Score labels; see `LabelQueryNetwork.forward` for the arguments."""
         votes = self.votes(self.document(tokens), outputs)
-        routed = route(votes, self.settings, self.em_costs, valid, literal=self.settings.literal)
+        routed = route(votes, self.settings, self.em_costs, valid)
         explanation = Explanation(_share_of_capsules(routed.coupling, valid)) if explain else None
         return Scored(
             log_odds(routed.activations), routed.iterations, routed.agreement, explanation=explanation

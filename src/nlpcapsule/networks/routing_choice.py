@@ -23,12 +23,12 @@ class RoutingSettings(Protocol):
         """The routing's name."""
 
     @property
-    def iterations(self) -> int:
-        """T, where it is fixed."""
+    def is_adaptive(self) -> bool:
+        """Whether documents stop by themselves."""
 
     @property
-    def max_iterations(self) -> int:
-        """T_max of adaptive routing."""
+    def most_iterations(self) -> int:
+        """T, or T_max of adaptive routing."""
 
     @property
     def epsilon(self) -> float:
@@ -55,7 +55,8 @@ def em_costs(settings: RoutingSettings) -> nn.Parameter | None:
     """
     if settings.routing != "em":
         return None
-    return nn.Parameter(torch.tensor([0.0, FIRST_LOG_ODDS / inverse_temperature_factor(settings.iterations)]))
+    last = inverse_temperature_factor(settings.most_iterations)
+    return nn.Parameter(torch.tensor([0.0, FIRST_LOG_ODDS / last]))
 
 
 def route(
@@ -64,7 +65,6 @@ def route(
     em_costs: Tensor | None = None,
     valid: Tensor | None = None,
     *,
-    literal: bool = False,
     as_released: bool = False,
     batch_stop: bool = False,
 ) -> Routed:
@@ -75,7 +75,6 @@ def route(
         settings: The routing and its parameters.
         em_costs: (2,) β_u and β_a, learned, for EM routing.
         valid: (B, n) False where a document's outputs are filled up.
-        literal: Algorithm 1 to the letter, for adaptive routing.
         as_released: The released code's kernel, which has no end, for adaptive routing.
         batch_stop: Adaptive routing decides on the batch's mean, as the released code does in training.
     """
@@ -94,7 +93,7 @@ def route(
         beta_u, beta_a = em_costs
         return routing(
             votes,
-            iterations=settings.iterations,
+            iterations=settings.most_iterations,
             softmax=kind,
             beta_u=beta_u,
             beta_a=beta_a / per_share,
@@ -103,15 +102,14 @@ def route(
         ).float()
     shared = {"softmax": settings.softmax, "kappa": settings.kappa, "valid": valid}
     if settings.routing in ("dynamic", "kde-em"):
-        return routing(votes, iterations=settings.iterations, **shared)
+        return routing(votes, iterations=settings.most_iterations, **shared)
     shared["alpha"] = settings.alpha
-    if settings.routing != "adaptive-kde":
-        return routing(votes, iterations=settings.iterations, **shared)
+    if not settings.is_adaptive:
+        return routing(votes, iterations=settings.most_iterations, **shared)
     return routing(
         votes,
         eps=settings.epsilon,
-        max_iterations=settings.max_iterations,
-        literal=literal,
+        max_iterations=settings.most_iterations,
         clamp_kernel=not as_released,
         stop="batch" if batch_stop else "instance",
         **shared,

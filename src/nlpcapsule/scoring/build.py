@@ -19,10 +19,10 @@ def network_scorer(
     config: Config, tokenizer: WordTokenizer, network: nn.Module, nominator: nn.Module | None = None
 ) -> LabelScorer:
     """Return the scorer of a network, over all labels or over those that a nominator picks."""
-    scorer = NetworkScorer(network, tokenizer.padding_id, config.inference.batch)
+    scorer = NetworkScorer(network, tokenizer.padding_id, config.inference.batch_size)
     if nominator is None:
         return scorer
-    beside = NetworkScorer(nominator, tokenizer.padding_id, config.inference.batch)
+    beside = NetworkScorer(nominator, tokenizer.padding_id, config.inference.batch_size)
     return NominatedScorer(beside, scorer, config.inference.candidates)
 
 
@@ -34,6 +34,6 @@ def hybrid_parts(
     lexical: WordEvidence,
 ) -> HybridParts:
     """Return a network and the lexical system beside it, ready to be joined."""
-    scorer = NetworkScorer(network, tokenizer.padding_id, config.inference.batch)
+    scorer = NetworkScorer(network, tokenizer.padding_id, config.inference.batch_size)
     count = config.inference.candidates or CANDIDATES
     return HybridParts(lexical, scorer, label_frequency(labels.counts), count)

@@ -123,7 +123,7 @@ class Fusion:
             )
             raise DataError(
                 f"{problem}, so the network's and the words' evidence cannot be weighed",
-                hint="give more held-out documents, or set inference.lexical=none",
+                hint="give more held-out documents, or train a network alone, as with --model label-query",
             )
         expanded = features.expanded()  # (N, C, F)
         if features.names is not None and (relevant & (features.frequency == 0)).sum() < _FEWEST:

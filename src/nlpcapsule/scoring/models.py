@@ -195,7 +195,7 @@ class AnswerModel:
             self.network,
             self.encode(questions),
             padding_id=self.tokenizer.padding_id,
-            batch=self.config.inference.batch,
+            batch=self.config.inference.batch_size,
             advance=advance,
         )
 

@@ -11,14 +11,14 @@ from torch import Tensor, nn
 from nlpcapsule.config import Config
 from nlpcapsule.data.batches import batch_rows
 from nlpcapsule.data.encoded import EncodedQuestions
-from nlpcapsule.errors import ConfigError, did_you_mean
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
 from nlpcapsule.networks.answer_ranker import answer_loss
 from nlpcapsule.scoring.answers import score_answers
 from nlpcapsule.scoring.network_scorer import device_of
+from nlpcapsule.training.loop import WARMUP
 
 _MOST_CANDIDATES = 16  # of one question in one step: long lists of wrong answers would drown the rest
-SELECTORS = ("MAP", "MRR")
+_PRETRAINED_WARMUP = 0.1
 
 
 class AnswerTask:
@@ -32,6 +32,8 @@ class AnswerTask:
         title: What progress calls it.
     """
 
+    select_by = "MAP"
+
     def __init__(
         self,
         config: Config,
@@ -42,18 +44,12 @@ class AnswerTask:
     ) -> None:
         self.config, self.train, self.dev = config, train, dev
         self.padding_id, self.title = padding_id, title
-        self.select_by = config.training.select_by or "MAP"
-        if self.select_by not in SELECTORS:
-            raise ConfigError(
-                f"training.select_by={self.select_by!r}: {did_you_mean(self.select_by, SELECTORS)}"
-            )
+        self.warmup = WARMUP if config.transformer is None else _PRETRAINED_WARMUP
 
     def batches(self, epoch: int) -> Sequence[np.ndarray]:
         """The epoch's batches of question indices."""
         training = self.config.training
-        return batch_rows(
-            self.train.questions.lengths, training.batch_size, training.seed, epoch, training.shuffle
-        )
+        return batch_rows(self.train.questions.lengths, training.batch_size, training.seed, epoch)
 
     def loss(self, network: nn.Module, rows: np.ndarray, step_seed: Sequence[int]) -> Tensor:
         """The loss of a batch of questions with at most 16 candidates each, all right ones among them."""
@@ -82,8 +78,8 @@ class AnswerTask:
         if self.dev is None:
             return {}
         scores = score_answers(
-            network, self.dev, padding_id=self.padding_id, batch=self.config.inference.batch
+            network, self.dev, padding_id=self.padding_id, batch=self.config.inference.batch_size
         )
         labels = [self.dev.labels[self.dev.candidates(row)] for row in range(len(self.dev))]
         figures = answer_metrics(scores, labels)
-        return {name: figures[name] for name in SELECTORS}
+        return {name: figures[name] for name in ("MAP", "MRR")}

@@ -5,32 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from accelerate import PartialState
 
 from nlpcapsule.config import Config
-from nlpcapsule.config.settings import PretrainedSettings
 from nlpcapsule.data.documents import Question
 from nlpcapsule.data.encoded import EncodedQuestions, encode_questions
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.data.vectors import vector_words
 from nlpcapsule.data.word_frequency import inverse_document_frequency
-from nlpcapsule.encoders.transformer import encoder_tokenizer, tokenizer_file
 from nlpcapsule.encoders.word_embedding import embedding_size
 from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
 from nlpcapsule.networks.build import build_answer_network
-from nlpcapsule.networks.label_query import LabelQuerySettings
 from nlpcapsule.networks.preparation import StartsFromTexts
 from nlpcapsule.scoring.answers import score_answers
 from nlpcapsule.scoring.facts import ModelFacts
 from nlpcapsule.scoring.models import AnswerModel
 from nlpcapsule.training.answer_task import AnswerTask
 from nlpcapsule.training.loop import train_network
-from nlpcapsule.training.preparation import hold_out, starting_vectors
+from nlpcapsule.training.preparation import given_tokenizer, hold_out, starting_vectors
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
 from nlpcapsule.training.run_folder import RunFolder
@@ -79,7 +75,7 @@ def prepare_answers(
             yield question.text
             yield from (candidate.text for candidate in question.candidates)
 
-    tokenizer = _given_tokenizer(config) or _trained_tokenizer(list(texts()), config)
+    tokenizer = given_tokenizer(config) or _trained_tokenizer(list(texts()), config)
     length = config.text.max_tokens
     encoded = encode_questions(train, tokenizer, length)
     held_out = None if dev is None else encode_questions(dev, tokenizer, length)
@@ -88,29 +84,11 @@ def prepare_answers(
         f"{(encoded.labels == 1).mean():.1%} of them right; {tokenizer.size:,} words"
     ]
     vectors = None
-    if config.model.embedding_size and not _reads_with_transformer(config):
+    if config.network.word_vector_size:
         vectors = starting_vectors(config, tokenizer, notes)
     elif config.text.vectors:
         notes.append(f"text.vectors is not read: {config.model.name} takes no word vectors")
     return PreparedAnswers(tokenizer, encoded, held_out, vectors, tuple(notes))
-
-
-def _given_tokenizer(config: Config) -> WordTokenizer | None:
-    """The tokenizer a configuration names, or the one its pretrained transformer was trained with."""
-    path: str | Path | None = config.text.tokenizer
-    if isinstance(config.model, LabelQuerySettings) and config.model.is_pretrained:
-        return encoder_tokenizer(config.model.encoder, config.text.tokenizer)
-    if not isinstance(config.model, PretrainedSettings):
-        return WordTokenizer.from_file(path) if path else None
-    path = path or tokenizer_file(config.model.encoder)
-    tokenizer = WordTokenizer.from_file(path)
-    if len(tokenizer.encode([""], max_tokens=8)[0]) < 2:
-        raise DataError(
-            "puts no special tokens such as [CLS] and [SEP] around a text",
-            path,
-            hint=f"use the tokenizer.json of model.encoder={config.model.encoder!r}",
-        )
-    return tokenizer
 
 
 def _trained_tokenizer(texts: Sequence[str], config: Config) -> WordTokenizer:
@@ -121,21 +99,12 @@ def _trained_tokenizer(texts: Sequence[str], config: Config) -> WordTokenizer:
     """
     size, min_count = config.text.vocabulary_size, config.text.min_count
     tokenizer = WordTokenizer.train(texts, size, min_count)
-    if not (_compares_words(config) and config.text.vectors):
+    if not (config.network.compares_words and config.text.vectors):
         return tokenizer
     known = set(tokenizer.vocabulary)
     unseen = (word for word in vector_words(config.text.vectors) if word not in known)
     further = list(islice(unseen, size - tokenizer.size))  # a vector file's frequent words come first
     return WordTokenizer.train(chain(texts, *repeat(further, min_count)), size, min_count)
-
-
-def _compares_words(config: Config) -> bool:
-    """Whether a capsule network also looks at the words that question and answer share."""
-    return config.model.compares_words
-
-
-def _reads_with_transformer(config: Config) -> bool:
-    return isinstance(config.model, LabelQuerySettings) and config.model.is_pretrained
 
 
 def fit_answers(
@@ -154,7 +123,7 @@ def fit_answers(
         progress.say(note)
     padding_id = data.tokenizer.padding_id
     idf = inverse_document_frequency(data.train.answers, data.tokenizer.size)
-    if _compares_words(config):
+    if config.network.compares_words:
         idf[data.tokenizer.unknown_id] = 0  # two words that are both unknown are not the same word
     network = build_answer_network(config, data.tokenizer.size, padding_id, data.vectors, idf)
     task = AnswerTask(config, data.train, data.dev, padding_id, title=f"{config.model.name} (answers)")
@@ -162,7 +131,7 @@ def fit_answers(
         network.start_from(data.train.answers)
     history: list[dict[str, Any]] = []
     if any(parameter.requires_grad for parameter in network.parameters()):
-        recorder = Recorder(folder.path, "network", config.training.tensorboard)
+        recorder = Recorder(folder.path, "network", folder.tensorboard)
         checkpoint = folder.checkpoint / "network"
         history = train_network(network, task, config.training, checkpoint, progress, recorder)
     else:
@@ -170,13 +139,13 @@ def fit_answers(
         network.to(PartialState().device).eval()
     dev_metrics = None
     if data.dev is not None:
-        scores = score_answers(network, data.dev, padding_id=padding_id, batch=config.inference.batch)
+        scores = score_answers(network, data.dev, padding_id=padding_id, batch=config.inference.batch_size)
         rows = range(len(data.dev))
         dev_metrics = answer_metrics(scores, [data.dev.labels[data.dev.candidates(row)] for row in rows])
     facts = ModelFacts(
         training_questions=len(data.train),
         data=data.fingerprint(),
-        embedding_size=embedding_size(config.model.embedding_size, data.vectors),
+        embedding_size=embedding_size(config.network.word_vector_size, data.vectors),
         epochs_run=len(history),
         dev=dev_metrics,
     )

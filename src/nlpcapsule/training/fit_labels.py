@@ -30,7 +30,7 @@ from nlpcapsule.scoring.network_scorer import NetworkScorer
 from nlpcapsule.scoring.scorer import Scores
 from nlpcapsule.training.embedded_documents import embed_documents
 from nlpcapsule.training.fit_lexical import fit_evidence, fit_lexical, learn_fusion
-from nlpcapsule.training.label_task import LabelTask, selector_of
+from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.loop import train_network
 from nlpcapsule.training.preparation import tuned_threshold
 from nlpcapsule.training.prepared_labels import PreparedLabels
@@ -54,8 +54,7 @@ def fit_labels(
         config: The configuration.
         folder: Where checkpoints and the finished model go.
         progress: Told what happens.
-        lexical: A fitted lexical system to work beside the network; None fits one where `inference.lexical`
-            asks for it.
+        lexical: A fitted lexical system to work beside the network; None fits one for a hybrid.
         nominator: A trained Kim-CNN, as `train_nominator` returns it; None trains one where it is needed.
     """
     folder.begin(config, data.fingerprint())
@@ -79,10 +78,9 @@ def _fit_network(
 ) -> LabelModel:
     """Train a network, and before it what nominates candidates, where that is wanted."""
     padding_id, label_count = data.tokenizer.padding_id, len(data.labels)
-    selector_of(config)  # refuses a wrong name before the expensive work starts
     network = build_label_network(config, data.tokenizer.size, label_count, padding_id, data.vectors)
-    recorder = Recorder(folder.path, "network", config.training.tensorboard)
-    if lexical is None and config.inference.lexical != "none" and data.dev is not None:
+    recorder = Recorder(folder.path, "network", folder.tensorboard)
+    if lexical is None and config.lexical is not None and data.dev is not None:
         lexical = fit_evidence(data, config, folder, progress)
     if lexical is None and data.thesaurus is not None:
         config = _without_nominations(config, progress)
@@ -96,7 +94,7 @@ def _fit_network(
         if lexical is not None:
             return lexical.top(tokens, count)
         assert nominator is not None
-        scorer = NetworkScorer(nominator, padding_id, config.inference.batch)
+        scorer = NetworkScorer(nominator, padding_id, config.inference.batch_size)
         ranked = rank_documents(scorer, tokens, count)
         return ranked.labels, ranked.scores
 
@@ -116,7 +114,7 @@ def _fit_network(
     learner, train, dev = network, data.train, data.dev
     if isinstance(network, EmbedsDocuments):
         network.to(PartialState().device)
-        learner, train, dev = embed_documents(network, data, config.inference.batch, progress)
+        learner, train, dev = embed_documents(network, data, config.inference.batch_size, progress)
     task = LabelTask(
         config,
         train,
@@ -125,14 +123,14 @@ def _fit_network(
         padding_id,
         train_candidates,
         None if nominated is None else nominated[0],
-        title=config.model.name,
+        title=config.network.name,
     )
     history = train_network(learner, task, config.training, folder.checkpoint / "network", progress, recorder)
     network.eval()
     facts = ModelFacts(
         training_documents=len(data.train),
         data=data.fingerprint(),
-        embedding_size=embedding_size(config.model.embedding_size, data.vectors),
+        embedding_size=embedding_size(config.network.word_vector_size, data.vectors),
         epochs_run=len(history),
         threshold=0.5,
     )
@@ -146,9 +144,9 @@ def _fit_network(
     if lexical is not None and nominated is not None:
         parts = hybrid_parts(config, data.tokenizer, data.labels, network, lexical)
         joined = _join(parts, nominated, data.dev, config, progress)
-    if joined is not None:
+    if joined is not None and config.lexical is not None:
         scorer, scores = joined
-        name = evidence_system(config.inference.lexical, len(data.train), len(data.taught))
+        name = evidence_system(config.lexical, len(data.train), len(data.taught))
         facts = replace(facts, lexical=name)
         model = replace(model, scorer=scorer)
         rankings = rank_scores(scores, RANKED, model.unused)
@@ -158,7 +156,7 @@ def _fit_network(
     dev_metrics = task.evaluate(rankings, threshold)
     if joined is not None:  # the epochs' figures were the network's
         told = "  ".join(f"{name} {dev_metrics[name]:.4f}" for name in ("P@1", "P@5", "nDCG@5"))
-        progress.say(f"network and words, on the documents they were weighed on: {told}")
+        progress.say(f"network and lexical system, on the documents they were weighed on: {told}")
     return replace(model, facts=replace(facts, threshold=threshold, dev=dev_metrics))
 
 
@@ -185,9 +183,9 @@ def _join(
     try:
         fusion = learn_fusion(features, nominated[0], dev)
     except DataError as error:
-        if config.inference.lexical != "auto":
+        if config.lexical != "auto":
             raise
-        progress.say(f"words are left out: {error.problem}")
+        progress.say(f"the lexical system is left out: {error.problem}")
         return None
     return HybridScorer(parts, fusion), replace(scored, log_odds=fusion(features))
 
@@ -196,7 +194,7 @@ def _without_nominations(config: Config, progress: TrainingProgress) -> Config:
     """Return a configuration that routes to all labels: only a lexical system nominates unused labels."""
     if not config.inference.candidates and config.training.negatives != "hard":
         return config
-    progress.say("too few documents to weigh words on: the network routes to all labels, without candidates")
+    progress.say("too few documents to weigh lexical scores on: the network routes to all labels")
     everywhere = {
         "training": config.training.model_copy(update={"negatives": "all"}),
         "inference": config.inference.model_copy(update={"candidates": 0}),
@@ -220,6 +218,6 @@ def train_nominator(
     task = LabelTask(
         beside, data.train, data.dev, data.labels, data.tokenizer.padding_id, title="kim-cnn (nominates)"
     )
-    recorder = Recorder(folder.path, "nominator", config.training.tensorboard)
+    recorder = Recorder(folder.path, "nominator", folder.tensorboard)
     train_network(nominator, task, beside.training, folder.checkpoint / "nominator", progress, recorder)
     return nominator

@@ -58,8 +58,9 @@ def fit_lexical(
 def fit_evidence(
     data: PreparedLabels, config: Config, folder: RunFolder, progress: TrainingProgress
 ) -> FittedEvidence:
-    """Fit what works beside a network: the lexical system of `inference.lexical`, and similar documents."""
-    name = evidence_system(config.inference.lexical, len(data.train), len(data.taught))
+    """Fit what works beside a network: the lexical system of a hybrid, and similar documents."""
+    assert config.lexical is not None
+    name = evidence_system(config.lexical, len(data.train), len(data.taught))
     settings = evidence_settings(name)
     progress.say(f"lexical evidence: {name}")
     train, vocabulary = data.train, data.tokenizer.vocabulary

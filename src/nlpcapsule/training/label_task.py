@@ -14,27 +14,11 @@ from nlpcapsule.data.batches import batch_rows
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.outputs import Outputs, all_outputs, batch_outputs, hard_outputs, uniform_outputs
-from nlpcapsule.errors import ConfigError, did_you_mean
-from nlpcapsule.evaluation.label_metrics import CUTOFFS, label_metrics
+from nlpcapsule.evaluation.label_metrics import label_metrics
 from nlpcapsule.networks.losses import label_loss
 from nlpcapsule.scoring.documents import RANKED, LabelRankings, rank_documents
 from nlpcapsule.scoring.network_scorer import NetworkScorer, device_of
-
-SELECTORS = tuple(  # figures of which more is better, at hand after every epoch
-    f"{name}@{k}" for name in ("P", "nDCG", "R-precision", "PSP", "PSnDCG", "paper-nDCG") for k in CUTOFFS
-)
-
-
-def selector_of(config: Config) -> str:
-    """The figure that epochs are selected by.
-
-    Raises:
-        ConfigError: If the configuration names one there is not.
-    """
-    name = config.training.select_by or "nDCG@5"
-    if name not in SELECTORS:
-        raise ConfigError(f"training.select_by={name!r}: {did_you_mean(name, SELECTORS)}")
-    return name
+from nlpcapsule.training.loop import WARMUP
 
 
 class LabelTask:
@@ -50,6 +34,9 @@ class LabelTask:
         dev_candidates: (M, C) labels nominated for dev documents; None ranks all labels.
         title: What progress calls it.
     """
+
+    select_by = "nDCG@5"
+    warmup = WARMUP
 
     def __init__(
         self,
@@ -69,13 +56,12 @@ class LabelTask:
         taught = labels.counts > 0 if config.text.label_names else np.ones(len(labels), dtype=bool)
         self._taught = np.flatnonzero(taught)  # (n',) labels that are outputs in training
         self._place = np.where(taught, np.cumsum(taught) - 1, -1)  # (n,) among these, or -1
-        self.select_by = selector_of(config)
 
     def batches(self, epoch: int) -> Sequence[np.ndarray]:
         """The epoch's batches of row indices."""
         training = self.config.training
         return batch_rows(
-            self.train.tokens.lengths, training.batch_size, training.seed, epoch, training.shuffle
+            self.train.tokens.lengths, training.batch_size, training.seed, epoch, self.config.network.shuffles
         )
 
     def loss(self, network: nn.Module, rows: np.ndarray, step_seed: Sequence[int]) -> Tensor:
@@ -89,9 +75,9 @@ class LabelTask:
         )
         targets = torch.from_numpy(outputs.targets).to(device)
         scored = network(tokens, ids, valid)
-        training = self.config.training
+        weight = getattr(self.config.network, "negative_weight", 1.0)
         losses = [
-            label_loss(training.loss, logits, targets, valid, training.negative_weight)
+            label_loss(self.config.training.loss, logits, targets, valid, weight)
             for logits in (scored.logits, scored.by_name)
             if logits is not None
         ]
@@ -124,7 +110,7 @@ class LabelTask:
         if self.dev is None:
             return {}
         figures = self.evaluate(self.rank_dev(network))
-        return {name: figures[name] for name in dict.fromkeys(("P@1", "P@5", self.select_by))}
+        return {name: figures[name] for name in ("P@1", "P@5", self.select_by)}
 
     def rank_dev(self, network: nn.Module) -> LabelRankings:
         """Rank the labels of the dev documents."""
@@ -132,7 +118,7 @@ class LabelTask:
         scorer = NetworkScorer(
             network,
             self.padding_id,
-            self.config.inference.batch,
+            self.config.inference.batch_size,
             bf16=self.config.training.precision == "bf16",
         )
         return rank_documents(scorer, self.dev.tokens, RANKED, candidates=self.dev_candidates)

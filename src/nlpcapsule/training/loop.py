@@ -22,14 +22,22 @@ from nlpcapsule.training.optimizers import build_optimizers, clip_gradients, use
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
 
+WARMUP = 0.15  # part of the steps in which the learning rate rises
 _LOOK_EVERY = 10  # batches between looks at the loss: each look makes a GPU wait
 
 
 class Task(Protocol):
-    """What there is to learn: labels of documents, or answers to questions."""
+    """What there is to learn: labels of documents, or answers to questions.
+
+    Attributes:
+        title: What progress calls it.
+        select_by: The dev metric of the best epoch.
+        warmup: Part of the steps in which the learning rate rises.
+    """
 
     title: str
     select_by: str
+    warmup: float
 
     def batches(self, epoch: int) -> Sequence[np.ndarray]:
         """The epoch's batches of row indices, the same whenever they are asked for."""
@@ -74,10 +82,13 @@ def train_network(
     if settings.precision == "bf16":  # what stays in float32 may then use the GPU's fast float32, too
         torch.backends.cuda.matmul.allow_tf32 = True
     batches_per_epoch = len(task.batches(0))
-    total_steps = settings.epochs * math.ceil(batches_per_epoch / settings.accumulate)
+    accumulated = settings.gradient_accumulation_steps
+    steps_per_epoch = math.ceil(batches_per_epoch / accumulated)
+    total_steps = settings.epochs * steps_per_epoch
+    checkpoint_steps = max(1, round(settings.checkpoint_epochs * steps_per_epoch))
     average = None
-    if settings.average:
-        decay = averaging_decay(settings.average, total_steps)
+    if settings.ema_decay:
+        decay = averaging_decay(settings.ema_decay, total_steps)
         average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(decay))
     position = checkpoint.restore(network, optimizers, average)
     trained = accelerator.prepare(network)
@@ -91,7 +102,7 @@ def train_network(
         loss_sum = torch.tensor(position.loss_sum, dtype=torch.float64, device=accelerator.device)
         while position.batch < len(batches):
             rows = _share(batches[position.batch], accelerator)
-            is_step = (position.batch + 1) % settings.accumulate == 0 or position.batch + 1 == len(batches)
+            is_step = (position.batch + 1) % accumulated == 0 or position.batch + 1 == len(batches)
             step_seed = (settings.seed, position.epoch, position.batch, accelerator.process_index)
             torch.manual_seed(int(np.random.SeedSequence(step_seed).generate_state(1)[0]))
             with (
@@ -101,15 +112,14 @@ def train_network(
                 ),
             ):
                 loss = task.loss(trained, rows, step_seed)
-            gathered = min(
-                settings.accumulate, len(batches) - position.batch + position.batch % settings.accumulate
-            )
+            gathered = min(accumulated, len(batches) - position.batch + position.batch % accumulated)
             accelerator.backward(loss / gathered)
             if is_step:
-                clip_gradients(trained.parameters(), settings.clip)
+                clip_gradients(trained.parameters(), settings.max_grad_norm)
+                rate = learning_rate(position.step, total_steps, settings.learning_rate, task.warmup)
                 for optimizer in optimizers:
                     for group in optimizer.param_groups:
-                        group["lr"] = group["factor"] * learning_rate(position.step, total_steps, settings)
+                        group["lr"] = group["factor"] * rate
                     optimizer.step()
                     optimizer.zero_grad()
                 if average is not None:
@@ -119,7 +129,9 @@ def train_network(
             position.batch += 1
             # Only after a step: gradients gathered on the way to one are not saved.
             at_checkpoint = (
-                is_step and settings.checkpoint_steps and position.step % settings.checkpoint_steps == 0
+                is_step
+                and 0 < settings.checkpoint_epochs < 1
+                and position.step % steps_per_epoch % checkpoint_steps == 0
             )
             if at_checkpoint or position.batch % _LOOK_EVERY == 0 or position.batch == len(batches):
                 position.loss_sum = _finite(loss_sum, position, settings)
@@ -144,7 +156,8 @@ def train_network(
         if accelerator.is_main_process:
             if recorder is not None:  # before the checkpoint, or a run killed in between would miss a line
                 recorder.record(position.history)
-            if settings.checkpoint_epochs and position.epoch % settings.checkpoint_epochs == 0:
+            every = max(1, round(settings.checkpoint_epochs))
+            if settings.checkpoint_epochs and position.epoch % every == 0:
                 checkpoint.save(position, network, optimizers, average)
         accelerator.wait_for_everyone()
 
@@ -172,18 +185,18 @@ def averaging_decay(wanted: float, steps: int) -> float:
     return max(0.0, min(wanted, 1 - 4 / steps))
 
 
-def learning_rate(step: int, total: int, settings: TrainingSettings) -> float:
+def learning_rate(step: int, total: int, peak: float, warmup: float = WARMUP) -> float:
     """One cycle: a straight rise to the peak in the warm-up part, then half a cosine down to zero.
 
     Example:
-        >>> learning_rate(0, 10, TrainingSettings(warmup=0.0, learning_rate=1.0))
+        >>> learning_rate(0, 10, peak=1.0, warmup=0.0)
         1.0
     """
-    rise = settings.warmup * total
+    rise = warmup * total
     if step < rise:
-        return settings.learning_rate * (step + 1) / (rise + 1)
+        return peak * (step + 1) / (rise + 1)
     through = (step - rise) / max(1.0, total - rise)
-    return settings.learning_rate * 0.5 * (1 + math.cos(math.pi * min(1.0, through)))
+    return peak * 0.5 * (1 + math.cos(math.pi * min(1.0, through)))
 
 
 def _next_epoch(
@@ -193,14 +206,13 @@ def _next_epoch(
     score = record.get(select_by)
     better = score is not None and (position.best_score is None or score > position.best_score)
     best_epoch = epoch if better else position.best_epoch
-    out_of_patience = bool(settings.patience and best_epoch and epoch - best_epoch >= settings.patience)
     return Position(
         epoch=epoch,
         step=position.step,
         best_score=score if better else position.best_score,
         best_epoch=best_epoch,
         history=[*position.history, record],
-        finished=epoch >= settings.epochs or out_of_patience,
+        finished=epoch >= settings.epochs,
     )
 
 

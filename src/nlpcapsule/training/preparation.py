@@ -13,6 +13,7 @@ from nlpcapsule.data.documents import Document
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.data.vectors import load_vectors
+from nlpcapsule.encoders.transformer import encoder_tokenizer
 from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.thresholds import best_threshold
 from nlpcapsule.scoring.documents import LabelRankings
@@ -48,6 +49,13 @@ def hold_out_known(
     return kept, [document for index, document in enumerate(documents) if index in chosen]
 
 
+def given_tokenizer(config: Config) -> WordTokenizer | None:
+    """Return the tokenizer that a configuration names, or that of its transformer; None without either."""
+    if config.transformer is not None:
+        return encoder_tokenizer(config.transformer, config.text.tokenizer)
+    return WordTokenizer.from_file(config.text.tokenizer) if config.text.tokenizer else None
+
+
 def starting_vectors(config: Config, tokenizer: WordTokenizer, notes: list[str]) -> np.ndarray | None:
     """The word vectors a configuration names, (V, v), or None; how many words were found joins the notes."""
     if not config.text.vectors:
@@ -69,5 +77,4 @@ def tuned_threshold(config: Config, rankings: LabelRankings, dev: EncodedDocumen
         rankings.labels,
         list(dev.labels),
         config.inference.threshold_for,
-        config.inference.wanted_precision,
     )

@@ -16,12 +16,10 @@ from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.near_duplicates import find_near_duplicates
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.tokens import WordTokenizer
-from nlpcapsule.encoders.transformer import encoder_tokenizer
 from nlpcapsule.errors import ConfigError, DataError
-from nlpcapsule.training.preparation import hold_out, hold_out_known, starting_vectors
+from nlpcapsule.training.preparation import given_tokenizer, hold_out, hold_out_known, starting_vectors
 
-_WEIGHED_ON = 0.1  # of the training part, where no dev part is given
-_FEWEST_WEIGHED = 10  # documents with labels that can tell about weights, unless words are asked for
+_FEWEST_WEIGHED = 10  # documents with labels that can tell about weights, unless a lexical system is named
 _NAME_TOKENS = 64  # of a name and its alternatives
 
 
@@ -101,7 +99,7 @@ def prepare_labels(
         for _ in range(config.text.min_count):  # a word that only names have may stand in texts to come
             yield from () if thesaurus is None else thesaurus.texts(thesaurus)
 
-    given = _given_tokenizer(config)
+    given = given_tokenizer(config)
     if given is not None:
         tokenizer = given
         label_rows = [document.labels for document in train]
@@ -132,38 +130,33 @@ def prepare_labels(
 def _held_out(
     train: Iterable[Document], config: Config
 ) -> tuple[Iterable[Document], Iterable[Document] | None]:
-    """What is left to learn from, and what is held out, where the configuration asks for it."""
+    """Return what is left to learn from, and what is held out, if anything is."""
     fraction, seed = config.training.dev_fraction, config.training.seed
-    if fraction:
-        return hold_out(list(train), fraction, seed)
-    if config.inference.lexical == "none":
-        return train, None
-    # Two kinds of evidence are weighed on documents that neither has learned from.
+    if config.lexical is None or not fraction:
+        if config.lexical in (None, "auto"):
+            return hold_out(list(train), fraction, seed) if fraction else (train, None)
+        raise ConfigError(
+            f"model.lexical={config.lexical!r}: its scores and the network's are weighed on held-out "
+            "documents, and there are none: give --dev data, or set training.dev_fraction"
+        )
     documents = list(train)
-    kept, held_out = hold_out_known(documents, _WEIGHED_ON, seed)
-    is_asked_for = config.inference.lexical != "auto"
+    kept, held_out = hold_out_known(documents, fraction, seed)
+    is_asked_for = config.lexical != "auto"
     telling = sum(bool(document.labels) for document in held_out)
     if telling >= (1 if is_asked_for else _FEWEST_WEIGHED):
         return kept, held_out
     if not is_asked_for:
-        return documents, None  # the network works by itself
+        return documents, None  # the network works alone
     raise DataError(
-        f"{len(documents)} rows are too few to hold {_WEIGHED_ON:.0%} of them out, with labels, on which "
-        "what the network and what the words say would be weighed",
-        hint="give --dev data, or set inference.lexical=none",
+        f"{len(documents)} rows are too few to hold {fraction:.0%} of them out, with labels, on which the "
+        "scores of the network and the lexical system would be weighed",
+        hint="give --dev data, or train a network alone, as with --model label-query",
     )
 
 
 def read_thesaurus(config: Config) -> Thesaurus | None:
     """The label names that a configuration points to, if it does."""
     return None if config.text.label_names is None else Thesaurus.read(config.text.label_names)
-
-
-def _given_tokenizer(config: Config) -> WordTokenizer | None:
-    """The tokenizer a configuration names, or the one its pretrained transformer was trained with."""
-    if config.transformer is not None:
-        return encoder_tokenizer(config.transformer, config.text.tokenizer)
-    return WordTokenizer.from_file(config.text.tokenizer) if config.text.tokenizer else None
 
 
 def _notes(

@@ -22,10 +22,11 @@ class RunFolder:
     Args:
         path: The folder `nlpcapsule train --output` names.
         resume: Go on with the run it holds.
+        tensorboard: Whether training also writes TensorBoard curves here (extra `tensorboard`).
     """
 
-    def __init__(self, path: Path, resume: bool = False) -> None:
-        self.path = path
+    def __init__(self, path: Path, resume: bool = False, tensorboard: bool = False) -> None:
+        self.path, self.tensorboard = path, tensorboard
         self.checkpoint = path / "checkpoint"
         self._process = PartialState()
         if path.exists() and not path.is_dir():

@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 
+from class_constants import settings_of
 from nlpcapsule.data.encoded import EncodedQuestions
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
@@ -13,9 +14,9 @@ VOCABULARY = 40
 SIZES = {
     "cnn-lr": {},
     "severyn-cnn": {"filters": 12, "hidden": 10},
-    "cntn": {"filters": 6, "strongest": 3, "text_size": 8, "slices": 3},
+    "cntn": {"filters": 6, "top_k": 3, "text_size": 8, "slices": 3},
     "lstm": {"state_size": 9, "hidden": 8},
-    "mv-lstm": {"state_size": 7, "strongest": 4, "hidden": 8},
+    "mv-lstm": {"state_size": 7, "top_k": 4, "hidden": 8},
     "ntn-lstm": {"state_size": 9, "slices": 3},
     "hd-lstm": {"state_size": 9, "hidden": 8},
 }
@@ -40,7 +41,7 @@ def variant_name(value):
 def small_ranker(name, vocabulary_size=VOCABULARY, idf=None, **settings):
     torch.manual_seed(3)
     system = find_system(name)
-    chosen = system.settings(**{"embedding_size": 8, **SIZES[name], **settings})
+    chosen = settings_of(system.settings, **{"embedding_size": 8, **SIZES[name], **settings})
     return system.answers(chosen, NetworkInputs(vocabulary_size, padding_id=0, length=14, idf=idf))
 
 

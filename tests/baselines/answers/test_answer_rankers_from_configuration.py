@@ -27,5 +27,5 @@ def test_ranker_trained_from_a_configuration_is_the_same_when_opened_again(name,
 
 
 def test_answer_rankers_are_refused_for_labels():
-    with pytest.raises(ConfigError, match="'hd-lstm' does not rank labels: use one of label-query"):
+    with pytest.raises(ConfigError, match="'hd-lstm' does not rank labels: use one of hybrid, label-query"):
         Config.build("labels", "hd-lstm")

@@ -5,7 +5,7 @@ import pytest
 import torch
 from planted_texts import fitted, planted_questions
 
-from nlpcapsule.config import Config
+from class_constants import config_of
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.networks.answer_ranker import answer_loss
 from nlpcapsule.networks.build import build_answer_network
@@ -17,7 +17,7 @@ every_variant = pytest.mark.parametrize("variant", ["A", "B"])
 
 
 def network_of(**settings):
-    config = Config.build("answers", "cap-zhao", overrides={**SIZES, **settings})
+    config = config_of("answers", "cap-zhao", {**SIZES, **settings})
     network = build_answer_network(config, VOCABULARY).eval()
     with torch.no_grad():  # or couplings would hardly move
         network.text.capsules.embedding.table.weight.mul_(8)

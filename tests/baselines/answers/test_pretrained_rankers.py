@@ -194,7 +194,7 @@ def test_a_tokenizer_without_special_tokens_is_refused(folder, tmp_path):
     write_tokenizer(tmp_path / "tokenizer.json", special_tokens=False)
     settings = settings_of("cross-encoder", folder, tokenizer=str(tmp_path / "tokenizer.json"))
     config = Config.build("answers", "cross-encoder", overrides=settings)
-    with pytest.raises(DataError, match=r"tokenizer\.json: puts no special tokens such as \[CLS\]"):
+    with pytest.raises(DataError, match=r"tokenizer\.json: does not put one special token such as \[CLS\]"):
         prepare_answers(planted_questions(3), None, config)
 
 

@@ -129,9 +129,7 @@ def test_loading_says_nothing_and_leaves_the_librarys_own_words_alone(folder, ca
 
 def test_what_cannot_be_used_is_refused_in_words(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(
-        ConfigError, match=r"model\.encoder='.*' is no pretrained transformer: expected a fol"
-    ):
+    with pytest.raises(ConfigError, match=r"encoder\.path='.*' is no pretrained transformer: expected a fol"):
         encoder_of(tmp_path)
     damaged = write_transformer(tmp_path / "damaged")
     weights = damaged / "model.safetensors"

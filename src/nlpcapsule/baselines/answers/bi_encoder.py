@@ -8,23 +8,33 @@ Without `tune` nothing is trained: the weights stay as they were pretrained, and
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.baselines.answers.pretrained_defaults import PRETRAINED_ANSWER_DEFAULTS
-from nlpcapsule.config.settings import PretrainedSettings
-from nlpcapsule.encoders.transformer import TransformerEncoder, mean_state
+from nlpcapsule.config import Config
+from nlpcapsule.config.nesting import EncoderShorthand
+from nlpcapsule.config.settings import SystemSettings
+from nlpcapsule.encoders.transformer import PretrainedSettings, TransformerEncoder, mean_state
 from nlpcapsule.networks.answer_ranker import CosineRanker
 from nlpcapsule.registry import System, register
 
 
-class BiEncoderSettings(PretrainedSettings):
+class BiEncoderSettings(SystemSettings):
     """`bi-encoder`: cosine of a transformer's mean states (Reimers & Gurevych 2019)."""
 
     name: Literal["bi-encoder"] = "bi-encoder"
+    encoder: Annotated[PretrainedSettings, EncoderShorthand] = Field(
+        default_factory=PretrainedSettings,
+        description="the transformer: a section with `path`, or its folder or hub id",
+    )
     tune: bool = Field(False, description="train the transformer further; false uses it as it is")
+
+    def check(self, config: Config) -> None:
+        """Refuses what the transformer cannot read."""
+        self.encoder.check(config)
 
 
 class MeanStateText(nn.Module):
@@ -49,7 +59,7 @@ class BiEncoder(CosineRanker):
         length: l, most tokens of a text.
         padding_id: The token that fills rows up.
         transformer: The transformer's configuration where its weights will be loaded; None reads
-            `settings.encoder`.
+            `settings.encoder.path`.
     """
 
     def __init__(
@@ -60,7 +70,7 @@ class BiEncoder(CosineRanker):
         padding_id: int = 0,
         transformer: dict[str, Any] | None = None,
     ) -> None:
-        encoder = TransformerEncoder(settings.encoder, vocabulary_size, padding_id, length, transformer)
+        encoder = TransformerEncoder(settings.encoder.path, vocabulary_size, padding_id, length, transformer)
         # A logistic regression on MiniLM's cosines in TREC QA's training part, as a transformer's small
         # learning rate hardly moves them.
         super().__init__(MeanStateText(encoder), scale=12.0, offset=-8.0)

@@ -18,7 +18,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.config.settings import SystemSettings
@@ -29,11 +28,10 @@ from nlpcapsule.registry import System, register
 class BM25Settings(SystemSettings):
     """`bm25`: weighted counts of the question's words in the answer (Robertson & Zaragoza 2009)."""
 
-    embedding_size: ClassVar[int] = 0  # type: ignore[misc]  # it has no word vectors
+    k1: ClassVar[float] = 1.2  # how much a word's second, third, … occurrence adds
+    b: ClassVar[float] = 0.75  # how much long answers are marked down
 
     name: Literal["bm25"] = "bm25"
-    k1: float = Field(1.2, ge=0, description="how much a word's second, third, … occurrence adds")
-    b: float = Field(0.75, ge=0, le=1, description="how much long answers are marked down")
 
 
 class BM25(nn.Module):

@@ -11,7 +11,7 @@ regression's bias serves both.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -32,9 +32,10 @@ from nlpcapsule.registry import System, register
 class CNNLRSettings(PairSettings):
     """`cnn-lr`: similarity of mean vectors and logistic regression (Yu et al. 2014)."""
 
+    overlap: ClassVar[bool] = True  # also look at the question words that the answer repeats
+
     name: Literal["cnn-lr"] = "cnn-lr"
     order: Literal[1, 2] = Field(2, description="1: mean of words (unigrams); 2: of convolved bigrams")
-    overlap: bool = Field(True, description="also look at the question words that the answer repeats")
 
 
 class CNNLR(PairNetwork):

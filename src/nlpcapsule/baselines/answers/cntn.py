@@ -8,11 +8,10 @@ One encoder reads questions and answers; the original's stack of convolutions is
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -29,12 +28,13 @@ from nlpcapsule.registry import System, register
 class CNTNSettings(PairSettings):
     """`cntn`: convolution, k-max pooling and a tensor layer (Qiu & Huang 2015)."""
 
+    window: ClassVar[int] = 5  # width of the convolution, in tokens
+    filters: ClassVar[int] = 50  # filters of the convolution
+    top_k: ClassVar[int] = 4  # k: values each filter keeps, in the text's order
+    text_size: ClassVar[int] = 64  # numbers that stand for a question or an answer
+    slices: ClassVar[int] = 5  # r: slices of the tensor
+
     name: Literal["cntn"] = "cntn"
-    window: int = Field(5, ge=1, description="width of the convolution, in tokens")
-    filters: int = Field(50, ge=1, description="filters of the convolution")
-    strongest: int = Field(4, ge=1, description="k: values each filter keeps, in the text's order")
-    text_size: int = Field(64, ge=1, description="numbers that stand for a question or an answer")
-    slices: int = Field(5, ge=1, description="r: slices of the tensor")
 
 
 def k_max_pooling(states: Tensor, valid: Tensor, k: int) -> Tensor:
@@ -93,9 +93,9 @@ class CNTN(PairNetwork):
         idf: np.ndarray | None = None,
     ) -> None:
         super().__init__(settings, vocabulary_size, padding_id, vectors, idf)
-        self.strongest = settings.strongest
+        self.top_k = settings.top_k
         self.convolution = WideConvolution(self.embedding.size, settings.filters, settings.window)
-        self.text = nn.Linear(settings.filters * settings.strongest, settings.text_size)
+        self.text = nn.Linear(settings.filters * settings.top_k, settings.text_size)
         self.relation = TensorLayer(settings.text_size, settings.slices, self.overlap_size)
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
@@ -107,7 +107,7 @@ class CNTN(PairNetwork):
     def _text_vector(self, tokens: Tensor) -> Tensor:
         """(B, l) → (B, d)."""
         states, valid = self.convolution(*self.words(tokens))
-        pooled = k_max_pooling(states, valid, self.strongest)  # (B, filters, k)
+        pooled = k_max_pooling(states, valid, self.top_k)  # (B, filters, k)
         return self.dropout(torch.tanh(self.text(pooled.flatten(start_dim=1))))
 
 

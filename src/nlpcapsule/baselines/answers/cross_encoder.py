@@ -8,7 +8,7 @@ Every word of the answer is read in the light of the question; nothing can be co
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -16,16 +16,27 @@ from torch import Tensor, nn
 
 from nlpcapsule.baselines.answers.pair_network import FIRST_LOG_ODDS
 from nlpcapsule.baselines.answers.pretrained_defaults import PRETRAINED_ANSWER_DEFAULTS
-from nlpcapsule.config.settings import PretrainedSettings
-from nlpcapsule.encoders.transformer import TransformerEncoder
+from nlpcapsule.config import Config
+from nlpcapsule.config.nesting import EncoderShorthand
+from nlpcapsule.config.settings import SystemSettings
+from nlpcapsule.encoders.transformer import PretrainedSettings, TransformerEncoder
 from nlpcapsule.registry import System, register
 
 
-class CrossEncoderSettings(PretrainedSettings):
+class CrossEncoderSettings(SystemSettings):
     """`cross-encoder`: a transformer reads question and answer together (Nogueira & Cho 2019)."""
 
+    dropout: ClassVar[float] = 0.1  # before the last layer
+
     name: Literal["cross-encoder"] = "cross-encoder"
-    dropout: float = Field(0.1, ge=0, lt=1, description="dropout before the last layer")
+    encoder: Annotated[PretrainedSettings, EncoderShorthand] = Field(
+        default_factory=PretrainedSettings,
+        description="the transformer: a section with `path`, or its folder or hub id",
+    )
+
+    def check(self, config: Config) -> None:
+        """Refuses what the transformer cannot read."""
+        self.encoder.check(config)
 
 
 class CrossEncoder(nn.Module):
@@ -37,7 +48,7 @@ class CrossEncoder(nn.Module):
         length: l, most tokens of a text.
         padding_id: The token that fills rows up.
         transformer: The transformer's configuration where its weights will be loaded; None reads
-            `settings.encoder`.
+            `settings.encoder.path`.
     """
 
     def __init__(
@@ -51,7 +62,7 @@ class CrossEncoder(nn.Module):
         super().__init__()
         both = 2 * length - 1  # the answer's first token is left out
         self.encoder = TransformerEncoder(
-            settings.encoder, vocabulary_size, padding_id, both, transformer, pooled=True
+            settings.encoder.path, vocabulary_size, padding_id, both, transformer, pooled=True
         )
         self.dropout = nn.Dropout(settings.dropout)
         self.output = nn.Linear(self.encoder.size, 1)  # u, c

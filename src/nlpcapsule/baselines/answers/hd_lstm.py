@@ -10,11 +10,10 @@ The correlation relates every number of x_q to every number of x_a without a mat
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.baselines.answers.lstm import LSTMTextSettings, LSTMTextVector
@@ -30,10 +29,11 @@ from nlpcapsule.registry import System, register
 class HDLSTMSettings(LSTMTextSettings):
     """`hd-lstm`: circular correlation of two LSTMs' states (Tay et al. 2017)."""
 
+    similarity: ClassVar[Literal["bilinear", "cosine"]] = "bilinear"  # joined to the correlation
+    hidden: ClassVar[int] = 64  # numbers in the hidden layer
+    overlap: ClassVar[bool] = True  # also look at the question words that the answer repeats
+
     name: Literal["hd-lstm"] = "hd-lstm"
-    similarity: Literal["bilinear", "cosine"] = Field("bilinear", description="joined to the correlation")
-    hidden: int = Field(64, ge=1, description="numbers in the hidden layer")
-    overlap: bool = Field(True, description="also look at the question words that the answer repeats")
 
 
 def circular_correlation(asked: Tensor, answered: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ Overlap features are joined if the settings ask for them; the baseline does with
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -27,16 +27,18 @@ from nlpcapsule.registry import System, register
 class LSTMTextSettings(PairSettings):
     """What rankers that read each text with an LSTM share."""
 
+    pooling: ClassVar[Literal["last", "mean"]] = "last"  # the text is its last state, or their mean
+
     state_size: int = Field(128, ge=1, description="numbers in an LSTM's state")
     layers: int = Field(1, ge=1, description="LSTM layers on top of each other")
-    pooling: Literal["last", "mean"] = Field("last", description="the text is its last state, or their mean")
 
 
 class LSTMSettings(LSTMTextSettings):
     """`lstm`: an LSTM for questions, one for answers, a hidden layer (baseline of Tay et al. 2017)."""
 
+    hidden: ClassVar[int] = 64  # numbers in the hidden layer
+
     name: Literal["lstm"] = "lstm"
-    hidden: int = Field(64, ge=1, description="numbers in the hidden layer")
 
 
 def run_lstm(lstm: nn.LSTM, words: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,7 @@ Overlap features are joined if the settings ask for them; the original does with
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -30,11 +30,12 @@ from nlpcapsule.registry import System, register
 class MVLSTMSettings(PairSettings):
     """`mv-lstm`: similarities of all positions, the k largest (Wan et al. 2016)."""
 
+    similarity: ClassVar[Literal["bilinear", "cosine"]] = "bilinear"  # how two positions compare
+    top_k: ClassVar[int] = 5  # k: similarities that are kept, largest first
+    hidden: ClassVar[int] = 32  # numbers in the hidden layer
+
     name: Literal["mv-lstm"] = "mv-lstm"
     state_size: int = Field(50, ge=1, description="numbers in an LSTM's state, per direction")
-    similarity: Literal["bilinear", "cosine"] = Field("bilinear", description="how two positions compare")
-    strongest: int = Field(5, ge=1, description="k: similarities that are kept, largest first")
-    hidden: int = Field(32, ge=1, description="numbers in the hidden layer")
 
 
 def largest_values(table: Tensor, valid: Tensor, k: int) -> Tensor:
@@ -66,14 +67,12 @@ class MVLSTM(PairNetwork):
         idf: np.ndarray | None = None,
     ) -> None:
         super().__init__(settings, vocabulary_size, padding_id, vectors, idf)
-        self.strongest = settings.strongest
+        self.top_k = settings.top_k
         size = 2 * settings.state_size
         self.lstm = nn.LSTM(self.embedding.size, settings.state_size, batch_first=True, bidirectional=True)
         bilinear = settings.similarity == "bilinear"
         self.transform = nn.Parameter(torch.eye(size)) if bilinear else None  # M
-        self.score = HiddenLayerScore(
-            settings.strongest + self.overlap_size, settings.hidden, settings.dropout
-        )
+        self.score = HiddenLayerScore(settings.top_k + self.overlap_size, settings.hidden, settings.dropout)
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
         """Scores candidates: (Q, l), (A, l') and (A,) → (A,)."""
@@ -83,7 +82,7 @@ class MVLSTM(PairNetwork):
             asked = asked @ self.transform
         table = asked[question_of] @ answered.transpose(1, 2)  # (A, l, l')
         valid = asked_mask[question_of].unsqueeze(2) & answered_mask.unsqueeze(1)
-        largest = largest_values(table, valid, self.strongest)  # (A, k)
+        largest = largest_values(table, valid, self.top_k)  # (A, k)
         return self.score(largest, self.overlap(questions, answers, question_of))
 
     def _positions(self, tokens: Tensor) -> tuple[Tensor, Tensor]:

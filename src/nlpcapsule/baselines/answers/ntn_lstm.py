@@ -8,10 +8,9 @@ Overlap features, if the settings ask for them, stand beside the r slices.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
 from torch import Tensor
 
 from nlpcapsule.baselines.answers.cntn import TensorLayer
@@ -23,8 +22,9 @@ from nlpcapsule.registry import System, register
 class NTNLSTMSettings(LSTMTextSettings):
     """`ntn-lstm`: an LSTM for questions, one for answers, a tensor layer (baseline of Tay et al. 2017)."""
 
+    slices: ClassVar[int] = 5  # r: slices of the tensor
+
     name: Literal["ntn-lstm"] = "ntn-lstm"
-    slices: int = Field(5, ge=1, description="r: slices of the tensor")
 
 
 class NTNLSTM(PairNetwork):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -22,9 +23,10 @@ ANSWER_DEFAULTS: Mapping[str, Sections] = {
 class PairSettings(SystemSettings):
     """What every answer ranker of the comparison lets one choose."""
 
+    overlap: ClassVar[bool] = False  # whether it also looks at the question words that the answer repeats
+    dropout: ClassVar[float] = 0.3  # on word vectors and on the last layer
+
     embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
-    overlap: bool = Field(False, description="also look at the question words that the answer repeats")
-    dropout: float = Field(0.3, ge=0, lt=1, description="dropout on word vectors and on the last layer")
 
 
 FIRST_LOG_ODDS = -2.0  # most candidates are wrong

@@ -10,7 +10,7 @@ from nlpcapsule.registry import Sections
 PRETRAINED_ANSWER_DEFAULTS: Mapping[str, Sections] = {
     "answers": {
         "text": {"max_tokens": 128},
-        "training": {"loss": "pointwise", "epochs": 3, "batch_size": 8, "learning_rate": 3e-5, "warmup": 0.1},
-        "inference": {"batch": 8},
+        "training": {"loss": "pointwise", "epochs": 3, "batch_size": 8, "learning_rate": 3e-5},
+        "inference": {"batch_size": 8},
     }
 }

@@ -9,11 +9,10 @@ The convolution is wide: it also looks at windows that reach over the text's end
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -30,11 +29,12 @@ from nlpcapsule.registry import System, register
 class SeverynCNNSettings(PairSettings):
     """`severyn-cnn`: convolution, maximum and bilinear similarity (Severyn & Moschitti 2015)."""
 
+    window: ClassVar[int] = 5  # width of the convolution, in tokens
+    filters: ClassVar[int] = 100  # filters for questions, and as many for answers
+    hidden: ClassVar[int] = 200  # numbers in the hidden layer
+    overlap: ClassVar[bool] = True  # also look at the question words that the answer repeats
+
     name: Literal["severyn-cnn"] = "severyn-cnn"
-    window: int = Field(5, ge=1, description="width of the convolution, in tokens")
-    filters: int = Field(100, ge=1, description="filters for questions, and as many for answers")
-    hidden: int = Field(200, ge=1, description="numbers in the hidden layer")
-    overlap: bool = Field(True, description="also look at the question words that the answer repeats")
 
 
 class WideConvolution(nn.Module):

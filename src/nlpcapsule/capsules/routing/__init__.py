@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from nlpcapsule.capsules.routing.adaptive_kde import adaptive_kde
 from nlpcapsule.capsules.routing.dynamic import dynamic
@@ -20,6 +21,7 @@ ROUTINGS.register("em")(em)
 ROUTINGS.register("kde")(kde_mean_shift)
 ROUTINGS.register("kde-em")(kde_em)
 ROUTINGS.register("adaptive-kde")(adaptive_kde)
+ROUTINGS.register("adaptive-kde-literal")(partial(adaptive_kde, literal=True))  # Algorithm 1 as printed
 
 __all__ = [
     "ROUTINGS",

@@ -1,0 +1,172 @@
+"""Sections inside the `model` section: the network of a hybrid, and the encoder of a network.
+
+A nested section is chosen by its `name`. A text in its place is short for it: the name, and for an encoder
+also the folder or the hub id of a pretrained transformer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import BeforeValidator, SerializeAsAny
+
+from nlpcapsule.config.settings import EncoderSettings, Settings, SystemSettings
+from nlpcapsule.errors import ConfigError
+from nlpcapsule.registry import find_encoder, find_system, is_encoder
+
+DEFAULT_SYSTEM = {"labels": "hybrid", "answers": "label-query"}
+DEFAULT_NETWORK = "label-query"
+TRANSFORMER = "transformer"
+NESTED = ("network", "encoder")
+
+Values: TypeAlias = dict[str, Any]
+
+
+def _read_encoder(value: Any) -> Any:
+    if not isinstance(value, str | Mapping):
+        return value
+    section = expand("encoder", value)
+    return encoder_class(section["name"]).model_validate(section)
+
+
+def _read_network(value: Any) -> Any:
+    if not isinstance(value, str | Mapping):
+        return value
+    section = expand("network", value)
+    return find_system(section["name"]).settings.model_validate(section)
+
+
+# The types of the nested sections: any registered encoder, and any system that can be part of a hybrid.
+AnyEncoder = Annotated[SerializeAsAny[EncoderSettings], BeforeValidator(_read_encoder)]
+AnyNetwork = Annotated[SerializeAsAny[SystemSettings], BeforeValidator(_read_network)]
+# A text in place of the section of an encoder that cannot be chosen.
+EncoderShorthand = BeforeValidator(
+    lambda value: expand("encoder", value) if isinstance(value, str) else value
+)
+
+
+def encoder_class(name: str) -> type[EncoderSettings]:
+    """Return the settings class of an encoder."""
+    found: type[EncoderSettings] = find_encoder(name).settings_type
+    return found
+
+
+def expand(key: str, value: str | Mapping[str, Any]) -> Values:
+    """Return a nested section in full, from its short form where that was given."""
+    if not isinstance(value, str):
+        return dict(value)
+    if key == "network" or is_encoder(value):
+        return {"name": value}
+    return {"name": TRANSFORMER, "path": value}
+
+
+def complete_model(model: Mapping[str, Any], task: str) -> Values:
+    """Return a model section in which every nested section is there and has its name."""
+    name = model.get("name", DEFAULT_SYSTEM.get(task, DEFAULT_NETWORK))
+    if not isinstance(name, str):
+        raise ConfigError(f"model.name={name!r}: expected the name of a system")
+    fields = find_system(name).settings.model_fields
+    filled: Values = {**model, "name": name}
+    for key in NESTED:
+        given = model.get(key, {})
+        if key not in fields or not isinstance(given, str | Mapping):
+            continue
+        section = expand(key, given)
+        if key == "network":
+            filled[key] = complete_model({"name": DEFAULT_NETWORK, **section}, task)
+        else:
+            filled[key] = {"name": default_encoder(name), **section}
+            _check_encoder(name, filled[key]["name"])
+    return filled
+
+
+def default_encoder(system: str) -> str:
+    """Return the name of the encoder that a system reads with unless another is chosen."""
+    settings = find_system(system).settings
+    chosen: str = settings.model_fields["encoder"].get_default(call_default_factory=True).name
+    return chosen
+
+
+def _check_encoder(system: str, name: str) -> None:
+    """Refuse an encoder that a system cannot read with."""
+    only = find_system(system).settings.model_fields["encoder"].annotation
+    if only is EncoderSettings or name == default_encoder(system):
+        return
+    expected = "a pretrained transformer, its folder or its id on the Hugging Face hub"
+    if default_encoder(system) != TRANSFORMER:
+        expected = f"the encoder {default_encoder(system)!r}"
+    raise ConfigError(f"model.encoder={name!r}: {system!r} needs {expected}")
+
+
+def section_classes(model: Mapping[str, Any], prefix: str = "model") -> Iterator[tuple[str, type[Settings]]]:
+    """Yield the dotted name and the class of a complete model section and of those inside it."""
+    settings: type[Any] = find_system(model["name"]).settings
+    yield prefix, settings
+    if "network" in settings.model_fields:
+        yield from section_classes(model["network"], f"{prefix}.network")
+    if "encoder" in settings.model_fields:
+        only: type[Any] = settings.model_fields["encoder"].annotation
+        chosen = encoder_class(model["encoder"]["name"]) if only is EncoderSettings else only
+        yield f"{prefix}.encoder", chosen
+
+
+def defaults_of(model: Mapping[str, Any], task: str) -> dict[str, Values]:
+    """Return where the defaults of a complete model section differ from those of the classes.
+
+    Returns:
+        Section → setting → value; what the network of a hybrid brings is in `model.network`.
+    """
+    system = find_system(model["name"])
+    merged: dict[str, Values] = {}
+    if "network" in system.settings.model_fields:
+        inner = defaults_of(model["network"], task)
+        merged = {**inner, "model": {"network": inner.get("model", {})}}
+    sources = [system.defaults.get(task, {})]
+    encoder = model.get("encoder", {})
+    if encoder.get("name") == TRANSFORMER:
+        sources.append(system.pretrained_defaults.get(task, {}))
+    for source in sources:
+        merged = merge(merged, source)
+    own = merged.get("model", {}).get("encoder")
+    if own:  # a system's defaults name settings of several encoders
+        fields = dict(section_classes(model))["model.encoder"].model_fields
+        fitting = {key: value for key, value in own.items() if key in fields}
+        merged = {**merged, "model": {**merged["model"], "encoder": fitting}}
+    return merged
+
+
+def merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> Values:
+    """Return both, section by section; `upper` wins."""
+    merged = dict(lower)
+    for key, value in upper.items():
+        before = merged.get(key)
+        both = isinstance(before, Mapping) and isinstance(value, Mapping)
+        merged[key] = merge(before, value) if both else value  # type: ignore[arg-type]
+    return merged
+
+
+def choose(system: str, lower: Mapping[str, Any], upper: Mapping[str, Any]) -> Values:
+    """Return both sections of a system; a nested one of another name replaces what `lower` says of it."""
+    fields = find_system(system).settings.model_fields
+    merged = dict(lower)
+    for key, value in upper.items():
+        if key not in NESTED or key not in fields or not isinstance(value, str | Mapping):
+            merged[key] = value
+            continue
+        section, before = expand(key, value), expand(key, merged.get(key, {}))
+        named = before.get("name", DEFAULT_NETWORK if key == "network" else default_encoder(system))
+        if section.get("name", named) != named:
+            merged[key] = section
+        else:
+            merged[key] = choose(named, before, section) if key == "network" else {**before, **section}
+    return merged
+
+
+def flatten(section: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    """Yield the dotted names and the values of a section and of those inside it."""
+    for key, value in section.items():
+        if isinstance(value, Mapping):
+            yield from flatten(value, f"{prefix}.{key}")
+        else:
+            yield f"{prefix}.{key}", value

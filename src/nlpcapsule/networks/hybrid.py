@@ -1,0 +1,60 @@
+"""`hybrid`: a network and a lexical system, joined. The default for labels.
+
+The lexical system nominates candidates; the network routes to them; `scoring.fusion` weighs both scores, and
+what similar training documents say, on held-out documents. Where these are too few to weigh anything on, and
+`lexical` is "auto", the network works alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from nlpcapsule.config import Config
+from nlpcapsule.config.nesting import AnyNetwork
+from nlpcapsule.config.settings import SystemSettings
+from nlpcapsule.errors import ConfigError
+from nlpcapsule.networks.label_query import LabelQuerySettings
+from nlpcapsule.registry import NetworkInputs, System, find_system, register
+
+
+class HybridSettings(SystemSettings):
+    """`hybrid`: a network and a lexical system, joined by weights that held-out documents decide."""
+
+    name: Literal["hybrid"] = "hybrid"
+    network: AnyNetwork = Field(
+        default_factory=LabelQuerySettings,
+        description="the network: a section, or in short the name of a network that scores candidates",
+    )
+    lexical: Literal["auto", "one-vs-rest", "omikuji"] = Field(
+        "auto",
+        description="the lexical system that nominates candidates; auto takes one-vs-rest for small data and "
+        "omikuji beyond",
+    )
+
+    def check(self, config: Config) -> None:
+        """Refuses a network that cannot score the candidates of a lexical system."""
+        if not self.network.scores_candidates:
+            raise ConfigError(
+                f"model.network={self.network.name!r} does not score chosen labels, which a hybrid needs: "
+                "use one such as 'label-query' or 'paper'"
+            )
+        self.network.check(config)
+
+
+def _build(settings: HybridSettings, inputs: NetworkInputs) -> Any:
+    build = find_system(settings.network.name).labels
+    assert build is not None
+    return build(settings.network, inputs)
+
+
+register(
+    System(
+        "hybrid",
+        HybridSettings,
+        labels=_build,
+        # Weights of the scores are learned on documents that neither part has learned from.
+        defaults={"labels": {"training": {"dev_fraction": 0.1}}},
+    )
+)

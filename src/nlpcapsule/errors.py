@@ -1,7 +1,8 @@
-"""What went wrong, worded for the person who can mend it.
+"""What went wrong, worded for the person who can fix it.
 
 Every error a user can cause is a `NlpCapsuleError`: the command line prints its message alone and exits
-with code 2. A message says what is wrong, where, what was expected and what to do.
+with code 2. A message says what is wrong, where, what was expected and what to do. Errors about values are
+also `ValueError`s, as scikit-learn expects of them.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from pathlib import Path
 
 
 class NlpCapsuleError(Exception):
-    """Anything the user can mend; printed without a traceback."""
+    """Anything the user can fix; printed without a traceback."""
 
 
-class DataError(NlpCapsuleError):
-    """A file that cannot be read as what it should be.
+class DataError(NlpCapsuleError, ValueError):
+    """Data that cannot be read as what they should be.
 
     Args:
         problem: What is wrong and what was expected.
@@ -41,7 +42,7 @@ class BadRowError(DataError):
     """One row of a file is unusable; `--skip-bad-rows` counts such rows and goes on."""
 
 
-class ConfigError(NlpCapsuleError):
+class ConfigError(NlpCapsuleError, ValueError):
     """An option or a configuration key that does not exist or has an impossible value."""
 
 

@@ -79,7 +79,7 @@ def test_what_is_written_is_read_again(tmp_path_factory, names):
         ("a.json", '{"1": 5}', "'1' has a number for a name; write a string, or an object"),
         ("a.json", '{"1": {"alternatives": ["x"]}}', "'1' has no name: expected a string under 'name'"),
         ("a.json", '{"1": "  "}', "'1' has no name: expected a string under 'name', found a blank one"),
-        ("a.json", '{"1": "x", "2": "y", "1": "z"}', "'1' is named twice; keep one of the two"),
+        ("a.json", '{"1": "x", "2": "y", "1": "z"}', "the key '1' is repeated; fix it"),
         ("a.json", '{"1": {"name": "x", "alternatives": "2"}}', "'alternatives' must be a list of strings"),
         ("a.json", "{}", "names no label; check that this is the right file"),
         (

@@ -85,7 +85,7 @@ class ChildProcess:
 
 
 def leave_signals_to_parent() -> None:
-    """In a child: ignore Ctrl-C, which the parent handles, turn SIGTERM into an exception, end with the parent.
+    """In a child: end with the parent, leave Ctrl-C to it, and turn SIGTERM into an exception.
 
     As an exception, SIGTERM lets the seconds of training so far be written down.
     """

@@ -24,6 +24,8 @@ from nlpcapsule.registry import LABEL_LOSSES, System, find_system, system_names
 
 DEFAULT_SYSTEM = "label-query"
 PRESETS = ("small",)
+LONGEST_FILE = 1_000_000  # bytes of a TOML file; /dev/zero has more
+LONGEST_VALUE = 100  # characters of a value in a message
 
 
 class Config(Settings):
@@ -279,10 +281,16 @@ def _parse_assignment(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise ConfigError(f"--set {text!r}: expected key=value, for example training.epochs=5")
+    return key.strip(), toml_value(value.strip())
+
+
+def toml_value(text: str) -> Any:
+    """Return what TOML makes of a value: a number, true or false, a list; else the text itself."""
     try:
-        return key.strip(), tomllib.loads(f"value = {value.strip()}")["value"]
-    except tomllib.TOMLDecodeError:
-        return key.strip(), value.strip()
+        parsed = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):  # no TOML, a number of thousands of digits, lists in lists in lists
+        return text
+    return parsed["value"] if len(parsed) == 1 else text  # a text of several lines may hold further keys
 
 
 def _read_preset(name: str) -> dict[str, Any]:
@@ -295,16 +303,32 @@ def _read_preset(name: str) -> dict[str, Any]:
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
-            return tomllib.load(file)
+            content = file.read(LONGEST_FILE + 1)
+        if len(content) > LONGEST_FILE:
+            raise ConfigError(f"{path}: not a configuration file: it is longer than {LONGEST_FILE:,} bytes")
+        return tomllib.loads(content.decode())
     except FileNotFoundError:
         raise ConfigError(f"{path}: there is no such configuration file") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: no TOML, no UTF-8, a NUL in the name
         raise ConfigError(f"{path}: not a readable TOML file: {error}") from None
 
 
 def _worded(error: ValidationError) -> list[str]:
     lines = []
     for problem in error.errors():
+        own = problem.get("ctx", {}).get("error")
+        if isinstance(own, ConfigError):  # pydantic wraps what a validator raises
+            lines.append(str(own))
+            continue
         place = ".".join(str(part) for part in problem["loc"])
-        lines.append(f"{place}={problem['input']!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}")
+        lines.append(f"{place}={_shown(problem['input'])}: {problem['msg'][0].lower()}{problem['msg'][1:]}")
     return lines
+
+
+def _shown(value: Any) -> str:
+    """A value for a message, cut where long."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write out a number of thousands of digits
+        return "a number of thousands of digits"
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"

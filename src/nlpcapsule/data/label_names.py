@@ -13,7 +13,6 @@ for the alternatives.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,8 +25,9 @@ from nlpcapsule.data.readers.document_rows import (
     parse_object,
     shown_names,
     split_labels,
+    string_value,
 )
-from nlpcapsule.data.readers.lines import TextFile
+from nlpcapsule.data.readers.lines import TextFile, is_stream
 from nlpcapsule.data.readers.tables import TableRow, table_rows
 from nlpcapsule.errors import BadRowError, DataError
 
@@ -115,6 +115,8 @@ def _entries(path: Path) -> Iterator[tuple[str, LabelName, int | None]]:
     readers = {".json": _from_object, ".jsonl": _from_lines, ".csv": _from_table, ".tsv": _from_table}
     if suffix not in readers:
         raise DataError(f"is no file of label names: {_EXPECTED}", path, hint="rename or convert it")
+    if is_stream(path):
+        raise DataError("is a pipe or a device, expected a file", path, hint="save the label names to a file")
     try:
         with TextFile(path) as file:
             yield from readers[suffix](file, path)
@@ -124,11 +126,8 @@ def _entries(path: Path) -> Iterator[tuple[str, LabelName, int | None]]:
 
 def _from_object(file: TextFile, path: Path) -> Iterator[tuple[str, LabelName, int | None]]:
     text = "".join(line.text for line in file.sound_lines(keep_ends=True))
-    parsed = parse_object(text, path, None)
-    for label, times in Counter(label for label, _ in json.loads(text, object_pairs_hook=list)).items():
-        if times > 1:
-            raise DataError(f"the label {label!r} is named twice", path, hint="keep one of the two")
-    for label, value in parsed.items():
+    for key, value in parse_object(text, path, None).items():
+        label = string_value(key, "label", path, None)
         row = {"name": value} if isinstance(value, str) else value
         if not isinstance(row, dict):
             raise DataError(
@@ -220,4 +219,5 @@ def _label_name(
             "give it one, or leave the label out",
         )
     alternatives = next((row[key] for key in _ALTERNATIVE_KEYS if row.get(key) is not None), None)
+    name = string_value(name, keys[0], path, line)
     return LabelName(name.strip(), tuple(label_list(alternatives, "alternatives", path, line)))

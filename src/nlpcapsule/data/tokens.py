@@ -16,6 +16,7 @@ from tokenizers.normalizers import Sequence as NormalizerSequence
 from tokenizers.pre_tokenizers import Split
 from tokenizers.trainers import WordLevelTrainer
 
+from nlpcapsule.data.readers.lines import is_stream
 from nlpcapsule.errors import ConfigError, DataError
 
 PADDING_TOKEN, UNKNOWN_TOKEN = "[PAD]", "[UNK]"
@@ -114,6 +115,8 @@ class WordTokenizer:
         Raises:
             DataError: If the file is missing, damaged, or has no padding token.
         """
+        if is_stream(path):
+            raise DataError("is a pipe or a device, expected a tokenizer.json", path, hint="name a file")
         try:
             text = Path(path).read_text(encoding="utf-8")
         except FileNotFoundError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -43,13 +44,15 @@ def parse_object(text: str, path: str | Path, line: int | None) -> dict[str, Any
         line: The line it stands in, or None if it is a whole file.
 
     Raises:
-        BadRowError: It is no JSON or no object.
+        BadRowError: It is no JSON or no object, or repeats a key: nobody can tell which of the two is meant.
     """
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
         where = error.lineno if line is None else line
         raise bad_row(f"invalid JSON ({error.msg} at character {error.colno})", path, where) from None
+    except _RepeatedKeyError as error:
+        raise bad_row(str(error), path, line, "keep one of the two") from None
     except (ValueError, RecursionError) as error:
         raise bad_row(f"invalid JSON ({error})", path, line) from None
     if isinstance(value, dict):
@@ -58,6 +61,18 @@ def parse_object(text: str, path: str | Path, line: int | None) -> dict[str, Any
     if isinstance(value, list):
         hint = "write one object per line, for example with: jq -c '.[]'"
     raise bad_row(f"expected a JSON object, found {kind_of(value)}", path, line, hint)
+
+
+class _RepeatedKeyError(ValueError):
+    """An object of a JSON text has a key twice."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        key = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
+        raise _RepeatedKeyError(f"the key {key!r} is repeated")
+    return row
 
 
 def missing_key(

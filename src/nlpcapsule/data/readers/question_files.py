@@ -79,6 +79,7 @@ def _read_file(name: str, file: TextFile, options: ReadOptions, report: ReadRepo
     first_line = file.peek()
     if name == "auto":
         name = question_file_format(file.name, first_line)
+        report.tell_guess(file.name, name)
     if name == "jsonl":
         return _read_jsonl(file, options, report)
     if name == "trecqa" and first_line.lstrip().startswith("<"):

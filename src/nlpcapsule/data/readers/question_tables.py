@@ -38,7 +38,7 @@ def read_question_table(
         A question for each run of lines with the same qid. A qid that comes back after another one is a
         bad row: in a file put together from several, it often stands for another question.
     """
-    lines = file.filled_lines()
+    lines = file.filled_lines("\t")
     header = next(lines, None)
     if header is None:
         return

@@ -11,6 +11,26 @@ import difflib
 from collections.abc import Iterable
 from pathlib import Path
 
+_LOWER = (
+    "lower batch_size, max_tokens or the sizes of the model (as in --set batch_size=8), or use a machine "
+    "with more memory"
+)
+_LONGEST_REASON = 200
+_MEMORY_ERRORS = (
+    "OutOfMemoryError",
+    "TerminatedWorkerError",
+)  # torch's for a GPU, joblib's for a killed worker
+_MEMORY_SIGNS = (
+    "DefaultCPUAllocator",
+    "CUDA out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "Cannot allocate memory",
+    "Storage size calculation overflowed",
+    "integer multiplication overflow",
+    "Maximum allowed dimension exceeded",
+    "array is too big",
+)
+
 
 class NlpCapsuleError(Exception):
     """Anything the user can fix; printed without a traceback."""
@@ -57,6 +77,24 @@ class MissingExtraError(NlpCapsuleError):
         super().__init__(
             f"this needs the package {package!r}; install it with: pip install 'nlpcapsule[{extra}]'"
         )
+
+
+def out_of_memory(error: BaseException) -> str | None:
+    """The message for an error that means that memory ran out, whoever raised it; None for any other.
+
+    Example:
+        >>> out_of_memory(MemoryError("Unable to allocate 7 EiB"))[:40]
+        'out of memory (Unable to allocate 7 EiB)'
+    """
+    text = " ".join(str(error).split())
+    is_known = isinstance(error, MemoryError) or type(error).__name__ in _MEMORY_ERRORS
+    if not is_known and not (
+        isinstance(error, OSError | RuntimeError | ValueError) and any(sign in text for sign in _MEMORY_SIGNS)
+    ):
+        return None
+    # torch puts the place in its own source in front.
+    told = text.split("DefaultCPUAllocator: ")[-1][:_LONGEST_REASON]
+    return f"out of memory{f' ({told})' if told else ''}; {_LOWER}"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

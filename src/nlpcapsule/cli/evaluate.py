@@ -13,6 +13,7 @@ from rich.console import Console
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.cli.files import (
     DocumentFile,
+    check_folder_name,
     check_output_file,
     errors_about,
     questions_in,
@@ -50,6 +51,7 @@ def evaluate(
 
     A label model gets P@k, nDCG@k and more, an answer model MAP and MRR, all as fractions of 1.
     """
+    check_folder_name(model)
     check_output_file(json_file, "--json", data, model)
     from nlpcapsule.model_folder import load_model
     from nlpcapsule.scoring.models import LabelModel

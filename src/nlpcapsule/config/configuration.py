@@ -25,6 +25,7 @@ from nlpcapsule.registry import LABEL_LOSSES, System, find_system, system_names
 DEFAULT_SYSTEM = "label-query"
 PRESETS = ("small",)
 LONGEST_FILE = 1_000_000  # bytes of a TOML file; /dev/zero has more
+LARGEST_NUMBER = 2**31 - 1  # seeds and sizes beyond it do not fit into the libraries' own numbers
 LONGEST_VALUE = 100  # characters of a value in a message
 
 
@@ -168,6 +169,7 @@ def _own_defaults(system: System, task: str, model: Any) -> dict[str, dict[str, 
 
 def _checked(config: Config) -> Config:
     """Refuses settings that are each possible and impossible together."""
+    _check_values(config)
     for_labels = dict.fromkeys(["bce", "margin", "spread", *LABEL_LOSSES])
     losses = tuple(for_labels) if config.task == "labels" else ("pointwise", "pairwise")
     if config.training.loss not in losses:
@@ -210,6 +212,23 @@ def _checked(config: Config) -> Config:
     _check_label_names(config)
     config.model.check(config)
     return config
+
+
+def _check_values(config: Config) -> None:
+    """Refuses values that no setting can have, whatever its own bounds."""
+    for section in Config.SECTIONS:
+        for name, value in getattr(config, section).model_dump().items():
+            for part in value if isinstance(value, tuple) else (value,):
+                _check_value(f"{section}.{name}", part)
+
+
+def _check_value(name: str, value: Any) -> None:
+    if isinstance(value, int) and value > LARGEST_NUMBER:
+        raise ConfigError(f"{name}={_shown(value)}: expected at most {LARGEST_NUMBER:,}")
+    try:
+        str(value).encode()
+    except UnicodeEncodeError:  # a file whose name is not UTF-8; the model folder could not name it
+        raise ConfigError(f"{name}={value!r}: expected UTF-8; rename the file") from None
 
 
 def _check_label_names(config: Config) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import sys
 import zlib
 from collections.abc import Iterator
@@ -60,7 +61,7 @@ class TextFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self.from_stdin:
+        if not self.from_stdin or self._bytes is not sys.stdin.buffer:
             self._stream.close()
             self._bytes.close()
 
@@ -113,7 +114,7 @@ class TextFile:
 
     def _open(self, source: str | Path) -> io.BufferedReader:
         try:
-            raw = sys.stdin.buffer if self.from_stdin else io.FileIO(source)
+            raw = _standard_input() if self.from_stdin else io.FileIO(source)
             if isinstance(raw, io.BufferedReader):
                 return raw
             return io.BufferedReader(cast(io.RawIOBase, raw))
@@ -176,6 +177,17 @@ class TextFile:
             ) from error
         except OSError as error:
             raise DataError(f"it cannot be read ({error.strerror})", self.name) from error
+
+
+def _standard_input() -> io.IOBase:
+    """Standard input's bytes, under a file number of our own.
+
+    Python cannot end while another thread still waits for a line of `sys.stdin` itself.
+    """
+    try:
+        return io.FileIO(os.dup(sys.stdin.fileno()))
+    except (OSError, ValueError):  # no file, as in a test or a notebook
+        return cast(io.IOBase, sys.stdin.buffer)
 
 
 def decode(raw: bytes, path: str | Path, line: int, encoding: str = "utf-8") -> str:

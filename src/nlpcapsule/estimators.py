@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -25,6 +25,8 @@ from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.prepared_labels import prepare_labels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
+
+_FILES = "model_files"  # in a pickle, in the place of the model
 
 ModelType = TypeVar("ModelType", LabelModel, AnswerModel)
 
@@ -61,6 +63,40 @@ class _CapsuleEstimator(BaseEstimator, Generic[ModelType]):
             other = "AnswerRanker" if cls._task == "labels" else "CapsuleClassifier"
             raise ModelFolderError(f"{folder} ranks {model.config.task}: open it with {other}.load")
         return cls._holding(model)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: parameters, and the files of a fitted one's model folder.
+
+        Some systems hold what no pickle can, and the folder is read by later versions, too.
+        """
+        state = {**super().__getstate__()}
+        model = state.pop("model_", None)
+        if model is not None:
+            with tempfile.TemporaryDirectory() as folder:
+                save_model(model, Path(folder) / "model")
+                files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+                state[_FILES] = {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = {**state}
+        files = state.pop(_FILES, None)
+        super().__setstate__(state)
+        if files is not None:
+            with tempfile.TemporaryDirectory() as folder:
+                for name, content in files.items():
+                    path = Path(folder) / name
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(content)
+                self.model_ = cast(ModelType, load_model(Path(folder) / "model"))
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that the input is texts, not a matrix."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = True
+        return tags
 
     @classmethod
     def _holding(cls, model: LabelModel | AnswerModel) -> Self:

@@ -88,7 +88,7 @@ class _CapsuleEstimator(BaseEstimator, Generic[ModelType]):
                     path = Path(folder) / name
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_bytes(content)
-                self.model_ = cast(ModelType, load_model(Path(folder) / "model"))
+                self.model_: ModelType = cast(ModelType, load_model(Path(folder) / "model"))
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that the input is texts, not a matrix."""

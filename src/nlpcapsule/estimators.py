@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeVar, cast
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -88,7 +88,8 @@ class _CapsuleEstimator(BaseEstimator, Generic[ModelType]):
                     path = Path(folder) / name
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_bytes(content)
-                self.model_: ModelType = cast(ModelType, load_model(Path(folder) / "model"))
+                model: Any = load_model(Path(folder) / "model")
+                self.model_ = model
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that the input is texts, not a matrix."""

@@ -22,7 +22,7 @@ from nlpcapsule.cli.files import (
 )
 from nlpcapsule.cli.options import ModelFolder, Quiet, reads_data
 from nlpcapsule.data.documents import Document
-from nlpcapsule.data.readers.reading import ReadOptions
+from nlpcapsule.data.readers.reading import ReadOptions, quoted
 from nlpcapsule.errors import DataError
 
 if TYPE_CHECKING:
@@ -99,11 +99,11 @@ def _check_labels(names: list[str], known: LabelVocabulary, source: str, strict:
     unknown = [name for name in names if name not in known]
     if len(unknown) == len(names) or (strict and unknown):
         which = "none of the labels is" if len(unknown) == len(names) else f"{len(unknown):,} labels are not"
-        examples = ", ".join(repr(name) for name in unknown[:3])
+        examples = ", ".join(quoted(name) for name in unknown[:3])
         raise DataError(
             f"{which} known to the model (for example {examples})",
             shown(source),
-            hint=f"it was trained on labels such as {known.names[0]!r}",
+            hint=f"it was trained on labels such as {quoted(known.names[0])}",
         )
 
 

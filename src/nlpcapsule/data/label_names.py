@@ -28,6 +28,7 @@ from nlpcapsule.data.readers.document_rows import (
     string_value,
 )
 from nlpcapsule.data.readers.lines import TextFile, is_stream
+from nlpcapsule.data.readers.reading import quoted
 from nlpcapsule.data.readers.tables import TableRow, table_rows
 from nlpcapsule.errors import BadRowError, DataError
 
@@ -80,7 +81,9 @@ class Thesaurus:
         names: dict[str, LabelName] = {}
         for label, name, line in _entries(Path(path)):
             if label in names:
-                raise DataError(f"the label {label!r} is named twice", path, line, "keep one of the two")
+                raise DataError(
+                    f"the label {quoted(label)} is named twice", path, line, "keep one of the two"
+                )
             names[label] = name
         if not names:
             raise DataError("names no label", path, hint="check that this is the right file")
@@ -131,7 +134,7 @@ def _from_object(file: TextFile, path: Path) -> Iterator[tuple[str, LabelName, i
         row = {"name": value} if isinstance(value, str) else value
         if not isinstance(row, dict):
             raise DataError(
-                f"the label {label!r} has {kind_of(value)} for a name",
+                f"the label {quoted(label)} has {kind_of(value)} for a name",
                 path,
                 hint='write a string, or an object such as {"name": "…", "alternatives": ["…"]}',
             )
@@ -212,7 +215,7 @@ def _label_name(
     name = next((row[key] for key in keys if row.get(key) is not None), None)
     if not isinstance(name, str) or not name.strip():
         raise DataError(
-            f"the label {label!r} has no name: expected a string under {keys[0]!r}, found "
+            f"the label {quoted(label)} has no name: expected a string under {keys[0]!r}, found "
             f"{'a blank one' if isinstance(name, str) else kind_of(name)}",
             path,
             line,

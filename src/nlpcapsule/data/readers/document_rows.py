@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nlpcapsule.data.documents import Document
-from nlpcapsule.data.readers.reading import ReadOptions, bad_row
+from nlpcapsule.data.readers.reading import ReadOptions, bad_row, quoted
 from nlpcapsule.errors import BadRowError
 
 NAMES_SHOWN = 12
@@ -71,7 +71,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     row = dict(pairs)
     if len(row) < len(pairs):
         key = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
-        raise _RepeatedKeyError(f"the key {key!r} is repeated")
+        raise _RepeatedKeyError(f"the key {quoted(key)} is repeated")
     return row
 
 
@@ -148,7 +148,7 @@ def label_list(value: object, key: str, path: str | Path, line: int | None) -> l
     if value is None:
         return []
     if not isinstance(value, list):
-        found = f"the string {value[:40]!r}" if isinstance(value, str) else kind_of(value)
+        found = f"the string {quoted(value)}" if isinstance(value, str) else kind_of(value)
         raise bad_row(
             f"{key!r} must be a list of strings, found {found}",
             path,
@@ -171,7 +171,7 @@ def kind_of(value: object) -> str:
 
 def shown_names(names: Iterable[str]) -> str:
     """A list of key or column names for a message, cut where it gets long."""
-    every = [repr(name) for name in names]
+    every = [quoted(name) for name in names]
     more = ", ..." if len(every) > NAMES_SHOWN else ""
     return ", ".join(every[:NAMES_SHOWN]) + more if every else "nothing"
 

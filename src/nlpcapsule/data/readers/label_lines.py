@@ -9,8 +9,8 @@ from typing import Literal
 
 from nlpcapsule.data.readers.document_rows import optional_string, parse_object
 from nlpcapsule.data.readers.lines import Line, TextFile
-from nlpcapsule.data.readers.reading import bad_row, whole_number
-from nlpcapsule.errors import BadRowError, DataError
+from nlpcapsule.data.readers.reading import DataError, bad_row, quoted, whole_number
+from nlpcapsule.errors import BadRowError
 
 NAME_FILES = ("lbl.json", "lbl.json.gz", "lbl.raw.txt", "Y.txt")
 
@@ -104,13 +104,13 @@ class LabelLines:
             raise DataError(f"expected a header of numbers: {expected}", self.path, 1)
         promised = whole_number(line.text.split()[0])
         if promised is None:
-            raise DataError(f"the header promises too many lines: {line.text[:60]!r}", self.path, 1)
+            raise DataError(f"the header promises too many lines: {quoted(line.text)}", self.path, 1)
         return promised
 
     def _numbered(self, number: str, line: Line) -> str:
         label = whole_number(number)
         if label is None:
-            raise bad_row(f"expected a label's number, found {number[:40]!r}", self.path, line.number)
+            raise bad_row(f"expected a label's number, found {quoted(number)}", self.path, line.number)
         return self._names.name(label, self.path, line.number)
 
 

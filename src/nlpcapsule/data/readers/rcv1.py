@@ -16,6 +16,7 @@ from nlpcapsule.data.readers.reading import (
     bad_row,
     chosen_part,
     good_rows,
+    quoted,
     whole_number,
 )
 from nlpcapsule.errors import BadRowError, DataError
@@ -52,7 +53,7 @@ def read_rcv1(source: Path, options: ReadOptions, report: ReadReport) -> Iterato
     def parse(story: Story) -> Document:
         number = whole_number(story.identifier)
         if number is None:
-            raise bad_row(f"'.I' needs a number, found {story.identifier!r}", story.path, story.line)
+            raise bad_row(f"'.I' needs a number, found {quoted(story.identifier)}", story.path, story.line)
         if not story.lines or story.lines[0].strip() != ".W":
             raise bad_row("expected a line '.W' behind the line '.I'", story.path, story.line)
         text = " ".join(line.strip() for line in story.lines[1:] if line.strip())
@@ -106,7 +107,7 @@ def _topic_pairs(file: TextFile) -> Iterator[tuple[int, str]]:
             continue
         story = whole_number(fields[1]) if len(fields) == 3 else None
         if story is None:
-            raise DataError(f"expected 'TOPIC story 1', found {line.text[:60]!r}", file.name, line.number)
+            raise DataError(f"expected 'TOPIC story 1', found {quoted(line.text)}", file.name, line.number)
         yield story, fields[0]
 
 

@@ -36,7 +36,7 @@ def test_a_value_that_toml_cannot_hold_is_a_word(text: str) -> None:
 
 
 def test_a_number_of_thousands_of_digits_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"training\.epochs=a number of thousands of digits"):
+    with pytest.raises(ConfigError, match=r"training\.epochs=int \(too long to show\)"):
         Config.build(overrides={"epochs": 10**5_000})
 
 

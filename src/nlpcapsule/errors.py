@@ -15,7 +15,7 @@ _LOWER = (
     "lower batch_size, max_tokens or the sizes of the model (as in --set batch_size=8), or use a machine "
     "with more memory"
 )
-_LONGEST_REASON = 200
+_LONGEST_REASON, _LONGEST_QUOTE = 200, 80  # characters
 _MEMORY_ERRORS = (
     "OutOfMemoryError",
     "TerminatedWorkerError",
@@ -95,6 +95,23 @@ def out_of_memory(error: BaseException) -> str | None:
     # torch puts the place in its own source in front.
     told = text.split("DefaultCPUAllocator: ")[-1][:_LONGEST_REASON]
     return f"out of memory{f' ({told})' if told else ''}; {_LOWER}"
+
+
+def quoted(value: object) -> str:
+    """A value for a message, as Python writes it, cut where it gets long."""
+    return repr(cut(value)) if isinstance(value, str) else cut(_written(value))
+
+
+def cut(text: str, longest: int = _LONGEST_QUOTE) -> str:
+    """A text for a message, cut where it gets long."""
+    return text if len(text) <= longest else f"{text[:longest]}…"
+
+
+def _written(value: object) -> str:
+    try:
+        return repr(value)
+    except (ValueError, RecursionError):  # Python refuses numbers of thousands of digits
+        return f"{type(value).__name__} (too long to show)"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -22,8 +22,8 @@ from nlpcapsule.cli.files import (
 )
 from nlpcapsule.cli.options import ModelFolder, Quiet, reads_data
 from nlpcapsule.data.documents import Document
-from nlpcapsule.data.readers.reading import ReadOptions, quoted
-from nlpcapsule.errors import DataError
+from nlpcapsule.data.readers.reading import ReadOptions
+from nlpcapsule.errors import DataError, quoted
 
 if TYPE_CHECKING:
     from nlpcapsule.data.labels import LabelVocabulary

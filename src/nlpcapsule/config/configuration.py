@@ -19,14 +19,13 @@ from nlpcapsule.config.settings import (
     TextSettings,
     TrainingSettings,
 )
-from nlpcapsule.errors import ConfigError, did_you_mean
+from nlpcapsule.errors import ConfigError, cut, did_you_mean, quoted
 from nlpcapsule.registry import LABEL_LOSSES, System, find_system, system_names
 
 DEFAULT_SYSTEM = "label-query"
 PRESETS = ("small",)
 LONGEST_FILE = 1_000_000  # bytes of a TOML file; /dev/zero has more
 LARGEST_NUMBER = 2**31 - 1  # seeds and sizes beyond it do not fit into the libraries' own numbers
-LONGEST_VALUE = 100  # characters of a value in a message
 
 
 class Config(Settings):
@@ -52,7 +51,7 @@ class Config(Settings):
             model.get("name", DEFAULT_SYSTEM) if isinstance(model, Mapping) else getattr(model, "name", None)
         )
         if not isinstance(name, str):
-            raise ConfigError(f"model.name={name!r}: expected the name of a system")
+            raise ConfigError(f"model.name={quoted(name)}: expected the name of a system")
         defaults = _own_defaults(find_system(name), task, model)
         filled = {**data, "task": task}
         for section in cls.SECTIONS:
@@ -98,7 +97,7 @@ class Config(Settings):
             'em'
         """
         if task not in ("labels", "answers"):
-            raise ConfigError(f"unknown task {task!r}: expected 'labels' or 'answers'")
+            raise ConfigError(f"unknown task {quoted(task)}: expected 'labels' or 'answers'")
         sections = _read_toml(Path(file)) if file else {}
         prepared = {} if preset is None else _read_preset(preset)
         pairs = {**dict(_parse_assignment(text) for text in assignments), **(overrides or {})}
@@ -150,7 +149,7 @@ def _model_name(model: str | None, sections: Mapping[str, Any], pairs: dict[str,
     single = [pairs.pop(key) for key in ("name", "model.name") if key in pairs]
     name = next((choice for choice in (*single, model, in_file) if choice is not None), DEFAULT_SYSTEM)
     if not isinstance(name, str):
-        raise ConfigError(f"unknown model {name!r}: {did_you_mean(str(name), system_names())}")
+        raise ConfigError(f"unknown model {quoted(name)}: {did_you_mean(quoted(name), system_names())}")
     return find_system(name).name
 
 
@@ -174,7 +173,7 @@ def _checked(config: Config) -> Config:
     losses = tuple(for_labels) if config.task == "labels" else ("pointwise", "pairwise")
     if config.training.loss not in losses:
         raise ConfigError(
-            f"training.loss={config.training.loss!r} does not go with task {config.task!r}: "
+            f"training.loss={quoted(config.training.loss)} does not go with task {config.task!r}: "
             f"expected one of: {', '.join(losses)}"
         )
     if not config.model.routes_to_chosen and config.training.negatives != "all":
@@ -224,7 +223,7 @@ def _check_values(config: Config) -> None:
 
 def _check_value(name: str, value: Any) -> None:
     if isinstance(value, int) and value > LARGEST_NUMBER:
-        raise ConfigError(f"{name}={_shown(value)}: expected at most {LARGEST_NUMBER:,}")
+        raise ConfigError(f"{name}={quoted(value)}: expected at most {LARGEST_NUMBER:,}")
     try:
         str(value).encode()
     except UnicodeEncodeError:  # a file whose name is not UTF-8; the model folder could not name it
@@ -264,14 +263,14 @@ def _unknown_keys(sections: Mapping[str, Any], known: dict[str, list[str]], wher
     problems = []
     for section, values in sections.items():
         if section not in known:
-            problems.append(f"{where}unknown section [{section}]: {did_you_mean(section, known)}")
+            problems.append(f"{where}unknown section [{cut(section)}]: {did_you_mean(section, known)}")
         elif not isinstance(values, dict):
             problems.append(f"{where}[{section}] must be a section of key = value lines")
         else:
             for key in values:
                 if key not in known[section]:
                     problems.append(
-                        f"{where}unknown setting {section}.{key}: {did_you_mean(key, known[section])}"
+                        f"{where}unknown setting {section}.{cut(key)}: {did_you_mean(key, known[section])}"
                     )
     return problems
 
@@ -292,7 +291,7 @@ def _resolve(key: str, known: dict[str, list[str]]) -> tuple[str, str, str | Non
     short = key.split(".")[-1]
     names = [name.split(".")[1] for name in full]
     suggestion = did_you_mean(short, names)
-    return "", "", f"unknown setting {key!r}: {suggestion}"
+    return "", "", f"unknown setting {quoted(key)}: {suggestion}"
 
 
 def _parse_assignment(text: str) -> tuple[str, Any]:
@@ -314,7 +313,7 @@ def toml_value(text: str) -> Any:
 
 def _read_preset(name: str) -> dict[str, Any]:
     if name not in PRESETS:
-        raise ConfigError(f"unknown preset {name!r}: {did_you_mean(name, PRESETS)}")
+        raise ConfigError(f"unknown preset {quoted(name)}: {did_you_mean(name, PRESETS)}")
     text = files("nlpcapsule.config").joinpath("presets", f"{name}.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
@@ -340,14 +339,5 @@ def _worded(error: ValidationError) -> list[str]:
             lines.append(str(own))
             continue
         place = ".".join(str(part) for part in problem["loc"])
-        lines.append(f"{place}={_shown(problem['input'])}: {problem['msg'][0].lower()}{problem['msg'][1:]}")
+        lines.append(f"{place}={quoted(problem['input'])}: {problem['msg'][0].lower()}{problem['msg'][1:]}")
     return lines
-
-
-def _shown(value: Any) -> str:
-    """A value for a message, cut where long."""
-    try:
-        text = repr(value)
-    except ValueError:  # Python refuses to write out a number of thousands of digits
-        return "a number of thousands of digits"
-    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"

@@ -28,9 +28,8 @@ from nlpcapsule.data.readers.document_rows import (
     string_value,
 )
 from nlpcapsule.data.readers.lines import TextFile, is_stream
-from nlpcapsule.data.readers.reading import quoted
 from nlpcapsule.data.readers.tables import TableRow, table_rows
-from nlpcapsule.errors import BadRowError, DataError
+from nlpcapsule.errors import BadRowError, DataError, quoted
 
 _NAME_KEYS = ("name", "title", "label")
 _ALTERNATIVE_KEYS = ("alternatives", "alt_labels")

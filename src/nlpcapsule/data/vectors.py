@@ -14,7 +14,7 @@ import numpy as np
 
 from nlpcapsule.data.readers.lines import GZIP_MAGIC, MAX_LINE_BYTES, is_stream
 from nlpcapsule.data.readers.reading import whole_number
-from nlpcapsule.errors import DataError
+from nlpcapsule.errors import DataError, quoted
 
 UNKNOWN_RANGE = 0.25
 
@@ -123,8 +123,12 @@ def _read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
                     yield line_number, line
     except FileNotFoundError:
         raise DataError("there is no such word-vector file", path, hint="check the path") from None
-    except (OSError, EOFError, zlib.error) as error:  # damaged gzip data raises any of the three
-        raise DataError(f"cannot be read ({error})", path, hint="the file may be incomplete") from error
+    except DataError:
+        raise
+    # Damaged gzip data raises any of the first three, a path with a NUL character the last.
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"cannot be read ({reason})", path, hint="the file may be incomplete") from error
 
 
 def _open_text(path: str | Path) -> TextIO:
@@ -160,10 +164,10 @@ def _is_number(field: str) -> bool:
 
 
 def _parse_numbers(fields: list[str], path: str | Path, line_number: int) -> np.ndarray:
-    try:
-        numbers = np.array([float(field) for field in fields])
-    except ValueError as error:
-        raise DataError(f"not a number ({error})", path, line_number) from None
+    wrong = next((field for field in fields if not _is_number(field)), None)
+    if wrong is not None:
+        raise DataError(f"{quoted(wrong)} is not a number", path, line_number)
+    numbers = np.array([float(field) for field in fields])
     with np.errstate(over="ignore"):
         row = numbers.astype(np.float32)  # (v,)
     if not np.isfinite(row).all():

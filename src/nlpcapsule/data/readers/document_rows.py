@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from nlpcapsule.data.documents import Document
-from nlpcapsule.data.readers.reading import ReadOptions, bad_row, quoted
-from nlpcapsule.errors import BadRowError
+from nlpcapsule.data.readers.reading import ReadOptions, bad_row
+from nlpcapsule.errors import BadRowError, quoted
 
 NAMES_SHOWN = 12
 

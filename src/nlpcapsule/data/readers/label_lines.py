@@ -9,8 +9,8 @@ from typing import Literal
 
 from nlpcapsule.data.readers.document_rows import optional_string, parse_object
 from nlpcapsule.data.readers.lines import Line, TextFile
-from nlpcapsule.data.readers.reading import DataError, bad_row, quoted, whole_number
-from nlpcapsule.errors import BadRowError
+from nlpcapsule.data.readers.reading import DataError, bad_row, whole_number
+from nlpcapsule.errors import BadRowError, quoted
 
 NAME_FILES = ("lbl.json", "lbl.json.gz", "lbl.raw.txt", "Y.txt")
 

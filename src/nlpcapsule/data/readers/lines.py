@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import stat
 import sys
 import zlib
 from collections.abc import Iterator
@@ -32,8 +33,13 @@ class Line(NamedTuple):
 
 def is_stream(source: str | Path) -> bool:
     """Whether a source is standard input, a pipe or a device, which can be read once and may never end."""
-    path = Path(source)
-    return str(source) == STDIN or (path.exists() and not path.is_file() and not path.is_dir())
+    if str(source) == STDIN:
+        return True
+    try:
+        mode = Path(source).stat().st_mode
+    except (OSError, ValueError):  # whoever opens it words what is wrong
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 class TextFile:

@@ -23,9 +23,9 @@ from nlpcapsule.data.readers.formats import (
 )
 from nlpcapsule.data.readers.lines import STDIN, Line, TextFile
 from nlpcapsule.data.readers.question_tables import read_question_table
-from nlpcapsule.data.readers.reading import bad_row, good_rows, quoted, refuse_nothing_read
+from nlpcapsule.data.readers.reading import bad_row, good_rows, refuse_nothing_read
 from nlpcapsule.data.readers.trecqa import ReadOptions, ReadReport, read_trecqa_xml
-from nlpcapsule.errors import BadRowError, DataError
+from nlpcapsule.errors import BadRowError, DataError, quoted
 
 
 def read_questions(

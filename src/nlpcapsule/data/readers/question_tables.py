@@ -8,8 +8,8 @@ from typing import NamedTuple
 from nlpcapsule.data.documents import Candidate, Question
 from nlpcapsule.data.readers.document_rows import shown_names
 from nlpcapsule.data.readers.lines import Line, TextFile
-from nlpcapsule.data.readers.reading import DataError, ReadOptions, ReadReport, bad_row, good_rows, quoted
-from nlpcapsule.errors import BadRowError
+from nlpcapsule.data.readers.reading import DataError, ReadOptions, ReadReport, bad_row, good_rows
+from nlpcapsule.errors import BadRowError, quoted
 
 COLUMNS = {"qid": "qid", "question": "question", "answer": "answer", "label": "label"}
 

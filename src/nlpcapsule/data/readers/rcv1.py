@@ -16,10 +16,9 @@ from nlpcapsule.data.readers.reading import (
     bad_row,
     chosen_part,
     good_rows,
-    quoted,
     whole_number,
 )
-from nlpcapsule.errors import BadRowError, DataError
+from nlpcapsule.errors import BadRowError, DataError, quoted
 
 TOKEN_FILES = "lyrl2004_tokens_*.dat*"
 TOPIC_FILES = ("rcv1-v2.topics.qrels", "rcv1-v2.topics.qrels.gz")

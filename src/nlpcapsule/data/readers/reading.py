@@ -15,7 +15,6 @@ Item = TypeVar("Item")
 EXAMPLES_KEPT = 5
 ALL_PARTS = "all"
 GUESSED = ("csv", "tsv", "labels-tab-text", "txt")  # by a first line that may mean something else
-LONGEST_QUOTE = 60  # characters of the data in a message
 LONGEST_NUMBER = 18  # digits: beyond, no number of a document or a label is meant
 
 
@@ -102,13 +101,6 @@ class ReadReport:
         if self.bad_rows > len(self.examples):
             lines.append(f"  and {self.bad_rows - len(self.examples):,} more")
         return "\n".join(lines)
-
-
-def quoted(value: object) -> str:
-    """A piece of the data for a message, cut where it gets long."""
-    text = value if isinstance(value, str) else repr(value)
-    shown = text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}…"
-    return repr(shown) if isinstance(value, str) else shown
 
 
 def whole_number(text: str) -> int | None:

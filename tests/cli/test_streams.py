@@ -23,6 +23,11 @@ PROGRAM = [sys.executable, "-m", "nlpcapsule"]
 ROW = b'{"text": "the street lamp is dark", "id": "%d"}\n'
 
 
+def heed_ctrl_c() -> None:
+    """In a child: a shell that starts tests in the background has Ctrl-C ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextmanager
 def started(*arguments: object, **options: object) -> Iterator[subprocess.Popen[bytes]]:
     """A command with open pipes that is killed at the end, whatever happens."""
@@ -174,7 +179,7 @@ def test_a_device_that_never_ends_is_one_message(device: str, label_model: Path,
 
 
 def test_ctrl_c_while_waiting_for_rows_ends_with_130(label_model: Path) -> None:
-    with started("predict", label_model, "-") as process:
+    with started("predict", label_model, "-", preexec_fn=heed_ctrl_c) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -199,7 +204,7 @@ def test_ctrl_c_during_imports_ends_with_130_and_no_traceback(module: str, label
         "main()\n"
     )
     command = [sys.executable, "-c", program, "predict", str(label_model), "-"]
-    done = subprocess.run(command, input=ROW % 1, capture_output=True, timeout=60)
+    done = subprocess.run(command, input=ROW % 1, capture_output=True, timeout=60, preexec_fn=heed_ctrl_c)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test test-slow coverage lint format wheel clean
+.PHONY: help setup demo test test-slow coverage lint audit format wheel clean
 
 help:
 	@echo "make demo       train on the embedded sample, print the table, write demo-output/report.html"
@@ -12,6 +12,7 @@ help:
 	@echo "make test-slow  run the slow tests"
 	@echo "make coverage   run the tests and show which lines they miss"
 	@echo "make lint       ruff and mypy"
+	@echo "make audit      look up known vulnerabilities of the pinned packages"
 
 setup: $(STAMP)
 
@@ -41,6 +42,10 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check src benchmarks tests
 	$(BIN)/mypy
 
+# In an environment of its own; no other target depends on it, since it asks the registry.
+audit:
+	.ci/audit $(PYTHON)
+
 format: $(STAMP)
 	$(BIN)/ruff check --fix src benchmarks tests
 	$(BIN)/ruff format src benchmarks tests
@@ -49,4 +54,4 @@ wheel: $(STAMP)
 	$(BIN)/python -m build --wheel --no-isolation
 
 clean:
-	rm -rf $(VENV) demo-output dist build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-audit demo-output dist build .pytest_cache .mypy_cache .ruff_cache

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -20,6 +19,9 @@ from nlpcapsule.compare.provenance import checked_out_commit, provenance
 from nlpcapsule.compare.run_missing import Run, RunProgress, raise_failures, run_missing
 from nlpcapsule.compare.table import Record
 from nlpcapsule.errors import ConfigError, did_you_mean
+from nlpcapsule.processes import module_command
+
+CHECKOUT = Path(__file__).parents[1]
 
 
 def make_cost(options: Options) -> Record:
@@ -109,7 +111,7 @@ class CostRun(Run):
     def command(self) -> list[str]:
         """Return the command of the child process."""
         spec = json.dumps(asdict(self.spec))
-        return [sys.executable, "-m", "benchmarks.cost_cell", spec, str(self._record), self.commit]
+        return [*module_command("benchmarks.cost_cell", CHECKOUT), spec, str(self._record), self.commit]
 
     def failure_of(self, child: EndedChild) -> str | None:
         """Return why it failed, or None; a process that was killed ran out of memory, which is a result."""

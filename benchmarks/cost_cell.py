@@ -30,6 +30,7 @@ from nlpcapsule.model_folder import nominator_config
 from nlpcapsule.networks.answer_ranker import answer_loss
 from nlpcapsule.networks.build import build_answer_network, build_label_network
 from nlpcapsule.networks.losses import label_loss
+from nlpcapsule.processes import end_with_parent
 from nlpcapsule.training.optimizers import build_optimizers
 
 _FEWEST = 3  # timed batches, however slow they are
@@ -209,4 +210,5 @@ def _peak_memory(device: torch.device) -> int:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     measure(Spec(**json.loads(sys.argv[1])), commit=sys.argv[3]).save(Path(sys.argv[2]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,9 @@ from nlpcapsule.compare.cell import Cell
 from nlpcapsule.compare.provenance import checked_out_commit
 from nlpcapsule.compare.run_missing import Run, RunProgress, raise_failures, run_missing
 from nlpcapsule.compare.run_record import cell_path
+from nlpcapsule.processes import module_command
+
+CHECKOUT = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class CellRun(Run):
 
     def command(self) -> list[str]:
         """Return the command of the child process."""
-        words = [sys.executable, "-m", "benchmarks", "cell", json.dumps(self.cell.to_json())]
+        words = [*module_command("benchmarks", CHECKOUT), "cell", json.dumps(self.cell.to_json())]
         words += [str(self.options.cells), "--commit", self.commit]
         return words + ([] if self.options.data is None else ["--data", str(self.options.data)])
 

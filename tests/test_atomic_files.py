@@ -1,6 +1,8 @@
 """A file appears whole or not at all, and nothing is left beside it."""
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -110,3 +112,25 @@ def test_a_pipe_is_never_replaced_by_a_file(tmp_path):
     with pytest.raises(NlpCapsuleError, match="device or a pipe"):
         write_text(pipe, "x")
     assert pipe.is_fifo()
+
+
+def test_what_a_killed_process_left_behind_is_removed_by_the_next_one(tmp_path):
+    path = tmp_path / "a [1].txt"
+    program = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom nlpcapsule.atomic_files import atomic_text\n"
+        "with atomic_text(Path(sys.argv[1])) as file:\n"
+        "    file.write('half')\n    file.flush()\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(path)])
+    assert len(names_in(tmp_path)) == 1
+    write_text(path, "whole")
+    assert names_in(tmp_path) == ["a [1].txt"]
+
+
+def test_what_another_process_still_writes_is_left_alone(tmp_path):
+    path = tmp_path / "a.txt"
+    with atomic_text(path) as file:
+        file.write("slow")
+        write_text(path, "quick")
+        write_text(tmp_path / "b.txt", "other")
+    assert path.read_text() == "slow"

@@ -1,6 +1,8 @@
 """Messages that say what is wrong, where, and what to do."""
 
+import numpy as np
 import pytest
+import torch
 
 from nlpcapsule.errors import (
     BadRowError,
@@ -10,6 +12,7 @@ from nlpcapsule.errors import (
     ModelFolderError,
     NlpCapsuleError,
     did_you_mean,
+    out_of_memory,
 )
 
 
@@ -52,3 +55,43 @@ def test_a_missing_extra_says_what_to_install():
 )
 def test_every_error_can_be_caught_as_one(kind):
     assert issubclass(kind, NlpCapsuleError)
+
+
+@pytest.mark.parametrize("kind", [DataError, BadRowError, ConfigError])
+def test_an_error_about_a_value_is_a_value_error(kind):
+    assert issubclass(kind, ValueError)
+    assert issubclass(kind, NlpCapsuleError)
+
+
+def raised_by(function):
+    try:
+        function()
+    except Exception as error:
+        return error
+    raise AssertionError("no error")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        raised_by(lambda: np.zeros(10**17)),
+        raised_by(lambda: torch.zeros(10**17)),
+        raised_by(lambda: torch.zeros(10**18, 10**18)),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB."),
+        OSError(12, "Cannot allocate memory"),
+    ],
+    ids=["Python", "numpy", "torch", "torch's sizes", "CUDA", "the system"],
+)
+def test_memory_that_ran_out_is_one_message_whoever_noticed_it(error):
+    message = out_of_memory(error)
+    assert message.startswith("out of memory")
+    assert "\n" not in message
+    assert "; lower batch_size" in message
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("shapes do not fit"), ValueError("x"), OSError(28, "No space")]
+)
+def test_other_errors_are_not_about_memory(error):
+    assert out_of_memory(error) is None

@@ -18,6 +18,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 # Earliest first; modules of one entry may import each other. The package itself ("") is the front door.
 STAGES: list[set[str]] = [
     {"errors"},
+    {"processes"},
     {"atomic_files"},
     {"registry"},
     {"plugins"},

@@ -6,10 +6,11 @@ import os
 import re
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+import psutil
 from safetensors import SafetensorError
 
 from nlpcapsule.errors import NlpCapsuleError
@@ -26,7 +27,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise NlpCapsuleError(f"{path.parent} cannot be made: {error.strerror or error}") from None
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    _remove_stale_parts(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
         yield temporary
         _flush(temporary)
@@ -48,6 +50,16 @@ def write_text(path: Path, text: str) -> None:
     """Writes a whole text file atomically."""
     with atomic_text(path) as file:
         file.write(text)
+
+
+def _remove_stale_parts(path: Path) -> None:
+    """Removes what processes that were killed while they wrote this file have left beside it."""
+    part = re.compile(rf"\.{re.escape(path.name)}\.(\d+)-[0-9a-f]{{8}}\.part")
+    with suppress(OSError):
+        for entry in list(os.scandir(path.parent)):
+            named = part.fullmatch(entry.name)
+            if named and not psutil.pid_exists(int(named[1])):
+                Path(entry.path).unlink(missing_ok=True)
 
 
 def _reason(error: OSError | SafetensorError) -> str:

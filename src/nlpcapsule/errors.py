@@ -1,7 +1,8 @@
-"""What went wrong, worded for the person who can mend it.
+"""What went wrong, worded for the person who can fix it.
 
 Every error a user can cause is a `NlpCapsuleError`: the command line prints its message alone and exits
-with code 2. A message says what is wrong, where, what was expected and what to do.
+with code 2. A message says what is wrong, where, what was expected and what to do. Errors about values are
+also `ValueError`s, as scikit-learn expects of them.
 """
 
 from __future__ import annotations
@@ -10,13 +11,33 @@ import difflib
 from collections.abc import Iterable
 from pathlib import Path
 
+_LOWER = (
+    "lower batch_size, max_tokens or the sizes of the model (as in --set batch_size=8), or use a machine "
+    "with more memory"
+)
+_LONGEST_REASON, _LONGEST_QUOTE = 200, 80  # characters
+_MEMORY_ERRORS = (
+    "OutOfMemoryError",
+    "TerminatedWorkerError",
+)  # torch's for a GPU, joblib's for a killed worker
+_MEMORY_SIGNS = (
+    "DefaultCPUAllocator",
+    "CUDA out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "Cannot allocate memory",
+    "Storage size calculation overflowed",
+    "integer multiplication overflow",
+    "Maximum allowed dimension exceeded",
+    "array is too big",
+)
+
 
 class NlpCapsuleError(Exception):
-    """Anything the user can mend; printed without a traceback."""
+    """Anything the user can fix; printed without a traceback."""
 
 
-class DataError(NlpCapsuleError):
-    """A file that cannot be read as what it should be.
+class DataError(NlpCapsuleError, ValueError):
+    """Data that cannot be read as what they should be.
 
     Args:
         problem: What is wrong and what was expected.
@@ -41,7 +62,7 @@ class BadRowError(DataError):
     """One row of a file is unusable; `--skip-bad-rows` counts such rows and goes on."""
 
 
-class ConfigError(NlpCapsuleError):
+class ConfigError(NlpCapsuleError, ValueError):
     """An option or a configuration key that does not exist or has an impossible value."""
 
 
@@ -56,6 +77,41 @@ class MissingExtraError(NlpCapsuleError):
         super().__init__(
             f"this needs the package {package!r}; install it with: pip install 'nlpcapsule[{extra}]'"
         )
+
+
+def out_of_memory(error: BaseException) -> str | None:
+    """The message for an error that means that memory ran out, whoever raised it; None for any other.
+
+    Example:
+        >>> out_of_memory(MemoryError("Unable to allocate 7 EiB"))[:40]
+        'out of memory (Unable to allocate 7 EiB)'
+    """
+    text = " ".join(str(error).split())
+    is_known = isinstance(error, MemoryError) or type(error).__name__ in _MEMORY_ERRORS
+    if not is_known and not (
+        isinstance(error, OSError | RuntimeError | ValueError) and any(sign in text for sign in _MEMORY_SIGNS)
+    ):
+        return None
+    # torch puts the place in its own source in front.
+    told = text.split("DefaultCPUAllocator: ")[-1][:_LONGEST_REASON]
+    return f"out of memory{f' ({told})' if told else ''}; {_LOWER}"
+
+
+def quoted(value: object) -> str:
+    """A value for a message, as Python writes it, cut where it gets long."""
+    return repr(cut(value)) if isinstance(value, str) else cut(_written(value))
+
+
+def cut(text: str, longest: int = _LONGEST_QUOTE) -> str:
+    """A text for a message, cut where it gets long."""
+    return text if len(text) <= longest else f"{text[:longest]}…"
+
+
+def _written(value: object) -> str:
+    try:
+        return repr(value)
+    except (ValueError, RecursionError):  # Python refuses numbers of thousands of digits
+        return f"{type(value).__name__} (too long to show)"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -16,7 +16,7 @@ from nlpcapsule.data.documents import Candidate, Document, Question
 from nlpcapsule.data.encoded import encode_documents
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.readers.document_rows import string_value
-from nlpcapsule.errors import ConfigError, DataError, ModelFolderError, NlpCapsuleError
+from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
 from nlpcapsule.evaluation.ranked import check_positive_integer
 from nlpcapsule.model_folder import load_model, save_model
 from nlpcapsule.scoring.models import AnswerModel, LabelModel, RankedAnswer, RankedLabel
@@ -25,6 +25,8 @@ from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.prepared_labels import prepare_labels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
+
+_FILES = "model_files"  # in a pickle, in the place of the model
 
 ModelType = TypeVar("ModelType", LabelModel, AnswerModel)
 
@@ -61,6 +63,41 @@ class _CapsuleEstimator(BaseEstimator, Generic[ModelType]):
             other = "AnswerRanker" if cls._task == "labels" else "CapsuleClassifier"
             raise ModelFolderError(f"{folder} ranks {model.config.task}: open it with {other}.load")
         return cls._holding(model)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: parameters, and the files of a fitted one's model folder.
+
+        Some systems hold what no pickle can, and the folder is read by later versions, too.
+        """
+        state = {**super().__getstate__()}
+        model = state.pop("model_", None)
+        if model is not None:
+            with tempfile.TemporaryDirectory() as folder:
+                save_model(model, Path(folder) / "model")
+                files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+                state[_FILES] = {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = {**state}
+        files = state.pop(_FILES, None)
+        super().__setstate__(state)
+        if files is not None:
+            with tempfile.TemporaryDirectory() as folder:
+                for name, content in files.items():
+                    path = Path(folder) / name
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(content)
+                model: Any = load_model(Path(folder) / "model")
+                self.model_ = model
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that the input is texts, not a matrix."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = True
+        return tags
 
     @classmethod
     def _holding(cls, model: LabelModel | AnswerModel) -> Self:
@@ -119,7 +156,7 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
         """Trains on texts and their label lists; a dev part, if given, selects the best epoch."""
         train = _documents(texts, labels)
         if (dev_texts is None) != (dev_labels is None):
-            raise NlpCapsuleError("dev_texts and dev_labels go together. Got only one of the two")
+            raise DataError("dev_texts and dev_labels go together. Got only one of the two")
         dev = None if dev_texts is None or dev_labels is None else _documents(dev_texts, dev_labels)
         if not train:
             raise DataError("there are no texts to learn from")
@@ -152,7 +189,7 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
         """
         check_positive_integer("top_k", top_k)
         if isinstance(threshold, str):
-            raise NlpCapsuleError(
+            raise DataError(
                 f"threshold must be a number; `threshold_` is the tuned one. Got {threshold!r} instead"
             )
         return self._fitted().rank(_texts(texts), top_k, threshold)
@@ -254,29 +291,27 @@ def _parameters(config: Config) -> dict[str, Any]:
 
 def _texts(texts: Sequence[str], name: str = "texts") -> list[str]:
     if isinstance(texts, str):
-        raise NlpCapsuleError(f"{name} must be a list of texts. Got a single text instead: put it in a list")
+        raise DataError(f"{name} must be a list of texts. Got a single text instead: put it in a list")
     if not isinstance(texts, Iterable):
-        raise NlpCapsuleError(f"{name} must be a list of texts. Got {type(texts).__name__} instead")
+        raise DataError(f"{name} must be a list of texts. Got {type(texts).__name__} instead")
     rows = list(texts)
     for index, text in enumerate(rows):
         if not isinstance(text, str):
-            raise NlpCapsuleError(f"{name}[{index}] must be a str. Got {type(text).__name__} instead")
+            raise DataError(f"{name}[{index}] must be a str. Got {type(text).__name__} instead")
     return rows
 
 
 def _lists(rows: Sequence[Any], name: str) -> list[Any]:
     """The rows in their order: looked up by number, a pandas Series gives others, those of its own index."""
     if isinstance(rows, str) or not isinstance(rows, Iterable):
-        raise NlpCapsuleError(f"{name} must be a list of lists. Got {type(rows).__name__} instead")
+        raise DataError(f"{name} must be a list of lists. Got {type(rows).__name__} instead")
     return list(rows)
 
 
 def _documents(texts: Sequence[str], labels: Sequence[Sequence[str]]) -> list[Document]:
     rows, label_rows = _texts(texts), _lists(labels, "labels")
     if len(rows) != len(label_rows):
-        raise NlpCapsuleError(
-            f"texts and labels must be of one length. Got {len(rows)} and {len(label_rows)}"
-        )
+        raise DataError(f"texts and labels must be of one length. Got {len(rows)} and {len(label_rows)}")
     return [
         Document(text, _label_names(row, index))
         for index, (text, row) in enumerate(zip(rows, label_rows, strict=True))
@@ -292,7 +327,7 @@ def _label_names(row: Any, index: int) -> tuple[str, ...]:
             hint="give [] where there are none",
         )
     if not all(name.strip() for name in names):
-        raise NlpCapsuleError(f"labels[{index}] holds a blank label: {row!r}")
+        raise DataError(f"labels[{index}] holds a blank label: {row!r}")
     return tuple(dict.fromkeys(string_value(name, "labels", "labels", index) for name in names))
 
 
@@ -318,7 +353,7 @@ def _questions(
     mark_rows = [None] * len(texts) if labels is None else _lists(labels, "labels")
     if not len(texts) == len(answer_rows) == len(mark_rows):
         lengths = f"{len(texts)}, {len(answer_rows)} and {len(mark_rows)}"
-        raise NlpCapsuleError(f"questions, candidates and labels must be of one length. Got {lengths}")
+        raise DataError(f"questions, candidates and labels must be of one length. Got {lengths}")
     rows: list[Question] = []
     for index, (text, answer_row, mark_row) in enumerate(zip(texts, answer_rows, mark_rows, strict=True)):
         answers = _texts(answer_row, f"candidates[{index}]")
@@ -336,7 +371,7 @@ def _marks(row: Any, index: int, count: int) -> list[Any]:
         )
     marks = list(row)
     if len(marks) != count:
-        raise NlpCapsuleError(f"labels[{index}] must have one label per candidate ({count})")
+        raise DataError(f"labels[{index}] must have one label per candidate ({count})")
     if not all(mark in (0, 1) for mark in marks):
-        raise NlpCapsuleError(f"labels[{index}] must be 1 (right) or 0 (wrong). Got {marks!r} instead")
+        raise DataError(f"labels[{index}] must be 1 (right) or 0 (wrong). Got {marks!r} instead")
     return marks

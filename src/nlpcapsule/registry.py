@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 
-from nlpcapsule.errors import ConfigError, did_you_mean
+from nlpcapsule.errors import ConfigError, did_you_mean, quoted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,7 +110,7 @@ class Registry(Mapping[str, Item]):
             ConfigError: It is not.
         """
         if name not in self._items:
-            raise ConfigError(f"unknown {self.what} {name!r}: {did_you_mean(name, self._items)}")
+            raise ConfigError(f"unknown {self.what} {quoted(name)}: {did_you_mean(name, self._items)}")
         return name
 
     def __getitem__(self, name: str) -> Item:
@@ -216,7 +216,7 @@ def find_system(name: str) -> System:
     if name not in _registered:
         module = LABEL_SYSTEMS.get(name) or ANSWER_SYSTEMS.get(name) or _entry_points().get(name)
         if module is None:
-            raise ConfigError(f"unknown model {name!r}: {did_you_mean(name, system_names())}")
+            raise ConfigError(f"unknown model {quoted(name)}: {did_you_mean(name, system_names())}")
         import_module(module)
     return _registered[name]
 

@@ -39,7 +39,9 @@ class Finished:
 
 def run_command(*arguments: object, stdin: bytes = b"", entry_point: Callable[[], None] = main) -> Finished:
     """Calls the entry point of the `nlpcapsule` command, or another one."""
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="")
+    # Python's own standard error escapes what cannot be encoded, too.
+    err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="", errors="backslashreplace")
     code = 0
     with (
         patch.object(sys, "argv", ["nlpcapsule", *map(str, arguments)]),

@@ -192,7 +192,8 @@ def test_a_plain_text_file_is_one_text_per_line_blank_ones_too(label_model: Path
     rows = rows_of(done.out)
     assert [row["id"] for row in rows] == [None, None, None]
     assert all(len(row["labels"]) == 5 for row in rows)
-    assert done.err == "", "texts to predict need no labels, so nothing is said about missing ones"
+    # Texts to predict need no labels, so nothing is said about missing ones.
+    assert done.err == "<stdin>: read as txt, by its first line; --format names another format\n"
 
 
 def test_top_k_above_the_number_of_labels_gives_them_all(label_model: Path) -> None:

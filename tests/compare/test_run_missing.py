@@ -85,12 +85,12 @@ def test_a_failure_does_not_stop_the_others_and_is_named(tmp_path: Path, jobs: i
     ("code", "why"),
     [
         ("raise ConfigError('no such model')", "no such model"),
-        ("raise RuntimeError('CUDA out of memory')", "CUDA out of memory"),
-        ("raise MemoryError", "MemoryError"),
+        ("raise RuntimeError('CUDA out of memory')", "out of memory (CUDA out of memory)"),
+        ("raise MemoryError", "out of memory"),
     ],
 )
 def test_an_error_in_this_process_is_a_failure(tmp_path: Path, code: str, why: str) -> None:
-    assert run_missing([Scripted("bad", tmp_path, code)], quiet()) == {"bad": why}
+    assert run_missing([Scripted("bad", tmp_path, code)], quiet())["bad"].startswith(why)
 
 
 def test_an_error_of_the_code_itself_is_not_hidden(tmp_path: Path) -> None:

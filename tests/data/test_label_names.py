@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 
 import pytest
 from hypothesis import given
@@ -79,7 +80,7 @@ def test_what_is_written_is_read_again(tmp_path_factory, names):
         ("a.json", '{"1": 5}', "'1' has a number for a name; write a string, or an object"),
         ("a.json", '{"1": {"alternatives": ["x"]}}', "'1' has no name: expected a string under 'name'"),
         ("a.json", '{"1": "  "}', "'1' has no name: expected a string under 'name', found a blank one"),
-        ("a.json", '{"1": "x", "2": "y", "1": "z"}', "'1' is named twice; keep one of the two"),
+        ("a.json", '{"1": "x", "2": "y", "1": "z"}', "the key '1' is repeated; fix it"),
         ("a.json", '{"1": {"name": "x", "alternatives": "2"}}', "'alternatives' must be a list of strings"),
         ("a.json", "{}", "names no label; check that this is the right file"),
         (
@@ -142,3 +143,23 @@ def test_a_comma_between_quotes_belongs_to_the_name(tmp_path):
 def test_a_file_that_is_not_there_is_said_to_be_missing(tmp_path):
     with pytest.raises(DataError, match="there is no such file"):
         Thesaurus.read(tmp_path / "names.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.json", '{"cut \\ud83d": {"name": "off \\ud83d", "alternatives": ["x \\ud83d"]}}'),
+        ("a.jsonl", '{"label": "cut \\ud83d", "name": "off \\ud83d", "alternatives": ["x \\ud83d"]}'),
+    ],
+)
+def test_half_of_a_surrogate_pair_becomes_the_replacement_character(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    thesaurus = Thesaurus.read(tmp_path / name)
+    assert thesaurus["cut \ufffd"] == LabelName("off \ufffd", ("x \ufffd",))
+
+
+def test_a_pipe_is_refused(tmp_path):
+    pipe = tmp_path / "a.json"
+    os.mkfifo(pipe)
+    with pytest.raises(DataError, match="is a pipe or a device, expected a file"):
+        Thesaurus.read(pipe)

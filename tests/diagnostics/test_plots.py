@@ -131,3 +131,15 @@ def test_labels_in_characters_that_the_font_lacks_stay_and_nobody_is_warned() ->
         warnings.simplefilter("error")
         texts = texts_in(probability_lines({"日本語の法律": np.array([0.8, 0.9])}))
     assert "日本語の法律" in texts
+
+
+@pytest.mark.parametrize(
+    "name", ["bell \x07 and null \x00", "half an emoji \ud83d", "no character \ufffe", "line\nend"]
+)
+def test_a_name_with_characters_that_xml_cannot_hold_is_drawn_without_them(name: str) -> None:
+    for figure in (
+        probability_lines({name: np.array([0.8, 0.9])}),
+        training_curves({name: HISTORIES["kim-cnn"]}, "loss"),
+    ):
+        ElementTree.fromstring(figure.encode())
+        assert ("\ufffd" in figure) == (name != "line\nend")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -10,10 +12,12 @@ import typer
 
 from nlpcapsule import __version__
 from nlpcapsule.cli import compare, demo, evaluate, inspect, predict, systems, train
-from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.errors import NlpCapsuleError, out_of_memory
 
 # Typer has click's errors sometimes from click and sometimes built in; this is either's UsageError.
 UsageError: Any = typer.BadParameter.__base__
+
+INTERRUPTED, BROKEN_PIPE = 130, 141  # exit codes, as a shell reports SIGINT and SIGPIPE
 
 app = typer.Typer(
     name="nlpcapsule",
@@ -62,17 +66,53 @@ def options(
 
 
 def main() -> None:
-    """Runs a command; what the user can mend is one message and exit code 2."""
+    """Runs a command; what the user can fix is one message and exit code 2."""
     debug = "--debug" in sys.argv
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:
-        sys.exit(app(arguments, prog_name="nlpcapsule", standalone_mode=False))
+        code = app(arguments, prog_name="nlpcapsule", standalone_mode=False)
+        sys.stdout.flush()  # a reader that has stopped is noticed here, not while Python ends
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(INTERRUPTED)
     except UsageError as error:
         _refuse_usage(error)
-    except (NlpCapsuleError, OSError) as error:
-        if debug:
+    except BrokenPipeError:
+        _end_without_reader()
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # Typer has caught it
+            _end_without_reader()
+        raise
+    except Exception as error:
+        message = _message(error)
+        if debug or message is None:
             raise
-        _fail(str(error))
+        _fail(message)
+    sys.exit(code)
+
+
+def _message(error: Exception) -> str | None:
+    """What to tell the user; None for an error that no user can cause."""
+    if isinstance(error, NlpCapsuleError):
+        return str(error)
+    if (told := out_of_memory(error)) is not None:
+        return told
+    if isinstance(error, OverflowError):
+        return f"a number is too large ({error}); lower the settings and options that were given"
+    if isinstance(error, UnicodeEncodeError):
+        place = ascii(error.object[max(0, error.start - 40) : error.end + 40])
+        return f"{place} cannot be written as UTF-8; rename the file or folder that is called so"
+    return str(error) if isinstance(error, OSError) else None
+
+
+def _end_without_reader() -> NoReturn:
+    """Ends as other programs do when the reader of their output has stopped: without a word."""
+    for stream in (sys.__stdout__, sys.__stderr__):
+        with suppress(OSError, ValueError, AttributeError):
+            try:
+                stream.flush()  # type: ignore[union-attr]
+            except OSError:  # what is left in the buffer would be written, and fail again, while Python ends
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # type: ignore[union-attr]
+    sys.exit(BROKEN_PIPE)
 
 
 def _refuse_usage(error: Any) -> NoReturn:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from nlpcapsule.cli.files import check_output_folder, tell_bad_rows
+from nlpcapsule.cli.files import check_folder_name, check_output_folder, tell_bad_rows
 from nlpcapsule.cli.options import Quiet, reads_data
 from nlpcapsule.compare.pecos_settings import PECOS_PYTHON
 from nlpcapsule.compare.systems import DEFAULT_SYSTEMS, chosen_systems, system_settings
@@ -87,6 +87,7 @@ def compare(
     """
     from nlpcapsule.compare.data import open_folder
 
+    check_folder_name(data)  # its name is the table's title
     check_output_folder(output)
     source = open_folder(data, reading, task)
     compared = chosen_systems(systems, source.kind)

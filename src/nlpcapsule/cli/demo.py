@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from nlpcapsule.cli.files import check_output_folder
 from nlpcapsule.cli.options import Quiet
 
 
@@ -25,6 +26,7 @@ def demo(
     Trains the default, prints its figures, tags three letters, ranks the answers to two questions and writes
     report.html with the curves.
     """
+    check_output_folder(output)
     from nlpcapsule.demo import run_demo
 
     run_demo(output, quiet, compare)

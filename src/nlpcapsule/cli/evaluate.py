@@ -13,6 +13,7 @@ from rich.console import Console
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.cli.files import (
     DocumentFile,
+    check_folder_name,
     check_output_file,
     errors_about,
     questions_in,
@@ -22,7 +23,7 @@ from nlpcapsule.cli.files import (
 from nlpcapsule.cli.options import ModelFolder, Quiet, reads_data
 from nlpcapsule.data.documents import Document
 from nlpcapsule.data.readers.reading import ReadOptions
-from nlpcapsule.errors import DataError
+from nlpcapsule.errors import DataError, quoted
 
 if TYPE_CHECKING:
     from nlpcapsule.data.labels import LabelVocabulary
@@ -50,6 +51,7 @@ def evaluate(
 
     A label model gets P@k, nDCG@k and more, an answer model MAP and MRR, all as fractions of 1.
     """
+    check_folder_name(model)
     check_output_file(json_file, "--json", data, model)
     from nlpcapsule.model_folder import load_model
     from nlpcapsule.scoring.models import LabelModel
@@ -97,11 +99,11 @@ def _check_labels(names: list[str], known: LabelVocabulary, source: str, strict:
     unknown = [name for name in names if name not in known]
     if len(unknown) == len(names) or (strict and unknown):
         which = "none of the labels is" if len(unknown) == len(names) else f"{len(unknown):,} labels are not"
-        examples = ", ".join(repr(name) for name in unknown[:3])
+        examples = ", ".join(quoted(name) for name in unknown[:3])
         raise DataError(
             f"{which} known to the model (for example {examples})",
             shown(source),
-            hint=f"it was trained on labels such as {known.names[0]!r}",
+            hint=f"it was trained on labels such as {quoted(known.names[0])}",
         )
 
 

@@ -12,7 +12,7 @@ import typer
 
 from nlpcapsule.data.documents import Document, Question
 from nlpcapsule.data.readers.document_files import read_documents
-from nlpcapsule.data.readers.lines import STDIN
+from nlpcapsule.data.readers.lines import STDIN, is_stream
 from nlpcapsule.data.readers.question_files import read_questions
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
 from nlpcapsule.errors import DataError, NlpCapsuleError
@@ -20,7 +20,7 @@ from nlpcapsule.errors import DataError, NlpCapsuleError
 
 @dataclass
 class DocumentFile:
-    """Documents of a file, read anew each time they are gone through; a stream is read once and kept.
+    """Documents of a file, read again each time they are gone through; a stream is read once and kept.
 
     Attributes:
         source: The file or folder; "-" is standard input.
@@ -32,27 +32,38 @@ class DocumentFile:
     options: ReadOptions
     report: ReadReport = field(default_factory=ReadReport)
     _kept: list[Document] | None = None
+    _said: set[str] = field(default_factory=set)
 
     def __iter__(self) -> Iterator[Document]:
         if self._kept is not None:
             return iter(self._kept)
         documents = self._read()
         # A pipe, such as the shell's <(command), gives its lines only once.
-        if self.source == STDIN or Path(self.source).is_fifo():
+        if is_stream(self.source):
             self._kept = list(documents)
             return iter(self._kept)
         return documents
 
     def _read(self) -> Iterator[Document]:
-        report = ReadReport()
+        report = ReadReport(say=self._say_once)
         yield from read_documents(self.source, self.options, report)
         self.report = report
+
+    def _say_once(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            say(text)
 
 
 def questions_in(source: str, options: ReadOptions) -> tuple[list[Question], ReadReport]:
     """All questions of a file."""
-    report = ReadReport()
+    report = ReadReport(say=say)
     return list(read_questions(source, options, report)), report
+
+
+def say(text: str) -> None:
+    """Prints a line on standard error."""
+    typer.echo(text, err=True)
 
 
 @contextmanager
@@ -113,8 +124,17 @@ def check_output_file(path: Path | None, option: str, source: str, model: Path) 
         raise NlpCapsuleError(f"{option} {path} lies in the model folder {model}: name another place")
 
 
+def check_folder_name(path: Path) -> None:
+    """Refuses a folder whose name is not UTF-8: safetensors cannot open files in it."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise NlpCapsuleError(f"{path}: the folder's name is not UTF-8; rename it") from None
+
+
 def check_output_folder(path: Path) -> None:
     """Refuses a folder that could not be made or written into."""
+    check_folder_name(path)
     if path.exists() and not path.is_dir():
         raise NlpCapsuleError(f"{path} is a file: expected the name of a folder to write into")
     _check_parents(path / "any file")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nlpcapsule.cli.files import check_output_folder, tell_bad_rows
+from nlpcapsule.cli.files import check_folder_name, check_output_folder, say, tell_bad_rows
 from nlpcapsule.cli.options import ModelFolder, reads_data
 from nlpcapsule.data.readers.document_files import read_documents
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
@@ -38,6 +38,7 @@ def inspect(
     Prints and plots how many iterations documents take, how agreement grows with them, what they are worth in
     loss, and which labels they move into or out of the first five, over all documents and for each.
     """
+    check_folder_name(model)
     folder = output or model / "inspection"
     check_output_folder(folder)
     from nlpcapsule.diagnostics.inspection_report import inspect_model
@@ -45,7 +46,7 @@ def inspect(
     from nlpcapsule.scoring.models import LabelModel
 
     loaded = load_model(model)
-    report = ReadReport()
+    report = ReadReport(say=say)
     # What an answer model is trained on are no documents: it is refused below, unread.
     documents = list(read_documents(data, reading, report)) if isinstance(loaded, LabelModel) else []
     tell_bad_rows(data, report)

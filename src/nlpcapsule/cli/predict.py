@@ -7,16 +7,18 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nlpcapsule.atomic_files import atomic_text
-from nlpcapsule.cli.files import check_output_file, tell_bad_rows
+from nlpcapsule.cli.chunks import arriving_chunks, full_chunks
+from nlpcapsule.cli.files import check_folder_name, check_output_file, say, tell_bad_rows
 from nlpcapsule.cli.options import ModelFolder, Quiet, reads_data
+from nlpcapsule.data.documents import Document, Question
 from nlpcapsule.data.readers.document_files import read_documents
+from nlpcapsule.data.readers.lines import is_stream
 from nlpcapsule.data.readers.question_files import read_questions
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
 from nlpcapsule.errors import DataError
@@ -74,8 +76,10 @@ def predict(
     """Rank labels of texts, or answers to questions.
 
     Writes one line of JSON per input row, in the order of the rows, with the row's id. Rows need no labels,
-    and a plain text file is one text per line.
+    and a plain text file is one text per line. A file's results appear when all its rows are ranked; those of
+    standard input or a pipe appear as the rows come.
     """
+    check_folder_name(model)
     check_output_file(output, "--output", input, model)
     least = _threshold(threshold)
     from nlpcapsule.model_folder import load_model
@@ -89,25 +93,32 @@ def predict(
             model,
             hint="train it with --label-names",
         )
-    report, progress = ReadReport(), TrainingProgress(quiet)
+    report, progress = ReadReport(say=say), TrainingProgress(quiet)
+    chunks = arriving_chunks if is_stream(input) else full_chunks
     if isinstance(loaded, LabelModel):
         progress.start("documents", total=None)  # as they are read
-        rows = _ranked_documents(
-            loaded, input, reading, report, top_k or _LABELS, least, suggest_unseen, progress.advance
-        )
+        documents = chunks(read_documents(input, reading, report), _CHUNK)
+        rows = _ranked_documents(loaded, documents, top_k or _LABELS, least, suggest_unseen, progress.advance)
     elif isinstance(least, str):
         raise DataError("--threshold tuned is for models that rank labels", model, hint="give a number")
     else:
         progress.start("questions", total=None)
-        rows = _ranked_questions(loaded, input, reading, report, top_k, least, progress.advance)
+        questions = chunks(read_questions(input, reading, report), _CHUNK)
+        rows = _ranked_questions(loaded, questions, top_k, least, progress.advance)
     if output is not None:
         with atomic_text(output) as file, progress:
-            _write(rows, file)
+            file.writelines(_lines(rows))
+    elif is_stream(input):
+        # It may never end: each result is written when it is there.
+        with progress:
+            for chunk in rows:
+                sys.stdout.buffer.writelines(line.encode() for line in _lines([chunk]))
+                sys.stdout.buffer.flush()
     else:
         # Held back until the last row is ranked: a bad row half-way must not leave half an answer behind.
         with tempfile.TemporaryFile("w+", encoding="utf-8", newline="\n") as file:
             with progress:
-                _write(rows, file)
+                file.writelines(_lines(rows))
             file.seek(0)
             shutil.copyfileobj(file.buffer, sys.stdout.buffer)  # as UTF-8, whatever the terminal's encoding
             sys.stdout.buffer.flush()
@@ -131,25 +142,26 @@ def _threshold(text: str | None) -> float | str | None:
 
 def _ranked_documents(
     model: LabelModel,
-    source: str,
-    reading: ReadOptions,
-    report: ReadReport,
+    chunks: Iterable[list[Document]],
     top_k: int,
     threshold: float | str | None,
     unused: int,
     advance: Callable[[int], None],
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[list[dict[str, Any]]]:
+    """Ranks the labels of documents, chunk by chunk."""
     least = model.threshold if isinstance(threshold, str) else threshold
-    for chunk in _chunks(read_documents(source, reading, report)):
+    for chunk in chunks:
         tokens = model.encode([document.text for document in chunk])
         rankings = model.rank_tokens(tokens, max(top_k, unused), advance)
         ranked = model.named(rankings, least)
         apart = [] if rankings.unused is None else model.named(rankings.unused)
+        answers = []
         for row, document in enumerate(chunk):
             answer = {"id": document.id, "labels": [_ranked_label(label) for label in ranked[row][:top_k]]}
             if unused:
                 answer["unseen"] = [_ranked_label(label) for label in apart[row][:unused]]
-            yield answer
+            answers.append(answer)
+        yield answers
 
 
 def _ranked_label(row: RankedLabel) -> dict[str, Any]:
@@ -160,17 +172,16 @@ def _ranked_label(row: RankedLabel) -> dict[str, Any]:
 
 def _ranked_questions(
     model: AnswerModel,
-    source: str,
-    reading: ReadOptions,
-    report: ReadReport,
+    chunks: Iterable[list[Question]],
     top_k: int | None,
     threshold: float | None,
     advance: Callable[[int], None],
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[list[dict[str, Any]]]:
+    """Ranks the answers to questions, chunk by chunk."""
     least = 0.0 if threshold is None else threshold
-    for chunk in _chunks(read_questions(source, reading, report)):
-        for question, answers in zip(chunk, model.rank(chunk, advance), strict=True):
-            yield {
+    for chunk in chunks:
+        yield [
+            {
                 "id": question.id,
                 "question": question.text,
                 "ranking": [
@@ -179,14 +190,9 @@ def _ranked_questions(
                     if row.score >= least
                 ],
             }
+            for question, answers in zip(chunk, model.rank(chunk, advance), strict=True)
+        ]
 
 
-def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
-    remaining = iter(rows)
-    while chunk := list(islice(remaining, _CHUNK)):
-        yield chunk
-
-
-def _write(rows: Iterable[dict[str, Any]], file: IO[str]) -> None:
-    for row in rows:
-        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+def _lines(chunks: Iterable[list[dict[str, Any]]]) -> Iterator[str]:
+    return (json.dumps(row, ensure_ascii=False) + "\n" for chunk in chunks for row in chunk)

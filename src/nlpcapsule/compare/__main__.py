@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.errors import NlpCapsuleError, out_of_memory
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -50,5 +50,5 @@ if __name__ == "__main__":
         sys.exit(2)
     except Exception as error:  # a system's own library may raise anything, and the comparison goes on
         traceback.print_exc()
-        print(f"error: {type(error).__name__}: {error}")
+        print(f"error: {out_of_memory(error) or f'{type(error).__name__}: {error}'}")
         sys.exit(1)

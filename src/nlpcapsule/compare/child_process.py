@@ -14,6 +14,8 @@ from typing import Any
 
 import psutil
 
+from nlpcapsule.processes import child_environment, end_with_parent
+
 _STOP_SECONDS = 5  # that a process has to end when it is told to
 
 
@@ -51,7 +53,11 @@ class ChildProcess:
         self._peak = 0
         with log.open("w", encoding="utf-8") as file:
             self._process = psutil.Popen(
-                list(command), stdin=subprocess.DEVNULL, stdout=file, stderr=None if show_errors else file
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=None if show_errors else file,
+                env=child_environment(),
             )
 
     def has_ended(self) -> bool:
@@ -79,10 +85,11 @@ class ChildProcess:
 
 
 def leave_signals_to_parent() -> None:
-    """In a child: ignore Ctrl-C, which the parent handles, and turn SIGTERM into an exception.
+    """In a child: end with the parent, leave Ctrl-C to it, and turn SIGTERM into an exception.
 
-    As an exception, it lets the seconds of training so far be written down.
+    As an exception, SIGTERM lets the seconds of training so far be written down.
     """
+    end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     process = os.getpid()
 

@@ -184,7 +184,7 @@ def _kind_of_rows(path: Path) -> str:
     if first.startswith("{"):
         try:
             keys = set(json.loads(first))
-        except ValueError:
+        except (ValueError, RecursionError):
             return "labels"  # the reader words what is wrong
         return "answers" if {"question", "candidates"} & keys and "labels" not in keys else "labels"
     cells = {cell.strip(' "').lower() for cell in first.replace(",", "\t").split("\t")}

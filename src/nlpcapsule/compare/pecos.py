@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from nlpcapsule import processes
 from nlpcapsule.compare.encoded_parts import EncodedParts
 from nlpcapsule.compare.pecos_settings import INSTALL, PECOS_PYTHON, PecosSettings
 from nlpcapsule.compare.run_record import Measurement
@@ -61,7 +62,10 @@ def pecos_python(given: str | None) -> str | None:
     path = shutil.which(given)
     if path is None:
         raise ConfigError(f"--pecos-python {given}: there is no such program; to make one: {INSTALL}")
-    asked = subprocess.run([path, "-c", "import pecos.xmc"], capture_output=True, text=True, check=False)
+    path = str(Path(path).absolute())
+    command = [path, "-c", "import pecos.xmc"]
+    with tempfile.TemporaryDirectory() as empty:  # an older Python has no -P to leave the working folder out
+        asked = subprocess.run(command, cwd=empty, capture_output=True, text=True, check=False)
     if asked.returncode:
         last = (asked.stderr.strip().splitlines() or ["it says nothing"])[-1]
         raise ConfigError(f"--pecos-python {given} cannot import libpecos ({last}); to make one: {INSTALL}")
@@ -155,8 +159,16 @@ def _write_features(path: Path, bag: BagOfWords, tokens: Ragged) -> float:
 def _run_script(folder: Path, python: str) -> dict[str, Any]:
     # Python looks for modules beside a script first, and beside ours lies this file, named like the library.
     script = shutil.copy(_SCRIPT, folder)
+    shutil.copy(processes.__file__, folder)
     command = [python, str(script), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        env=processes.child_environment(),
+    )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise NlpCapsuleError(f"PECOS ended with exit code {done.returncode}: {last}")

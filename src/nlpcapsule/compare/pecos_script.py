@@ -71,4 +71,7 @@ def _peak_bytes() -> int | None:
 
 
 if __name__ == "__main__":
+    from processes import end_with_parent  # copied beside this file
+
+    end_with_parent()
     main(Path(sys.argv[1]))

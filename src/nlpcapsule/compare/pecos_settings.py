@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from typing import Self
 
 from pydantic import Field, ValidationError
 
+from nlpcapsule.config.configuration import toml_value
 from nlpcapsule.config.settings import Settings
 from nlpcapsule.errors import ConfigError, did_you_mean
 
@@ -40,10 +40,7 @@ class PecosSettings(Settings):
                 raise ConfigError(
                     f"--set, {PECOS}: unknown setting {key!r}: {did_you_mean(key, cls.model_fields)}"
                 )
-            try:
-                values[key] = tomllib.loads(f"value = {value}")["value"]
-            except tomllib.TOMLDecodeError:
-                values[key] = value
+            values[key] = toml_value(value)
         try:
             return cls.model_validate(values)
         except ValidationError as error:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from nlpcapsule.compare.child_process import ChildProcess, EndedChild
-from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.errors import NlpCapsuleError, out_of_memory
 
 POLL_SECONDS = 0.3  # between two looks at child processes
 
@@ -127,7 +127,7 @@ def _here(missing: Sequence[Run], progress: RunProgress) -> Generator[tuple[Run,
         try:
             run.run_here()
         except (NlpCapsuleError, OSError, RuntimeError, MemoryError) as error:  # torch: RuntimeError
-            yield run, str(error) or type(error).__name__
+            yield run, out_of_memory(error) or str(error) or type(error).__name__
         else:
             yield run, None
 

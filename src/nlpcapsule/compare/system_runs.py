@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from nlpcapsule.compare.child_process import EndedChild
 from nlpcapsule.compare.pecos_settings import PECOS
 from nlpcapsule.compare.run_missing import Run, RunProgress, run_missing
 from nlpcapsule.compare.run_record import RunRecord, cell_path
+from nlpcapsule.processes import module_command
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class RunOptions:
     def command(self, cell: Cell) -> list[str]:
         """Return the command of a system's child process."""
         place, spec = self.places[cell.system], json.dumps(cell.to_json())
-        words = [sys.executable, "-m", "nlpcapsule.compare", "system", spec, str(place), str(self.cells)]
+        words = [*module_command("nlpcapsule.compare"), "system", spec, str(place), str(self.cells)]
         words += ["--commit", self.commit]
         if cell.model == PECOS and self.pecos_python:
             words += ["--pecos-python", self.pecos_python]

@@ -1,14 +1,39 @@
-"""Settings that are each possible and impossible together."""
+"""Values that no setting can have, and settings that do not go with each other."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from nlpcapsule.errors import ConfigError
+from nlpcapsule.errors import ConfigError, quoted
 from nlpcapsule.registry import LABEL_LOSSES
 
 if TYPE_CHECKING:
     from nlpcapsule.config.configuration import Config
+
+LARGEST_NUMBER = 2**31 - 1  # seeds and sizes beyond it do not fit into the libraries' own numbers
+
+
+def check_values(config: Config) -> None:
+    """Refuses values that no setting can have, whatever its own bounds."""
+    _check_values("", config.model_dump())
+
+
+def _check_values(place: str, values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            _check_values(f"{place}{name}.", value)
+        for part in value if isinstance(value, tuple) else (value,):
+            _check_value(f"{place}{name}", part)
+
+
+def _check_value(name: str, value: Any) -> None:
+    if isinstance(value, int) and value > LARGEST_NUMBER:
+        raise ConfigError(f"{name}={quoted(value)}: expected at most {LARGEST_NUMBER:,}")
+    try:
+        str(value).encode()
+    except UnicodeEncodeError:  # a file whose name is not UTF-8; the model folder could not name it
+        raise ConfigError(f"{name}={value!r}: expected UTF-8; rename the file") from None
 
 
 def check_together(config: Config) -> None:
@@ -18,7 +43,7 @@ def check_together(config: Config) -> None:
     network, training = config.network, config.training
     if training.loss not in losses:
         raise ConfigError(
-            f"training.loss={training.loss!r} does not go with task {config.task!r}: "
+            f"training.loss={quoted(training.loss)} does not go with task {config.task!r}: "
             f"expected one of: {', '.join(losses)}"
         )
     if not network.routes_to_chosen and training.negatives != "all":

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny, ValidationError, field_validator, model_validator
 
-from nlpcapsule.config.checks import check_together
+from nlpcapsule.config.checks import check_together, check_values
 from nlpcapsule.config.names import (
     SECTIONS,
     known_settings,
@@ -35,10 +35,11 @@ from nlpcapsule.config.settings import (
     TextSettings,
     TrainingSettings,
 )
-from nlpcapsule.errors import ConfigError, did_you_mean
+from nlpcapsule.errors import ConfigError, did_you_mean, quoted
 from nlpcapsule.registry import find_system, system_names
 
 PRESETS = ("small",)
+LONGEST_FILE = 1_000_000  # bytes of a TOML file; /dev/zero has more
 
 
 class Config(Settings):
@@ -126,7 +127,7 @@ class Config(Settings):
             'em'
         """
         if task not in ("labels", "answers"):
-            raise ConfigError(f"unknown task {task!r}: expected 'labels' or 'answers'")
+            raise ConfigError(f"unknown task {quoted(task)}: expected 'labels' or 'answers'")
         sections = _read_toml(Path(file)) if file else {}
         prepared = {} if preset is None else _read_preset(preset)
         pairs = {**dict(_parse_assignment(text) for text in assignments), **(overrides or {})}
@@ -159,6 +160,7 @@ class Config(Settings):
         if problems:
             raise ConfigError("\n".join(problems))
         config = cls._validate(task, given)
+        check_values(config)
         check_together(config)
         return config
 
@@ -190,7 +192,7 @@ def _model_name(task: str, model: str | None, sections: Mapping[str, Any], pairs
     single = [pairs.pop(key) for key in ("name", "model.name") if key in pairs]
     name = next((choice for choice in (*single, model, in_file) if choice is not None), DEFAULT_SYSTEM[task])
     if not isinstance(name, str):
-        raise ConfigError(f"unknown model {name!r}: {did_you_mean(str(name), system_names())}")
+        raise ConfigError(f"unknown model {quoted(name)}: {did_you_mean(quoted(name), system_names())}")
     return find_system(name).name
 
 
@@ -206,15 +208,21 @@ def _parse_assignment(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise ConfigError(f"--set {text!r}: expected key=value, for example training.epochs=5")
+    return key.strip(), toml_value(value.strip())
+
+
+def toml_value(text: str) -> Any:
+    """Return what TOML makes of a value: a number, true or false, a list; else the text itself."""
     try:
-        return key.strip(), tomllib.loads(f"value = {value.strip()}")["value"]
-    except tomllib.TOMLDecodeError:
-        return key.strip(), value.strip()
+        parsed = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):  # no TOML, a number of thousands of digits, lists in lists in lists
+        return text
+    return parsed["value"] if len(parsed) == 1 else text  # a text of several lines may hold further keys
 
 
 def _read_preset(name: str) -> dict[str, Any]:
     if name not in PRESETS:
-        raise ConfigError(f"unknown preset {name!r}: {did_you_mean(name, PRESETS)}")
+        raise ConfigError(f"unknown preset {quoted(name)}: {did_you_mean(name, PRESETS)}")
     text = files("nlpcapsule.config").joinpath("presets", f"{name}.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
@@ -222,16 +230,23 @@ def _read_preset(name: str) -> dict[str, Any]:
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
-            return tomllib.load(file)
+            content = file.read(LONGEST_FILE + 1)
+        if len(content) > LONGEST_FILE:
+            raise ConfigError(f"{path}: not a configuration file: it is longer than {LONGEST_FILE:,} bytes")
+        return tomllib.loads(content.decode())
     except FileNotFoundError:
         raise ConfigError(f"{path}: there is no such configuration file") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: no TOML, no UTF-8, a NUL in the name
         raise ConfigError(f"{path}: not a readable TOML file: {error}") from None
 
 
 def _worded(error: ValidationError) -> list[str]:
     lines = []
     for problem in error.errors():
+        own = problem.get("ctx", {}).get("error")
+        if isinstance(own, ConfigError):  # pydantic wraps what a validator raises
+            lines.append(str(own))
+            continue
         place = ".".join(str(part) for part in problem["loc"])
-        lines.append(f"{place}={problem['input']!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}")
+        lines.append(f"{place}={quoted(problem['input'])}: {problem['msg'][0].lower()}{problem['msg'][1:]}")
     return lines

@@ -8,7 +8,7 @@ from typing import Any
 
 from nlpcapsule.config.nesting import NESTED, expand, section_classes
 from nlpcapsule.config.settings import InferenceSettings, Settings, TextSettings, TrainingSettings
-from nlpcapsule.errors import ConfigError, did_you_mean
+from nlpcapsule.errors import ConfigError, cut, did_you_mean, quoted
 from nlpcapsule.registry import find_system
 
 SECTIONS = ("text", "model", "training", "inference")
@@ -32,7 +32,7 @@ def unknown_sections(sections: Mapping[str, Any], where: str) -> list[str]:
     problems = []
     for section, values in sections.items():
         if section not in SECTIONS:
-            problems.append(f"{where}unknown section [{section}]: {did_you_mean(section, SECTIONS)}")
+            problems.append(f"{where}unknown section [{cut(section)}]: {did_you_mean(section, SECTIONS)}")
         elif not isinstance(values, dict):
             problems.append(f"{where}[{section}] must be a section of key = value lines")
     return problems
@@ -47,7 +47,7 @@ def unknown_settings(section: Mapping[str, Any], known: list[str], where: str, p
         if inside and isinstance(value, Mapping):
             problems += unknown_settings(value, known, where, f"{path}.")
         elif path not in known:
-            problems.append(f"{where}unknown setting {path}: {_suggestion(key, known)}")
+            problems.append(f"{where}unknown setting {cut(path)}: {_suggestion(key, known)}")
     return problems
 
 
@@ -60,7 +60,7 @@ def resolve(key: str, known: list[str]) -> tuple[str, str | None]:
             return here[0], None
         if here:
             return "", f"{key!r} could be {' or '.join(here)}: say which"
-    return "", f"unknown setting {key!r}: {_suggestion(key.split('.')[-1], known)}"
+    return "", f"unknown setting {quoted(key)}: {_suggestion(key.split('.')[-1], known)}"
 
 
 def _is_short_for(key: list[str], path: list[str]) -> bool:
@@ -88,7 +88,7 @@ def nested_choices(system: str, pairs: dict[str, Any]) -> dict[str, Any]:
             continue
         value = pairs.pop(given)
         if not isinstance(value, str | Mapping):
-            raise ConfigError(f"{given}={value!r}: expected a name, or a section of settings")
+            raise ConfigError(f"{given}={quoted(value)}: expected a name, or a section of settings")
         chosen[key] = chosen[key] | ({"name": value} if parts[-1] == "name" else expand(key, value))
     fields = find_system(system).settings.model_fields
     for key in NESTED:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import BeforeValidator, SerializeAsAny
 
 from nlpcapsule.config.settings import EncoderSettings, Settings, SystemSettings
-from nlpcapsule.errors import ConfigError
+from nlpcapsule.errors import ConfigError, quoted
 from nlpcapsule.registry import find_encoder, find_system, is_encoder
 
 DEFAULT_SYSTEM = {"labels": "hybrid", "answers": "label-query"}
@@ -65,7 +65,7 @@ def complete_model(model: Mapping[str, Any], task: str) -> Values:
     """Return a model section in which every nested section is there and has its name."""
     name = model.get("name", DEFAULT_SYSTEM.get(task, DEFAULT_NETWORK))
     if not isinstance(name, str):
-        raise ConfigError(f"model.name={name!r}: expected the name of a system")
+        raise ConfigError(f"model.name={quoted(name)}: expected the name of a system")
     fields = find_system(name).settings.model_fields
     filled: Values = {**model, "name": name}
     for key in NESTED:

@@ -13,7 +13,6 @@ for the alternatives.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,10 +25,11 @@ from nlpcapsule.data.readers.document_rows import (
     parse_object,
     shown_names,
     split_labels,
+    string_value,
 )
-from nlpcapsule.data.readers.lines import TextFile
+from nlpcapsule.data.readers.lines import TextFile, is_stream
 from nlpcapsule.data.readers.tables import TableRow, table_rows
-from nlpcapsule.errors import BadRowError, DataError
+from nlpcapsule.errors import BadRowError, DataError, quoted
 
 _NAME_KEYS = ("name", "title", "label")
 _ALTERNATIVE_KEYS = ("alternatives", "alt_labels")
@@ -80,7 +80,9 @@ class Thesaurus:
         names: dict[str, LabelName] = {}
         for label, name, line in _entries(Path(path)):
             if label in names:
-                raise DataError(f"the label {label!r} is named twice", path, line, "keep one of the two")
+                raise DataError(
+                    f"the label {quoted(label)} is named twice", path, line, "keep one of the two"
+                )
             names[label] = name
         if not names:
             raise DataError("names no label", path, hint="check that this is the right file")
@@ -115,6 +117,8 @@ def _entries(path: Path) -> Iterator[tuple[str, LabelName, int | None]]:
     readers = {".json": _from_object, ".jsonl": _from_lines, ".csv": _from_table, ".tsv": _from_table}
     if suffix not in readers:
         raise DataError(f"is no file of label names: {_EXPECTED}", path, hint="rename or convert it")
+    if is_stream(path):
+        raise DataError("is a pipe or a device, expected a file", path, hint="save the label names to a file")
     try:
         with TextFile(path) as file:
             yield from readers[suffix](file, path)
@@ -124,15 +128,12 @@ def _entries(path: Path) -> Iterator[tuple[str, LabelName, int | None]]:
 
 def _from_object(file: TextFile, path: Path) -> Iterator[tuple[str, LabelName, int | None]]:
     text = "".join(line.text for line in file.sound_lines(keep_ends=True))
-    parsed = parse_object(text, path, None)
-    for label, times in Counter(label for label, _ in json.loads(text, object_pairs_hook=list)).items():
-        if times > 1:
-            raise DataError(f"the label {label!r} is named twice", path, hint="keep one of the two")
-    for label, value in parsed.items():
+    for key, value in parse_object(text, path, None).items():
+        label = string_value(key, "label", path, None)
         row = {"name": value} if isinstance(value, str) else value
         if not isinstance(row, dict):
             raise DataError(
-                f"the label {label!r} has {kind_of(value)} for a name",
+                f"the label {quoted(label)} has {kind_of(value)} for a name",
                 path,
                 hint='write a string, or an object such as {"name": "…", "alternatives": ["…"]}',
             )
@@ -213,11 +214,12 @@ def _label_name(
     name = next((row[key] for key in keys if row.get(key) is not None), None)
     if not isinstance(name, str) or not name.strip():
         raise DataError(
-            f"the label {label!r} has no name: expected a string under {keys[0]!r}, found "
+            f"the label {quoted(label)} has no name: expected a string under {keys[0]!r}, found "
             f"{'a blank one' if isinstance(name, str) else kind_of(name)}",
             path,
             line,
             "give it one, or leave the label out",
         )
     alternatives = next((row[key] for key in _ALTERNATIVE_KEYS if row.get(key) is not None), None)
+    name = string_value(name, keys[0], path, line)
     return LabelName(name.strip(), tuple(label_list(alternatives, "alternatives", path, line)))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,8 @@ from tokenizers.normalizers import Sequence as NormalizerSequence
 from tokenizers.pre_tokenizers import Split
 from tokenizers.trainers import WordLevelTrainer
 
-from nlpcapsule.errors import ConfigError, DataError
+from nlpcapsule.data.readers.lines import is_stream
+from nlpcapsule.errors import ConfigError, DataError, cut
 
 PADDING_TOKEN, UNKNOWN_TOKEN = "[PAD]", "[UNK]"
 PADDING_NAMES = (PADDING_TOKEN, "<pad>", "<PAD>", "<|pad|>", "<|endoftext|>")
@@ -33,6 +35,10 @@ TOKEN_PATTERN = (
 
 CHARACTERS_PER_TOKEN = 40
 TEXTS_PER_BATCH = 512
+LARGEST_ID = 2**24  # of a token; a table of vectors has a row for each id up to it
+
+_TRIALS = ["", "a", "the \u2603 is unusual"]  # texts that show whether a tokenizer works
+_LONGEST_REASON = 200  # characters of the library's own message
 
 
 class TokensInText(NamedTuple):
@@ -114,12 +120,15 @@ class WordTokenizer:
         Raises:
             DataError: If the file is missing, damaged, or has no padding token.
         """
+        if is_stream(path):
+            raise DataError("is a pipe or a device, expected a tokenizer.json", path, hint="name a file")
         try:
             text = Path(path).read_text(encoding="utf-8")
         except FileNotFoundError:
             raise DataError("there is no such tokenizer file", path, hint="check the path") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise DataError(f"cannot be read as a tokenizer.json ({error})", path) from error
+        except (OSError, ValueError) as error:  # ValueError: no UTF-8, or a path with a NUL character
+            reason = getattr(error, "strerror", None) or error
+            raise DataError(f"cannot be read as a tokenizer.json ({reason})", path) from error
         return cls._from_json(text, path)
 
     @classmethod
@@ -138,12 +147,23 @@ class WordTokenizer:
             settings = json.loads(text)
         except Exception as error:  # the library raises bare Exception for anything it cannot parse
             raise DataError(
-                f"is not a tokenizer.json ({error})",
+                f"is not a tokenizer.json ({cut(str(error), _LONGEST_REASON)})",
                 path,
                 hint="expected a file written by the tokenizers library",
             ) from error
         padding_id = _find_padding_id(tokenizer, settings, path)
-        return cls(tokenizer, padding_id, _find_unknown_id(tokenizer, settings, padding_id))
+        found = cls(tokenizer, padding_id, _find_unknown_id(tokenizer, settings, padding_id))
+        found._check(path)
+        return found
+
+    def _check(self, path: str | Path | None) -> None:
+        """Refuses a tokenizer that cannot encode, or whose special tokens are not in its vocabulary."""
+        try:
+            largest = max(int(ids.max()) for ids in self.encode(_TRIALS, max_tokens=20))
+        except DataError as error:
+            raise DataError(error.problem, path, hint=error.hint) from None
+        if max(largest, self.unknown_id) >= self.size:
+            raise DataError("a special token has an id that no token of the vocabulary has", path)
 
     def to_json(self) -> str:
         """The whole tokenizer as a `tokenizer.json`; equal tokenizers give equal texts."""
@@ -181,9 +201,10 @@ class WordTokenizer:
         token_ids = []
         for start in range(0, len(texts), TEXTS_PER_BATCH):
             batch = [_opening(text, max_tokens) for text in texts[start : start + TEXTS_PER_BATCH]]
-            for encoding in self._tokenizer.encode_batch_fast(batch, add_special_tokens=False):
-                ids = self._finished(encoding, max_tokens).ids[:max_tokens] or [self.unknown_id]
-                token_ids.append(np.asarray(ids, dtype=np.int32))  # (tokens,)
+            with _failures_worded():
+                for encoding in self._tokenizer.encode_batch_fast(batch, add_special_tokens=False):
+                    ids = self._finished(encoding, max_tokens).ids[:max_tokens] or [self.unknown_id]
+                    token_ids.append(np.asarray(ids, dtype=np.int32))  # (tokens,)
         return token_ids
 
     def encode_with_offsets(self, text: str, max_tokens: int) -> TokensInText:
@@ -203,8 +224,9 @@ class WordTokenizer:
         """
         _check_max_tokens(max_tokens)
         start = _opening_start(text, max_tokens)
-        encoding = self._tokenizer.encode(_opening(text, max_tokens), add_special_tokens=False)
-        finished = self._finished(encoding, max_tokens)
+        with _failures_worded():
+            encoding = self._tokenizer.encode(_opening(text, max_tokens), add_special_tokens=False)
+            finished = self._finished(encoding, max_tokens)
         if not finished.ids:
             return TokensInText(np.array([self.unknown_id], dtype=np.int32), np.zeros((1, 2), dtype=np.int64))
         offsets = np.asarray(finished.offsets[:max_tokens], dtype=np.int64)  # (T, 2)
@@ -223,6 +245,20 @@ class WordTokenizer:
         return self._tokenizer.post_process(encoding)
 
 
+@contextmanager
+def _failures_worded() -> Iterator[None]:
+    """The library raises bare exceptions, and panics, where a tokenizer.json contradicts itself."""
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise DataError(
+            f"the tokenizer cannot encode a text ({cut(str(error), _LONGEST_REASON)})",
+            hint="use another tokenizer.json",
+        ) from error
+
+
 def _word_level_tokenizer(ids: dict[str, int]) -> Tokenizer:
     tokenizer = Tokenizer(WordLevel(ids, unk_token=UNKNOWN_TOKEN))
     # The zero-width space parts words; other invisible characters (soft hyphens, joiners) sit inside them.
@@ -235,7 +271,10 @@ def _word_level_tokenizer(ids: dict[str, int]) -> Tokenizer:
 def _tokens_by_id(tokenizer: Tokenizer) -> list[str]:
     """The vocabulary in id order; an id that no token has is an empty string."""
     ids = tokenizer.get_vocab(with_added_tokens=True)
-    tokens = [""] * (max(ids.values(), default=-1) + 1)
+    largest = max(ids.values(), default=-1)
+    if largest > LARGEST_ID:
+        raise DataError(f"the tokenizer has a token with the id {largest:,}, expected at most {LARGEST_ID:,}")
+    tokens = [""] * (largest + 1)
     for token, id in ids.items():
         tokens[id] = token
     return tokens

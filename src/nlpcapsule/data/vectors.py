@@ -6,14 +6,16 @@ import gzip
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
 import numpy as np
 
-from nlpcapsule.errors import DataError
+from nlpcapsule.data.readers.lines import GZIP_MAGIC, MAX_LINE_BYTES, is_stream
+from nlpcapsule.data.readers.reading import whole_number
+from nlpcapsule.errors import DataError, quoted
 
-GZIP_MAGIC = b"\x1f\x8b"
 UNKNOWN_RANGE = 0.25
 
 
@@ -89,8 +91,11 @@ def _read_rows(path: str | Path) -> Iterator[tuple[int, str, list[str]]]:
     promised_rows, dimension, rows = None, None, 0
     for line_number, line in _read_lines(path):
         fields = line.split(" ")
-        if line_number == 1 and len(fields) == 2 and all(field.isdecimal() for field in fields):
-            promised_rows, dimension = int(fields[0]), int(fields[1])
+        header = (
+            [whole_number(field) for field in fields] if line_number == 1 and len(fields) == 2 else [None]
+        )
+        if None not in header:
+            promised_rows, dimension = header
             continue
         if dimension is None:
             dimension = len(fields) - 1
@@ -110,14 +115,20 @@ def _read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     """The lines that are not blank, numbered from 1, without their ends."""
     try:
         with _open_text(path) as file:
-            for line_number, line in enumerate(file, start=1):
+            for line_number, line in enumerate(iter(partial(file.readline, MAX_LINE_BYTES), ""), start=1):
+                if len(line) == MAX_LINE_BYTES:
+                    raise DataError(f"the line is longer than {MAX_LINE_BYTES:,} bytes", path, line_number)
                 line = line.rstrip(" \r\n")  # only these: a word may be some other kind of space
                 if line:
                     yield line_number, line
     except FileNotFoundError:
         raise DataError("there is no such word-vector file", path, hint="check the path") from None
-    except (OSError, EOFError, zlib.error) as error:  # damaged gzip data raises any of the three
-        raise DataError(f"cannot be read ({error})", path, hint="the file may be incomplete") from error
+    except DataError:
+        raise
+    # Damaged gzip data raises any of the first three, a path with a NUL character the last.
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"cannot be read ({reason})", path, hint="the file may be incomplete") from error
 
 
 def _open_text(path: str | Path) -> TextIO:
@@ -126,11 +137,13 @@ def _open_text(path: str | Path) -> TextIO:
     Lines end at "\n" alone, since some files hold other line separators as words; a word that is not valid
     UTF-8 is no reason to give up the file.
     """
+    if is_stream(path):  # it is read more than once
+        raise DataError("is a pipe or a device, expected a file", path, hint="save the vectors to a file")
     with Path(path).open("rb") as file:
         compressed = file.read(2) == GZIP_MAGIC
     if compressed:
-        return gzip.open(path, "rt", encoding="utf-8", errors="replace", newline="\n")
-    return Path(path).open(encoding="utf-8", errors="replace", newline="\n")
+        return gzip.open(path, "rt", encoding="utf-8-sig", errors="replace", newline="\n")
+    return Path(path).open(encoding="utf-8-sig", errors="replace", newline="\n")
 
 
 def _check_field_count(fields: list[str], dimension: int, path: str | Path, line_number: int) -> None:
@@ -151,10 +164,10 @@ def _is_number(field: str) -> bool:
 
 
 def _parse_numbers(fields: list[str], path: str | Path, line_number: int) -> np.ndarray:
-    try:
-        numbers = np.array([float(field) for field in fields])
-    except ValueError as error:
-        raise DataError(f"not a number ({error})", path, line_number) from None
+    wrong = next((field for field in fields if not _is_number(field)), None)
+    if wrong is not None:
+        raise DataError(f"{quoted(wrong)} is not a number", path, line_number)
+    numbers = np.array([float(field) for field in fields])
     with np.errstate(over="ignore"):
         row = numbers.astype(np.float32)  # (v,)
     if not np.isfinite(row).all():

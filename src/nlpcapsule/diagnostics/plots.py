@@ -7,6 +7,7 @@ matplotlib. Text stays text, so that a figure can be searched and read aloud.
 from __future__ import annotations
 
 import io
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,7 @@ _STYLE = {
     "figure.constrained_layout.h_pad": 0.12,
 }
 _NO_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what no XML file may hold
 _MOST_BAR_LABELS = 12
 _LONGEST_NAME = 40  # characters of a legend's entry
 _LEAST_SPREAD = 1e-3  # losses closer than this, relatively, are drawn as the flat line they are
@@ -241,6 +243,7 @@ def training_curves(histories: Mapping[str, Sequence[Mapping[str, Any]]], metric
 
 def _shown(name: str) -> str:
     """A name in a legend, cut where long; matplotlib leaves out any with an underscore in front."""
+    name = _NO_XML.sub("\ufffd", name)
     name = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
     return f" {name}" if name.startswith("_") else name
 
@@ -272,4 +275,4 @@ def svg(
             # Text stays text: the reader's own font has the characters that this one lacks.
             warnings.filterwarnings("ignore", r"Glyph .* missing from font", UserWarning)
             figure.savefig(text, format="svg", metadata=_NO_METADATA)
-    return text.getvalue()
+    return _NO_XML.sub("\ufffd", text.getvalue())

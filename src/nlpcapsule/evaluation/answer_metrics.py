@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nlpcapsule.errors import DataError, NlpCapsuleError
+from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.bootstrap import bootstrap_interval
 from nlpcapsule.evaluation.ranked import measure_each
 
@@ -46,7 +46,7 @@ def per_question_metrics(
 ) -> dict[str, np.ndarray]:
     """AP and RR of each question with a right answer, in their order, for a paired comparison."""
     if len(scores) != len(labels):
-        raise NlpCapsuleError(f"`scores` has {len(scores)} questions, but `labels` has {len(labels)}.")
+        raise DataError(f"`scores` has {len(scores)} questions, but `labels` has {len(labels)}.")
     relevant, ranked = [], []
     for question, (given, right) in enumerate(zip(scores, labels, strict=True)):
         order, right = _ranking_with_ties_against_us(np.asarray(given), np.asarray(right), question)
@@ -63,12 +63,12 @@ def _ranking_with_ties_against_us(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The candidates' places in the input, best first, and their labels; both (candidates,)."""
     if scores.ndim != 1 or scores.shape != labels.shape:
-        raise NlpCapsuleError(
+        raise DataError(
             f"Question {question} must have one score and one label per candidate. "
             f"Got shapes {scores.shape} and {labels.shape} instead."
         )
     if not np.isin(labels, (0, 1)).all():
-        raise NlpCapsuleError(f"`labels` must be 0 or 1. Question {question} has others.")
+        raise DataError(f"`labels` must be 0 or 1. Question {question} has others.")
     if np.isnan(scores).any():
-        raise NlpCapsuleError(f"`scores` must not contain NaN. Question {question} does.")
+        raise DataError(f"`scores` must not contain NaN. Question {question} does.")
     return np.lexsort((labels, -scores)), labels

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nlpcapsule.errors import DataError, NlpCapsuleError
+from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.ranked import check_positive_integer
 
 DRAWS_AT_ONCE = 2_000_000  # bounds the memory to about 32 MB, whatever the number of documents
@@ -44,9 +44,7 @@ def paired_bootstrap(a: np.ndarray, b: np.ndarray, resamples: int = 10_000, seed
     """
     a, b = _as_figures("a", a), _as_figures("b", b)
     if len(a) != len(b):
-        raise NlpCapsuleError(
-            f"`a` and `b` must cover the same documents. Got {len(a)} and {len(b)} instead."
-        )
+        raise DataError(f"`a` and `b` must cover the same documents. Got {len(a)} and {len(b)} instead.")
     differences = a - b
     means = resampled_means(differences, resamples, seed)  # (resamples,)
     low, high = np.percentile(means, [2.5, 97.5])
@@ -78,11 +76,11 @@ def resampled_means(values: np.ndarray, resamples: int, seed: int) -> np.ndarray
 def _as_figures(name: str, values: np.ndarray) -> np.ndarray:
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1:
-        raise NlpCapsuleError(
+        raise DataError(
             f"`{name}` must be a vector, one figure per document. Got shape {values.shape} instead."
         )
     if not len(values):
         raise DataError("no figures were given, so there is nothing to resample")
     if np.isnan(values).any():
-        raise NlpCapsuleError(f"`{name}` must not contain NaN.")
+        raise DataError(f"`{name}` must not contain NaN.")
     return values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nlpcapsule.errors import DataError, NlpCapsuleError
+from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.ranked import check_positive_integer
 
 ROUNDING = 1e-6  # a capsule's length in float32 may exceed 1 by as little
@@ -32,14 +32,14 @@ def expected_calibration_error(probabilities: np.ndarray, correct: np.ndarray, b
     probabilities = np.asarray(probabilities, dtype=np.float64)
     correct = np.asarray(correct, dtype=np.float64)
     if probabilities.ndim != 1 or probabilities.shape != correct.shape:
-        raise NlpCapsuleError(
+        raise DataError(
             f"`probabilities` and `correct` must be vectors of one length. "
             f"Got shapes {probabilities.shape} and {correct.shape} instead."
         )
     if not len(probabilities):
         raise DataError("no probabilities were given, so there is no calibration to measure")
     if not ((probabilities >= -ROUNDING) & (probabilities <= 1 + ROUNDING)).all():  # NaN fails too
-        raise NlpCapsuleError(
+        raise DataError(
             "`probabilities` must lie between 0 and 1, without NaN; leave scores out if they do not."
         )
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.calibration import expected_calibration_error
 from nlpcapsule.evaluation.propensity import propensity_scored, training_examples
 from nlpcapsule.evaluation.ranked import (
@@ -63,12 +63,12 @@ def label_metrics(
 
     Raises:
         DataError: No document has a label.
-        NlpCapsuleError: The input is not as described.
+        DataError: The input is not as described.
     """
     judged = judge_rankings(rankings, truth, scores)
     train_counts = np.asarray(train_counts)
     if judged.rankings.size and judged.rankings.max() >= len(train_counts):
-        raise NlpCapsuleError(
+        raise DataError(
             f"`rankings` must hold labels below {len(train_counts)}, the length of `train_counts`. "
             f"Got {judged.rankings.max()} instead."
         )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.ranked import JudgedRankings, check_positive_integer
 
 A, B = 0.55, 1.5
@@ -48,7 +48,7 @@ def inverse_propensities(examples: np.ndarray, train_size: int, a: float = A, b:
     """
     check_positive_integer("train_size", train_size)
     if (np.asarray(examples) < 0).any():
-        raise NlpCapsuleError("`train_counts` must not be negative.")
+        raise DataError("`train_counts` must not be negative.")
     c = max(np.log(train_size) - 1, 0.0) * (b + 1) ** a
     return 1 + c * (examples + b) ** -a
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from nlpcapsule.errors import DataError, NlpCapsuleError
+from nlpcapsule.errors import DataError
 
 NO_LABEL = -1  # in a ranking: none left
 TrueLabels: TypeAlias = Sequence[Sequence[int] | np.ndarray]
@@ -61,7 +61,7 @@ def judge_rankings(
 
     Raises:
         DataError: No document has a label.
-        NlpCapsuleError: The shapes do not fit, a ranking repeats a label or goes on after -1, or a score
+        DataError: The shapes do not fit, a ranking repeats a label or goes on after -1, or a score
             is NaN.
     """
     rankings = np.asarray(rankings)
@@ -124,36 +124,36 @@ def measure_each(
 def check_positive_integer(name: str, value: object) -> None:
     """Refuse anything but 1, 2, 3, ..."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise NlpCapsuleError(f"`{name}` must be a positive integer. Got {value!r} instead.")
+        raise DataError(f"`{name}` must be a positive integer. Got {value!r} instead.")
 
 
 def _check_rankings(rankings: np.ndarray, documents: int) -> None:
     if rankings.ndim != 2 or not np.issubdtype(rankings.dtype, np.integer):
-        raise NlpCapsuleError(
+        raise DataError(
             f"`rankings` must be a matrix of integers, (documents, ranks). "
             f"Got shape {rankings.shape} of {rankings.dtype} instead."
         )
     if len(rankings) != documents:
-        raise NlpCapsuleError(f"`rankings` has {len(rankings)} rows, but `truth` has {documents} documents.")
+        raise DataError(f"`rankings` has {len(rankings)} rows, but `truth` has {documents} documents.")
     none_left = rankings == NO_LABEL  # (N, K)
     if (rankings < NO_LABEL).any() or (none_left[:, :-1] & ~none_left[:, 1:]).any():
-        raise NlpCapsuleError("`rankings` must hold label ids >= 0, and after them only -1 (none left).")
+        raise DataError("`rankings` must hold label ids >= 0, and after them only -1 (none left).")
     ascending = np.sort(rankings, axis=1)
     repeated = (ascending[:, 1:] == ascending[:, :-1]) & (ascending[:, 1:] != NO_LABEL)
     if repeated.any():
         row = int(np.flatnonzero(repeated.any(axis=1))[0])
-        raise NlpCapsuleError(f"`rankings` must not repeat a label within a row. Row {row} does.")
+        raise DataError(f"`rankings` must not repeat a label within a row. Row {row} does.")
 
 
 def _check_scores(scores: np.ndarray, rankings: np.ndarray) -> None:
     if scores.shape != rankings.shape:
-        raise NlpCapsuleError(
+        raise DataError(
             f"`scores` must have the shape of `rankings`, {rankings.shape}. Got {scores.shape} instead."
         )
     invalid = np.isnan(scores) & (rankings != NO_LABEL)  # what lies behind -1 is never read
     if invalid.any():
         row = int(np.flatnonzero(invalid.any(axis=1))[0])
-        raise NlpCapsuleError(f"`scores` must not contain NaN. Row {row} does.")
+        raise DataError(f"`scores` must not contain NaN. Row {row} does.")
 
 
 def _mark_hits(rankings: np.ndarray, true_documents: np.ndarray, true_labels: np.ndarray) -> np.ndarray:

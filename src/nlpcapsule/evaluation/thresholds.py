@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from nlpcapsule.errors import ConfigError, DataError, NlpCapsuleError, did_you_mean
+from nlpcapsule.errors import ConfigError, DataError, did_you_mean
 from nlpcapsule.evaluation.ranked import NO_LABEL, JudgedRankings, TrueLabels, judge_rankings
 
 OBJECTIVES = ("micro-F1", "macro-F1")
@@ -20,9 +20,9 @@ def f1_at_threshold(judged: JudgedRankings, threshold: float) -> dict[str, float
     from sklearn.metrics import f1_score  # slow to import, and only needed here
 
     if judged.scores is None:
-        raise NlpCapsuleError("`scores` are needed to apply a threshold. Got None instead.")
+        raise DataError("`scores` are needed to apply a threshold. Got None instead.")
     if np.isnan(threshold):
-        raise NlpCapsuleError("`threshold` must be a number. Got nan instead.")
+        raise DataError("`threshold` must be a number. Got nan instead.")
     chosen = (judged.scores >= threshold) & (judged.rankings != NO_LABEL)  # (N, K)
     documents, labels = np.nonzero(chosen)[0], judged.rankings[chosen]
     columns = np.union1d(labels, judged.true_labels)  # (L,)

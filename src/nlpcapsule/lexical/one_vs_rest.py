@@ -5,11 +5,12 @@ min over w, b of   ½ (‖w‖² + b²) + C Σ_i max(0, 1 − y_i (w · x_i + b)
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import joblib
 import numpy as np
@@ -23,6 +24,7 @@ from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import BagOfWords
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
+from nlpcapsule.processes import safe_import_path, watch_parent
 from nlpcapsule.registry import System, register
 
 _LEAD_TOKENS = "first words of a document that are also features of their own; 0: none"
@@ -123,10 +125,20 @@ def _fit_blocks(
     """
     workers = max(1, min(joblib.cpu_count(), count))
     run = joblib.Parallel(n_jobs=workers, return_as="generator")
-    yield from run(
-        joblib.delayed(_fit_block)(features, start, targets, settings.C, settings.smallest_weight, seed)
-        for start, targets in blocks
-    )
+    with safe_import_path():  # the call starts the workers
+        fitted = run(
+            joblib.delayed(_fit_in_worker)(
+                os.getpid(), features, start, targets, settings.C, settings.smallest_weight, seed
+            )
+            for start, targets in blocks
+        )
+    yield from fitted
+
+
+def _fit_in_worker(parent: int, *block: Any) -> tuple[int, tuple[sparse.csr_matrix, np.ndarray]]:
+    """As `_fit_block`, in a process that ends with its parent."""
+    watch_parent(parent)
+    return _fit_block(*block)
 
 
 def _fit_block(

@@ -21,7 +21,7 @@ from nlpcapsule.data.readers.formats import (
     document_file_format,
     document_folder_format,
 )
-from nlpcapsule.data.readers.lines import STDIN, Line, TextFile
+from nlpcapsule.data.readers.lines import STDIN, Line, TextFile, is_stream
 from nlpcapsule.data.readers.rcv1 import read_rcv1
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport, bad_row, good_rows, refuse_nothing_read
 from nlpcapsule.data.readers.reuters21578 import read_reuters21578
@@ -83,13 +83,13 @@ def _documents(source: str | Path, options: ReadOptions, report: ReadReport) -> 
         name = options.format
         if name == "auto":
             name = document_file_format(file.name, file.peek(), options)
+            report.tell_guess(file.name, name)
         if name not in DOCUMENT_READERS:
             yield from _read_file(name, file, options, report)
             return
-    if from_stdin:
-        raise DataError(
-            f"the format {name!r} cannot be read from standard input", file.name, hint="name a path"
-        )
+    if is_stream(source):  # such a reader opens the file again, and more files beside it
+        what = "standard input" if from_stdin else "a pipe or a device"
+        raise DataError(f"the format {name!r} cannot be read from {what}", file.name, hint="name a file")
     yield from DOCUMENT_READERS[name](path, options, report)
 
 
@@ -118,7 +118,7 @@ def _read_labels_tab_text(file: TextFile, options: ReadOptions, report: ReadRepo
             raise bad_row("expected labels, a tab and the text; there is no tab", file.name, line.number)
         return make_document(text, split_labels(labels, options.separator), None, None)
 
-    return good_rows(file.filled_lines(), parse, options, report)
+    return good_rows(file.filled_lines("\t"), parse, options, report)
 
 
 def _read_plain_text(file: TextFile, options: ReadOptions, report: ReadReport) -> Iterator[Document]:

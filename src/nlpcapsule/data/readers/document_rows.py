@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from nlpcapsule.data.documents import Document
 from nlpcapsule.data.readers.reading import ReadOptions, bad_row
-from nlpcapsule.errors import BadRowError
+from nlpcapsule.errors import BadRowError, quoted
 
 NAMES_SHOWN = 12
 
@@ -43,13 +44,15 @@ def parse_object(text: str, path: str | Path, line: int | None) -> dict[str, Any
         line: The line it stands in, or None if it is a whole file.
 
     Raises:
-        BadRowError: It is no JSON or no object.
+        BadRowError: It is no JSON or no object, or repeats a key: nobody can tell which of the two is meant.
     """
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
         where = error.lineno if line is None else line
         raise bad_row(f"invalid JSON ({error.msg} at character {error.colno})", path, where) from None
+    except _RepeatedKeyError as error:
+        raise bad_row(str(error), path, line, "keep one of the two") from None
     except (ValueError, RecursionError) as error:
         raise bad_row(f"invalid JSON ({error})", path, line) from None
     if isinstance(value, dict):
@@ -58,6 +61,18 @@ def parse_object(text: str, path: str | Path, line: int | None) -> dict[str, Any
     if isinstance(value, list):
         hint = "write one object per line, for example with: jq -c '.[]'"
     raise bad_row(f"expected a JSON object, found {kind_of(value)}", path, line, hint)
+
+
+class _RepeatedKeyError(ValueError):
+    """An object of a JSON text has a key twice."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        key = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
+        raise _RepeatedKeyError(f"the key {quoted(key)} is repeated")
+    return row
 
 
 def missing_key(
@@ -133,7 +148,7 @@ def label_list(value: object, key: str, path: str | Path, line: int | None) -> l
     if value is None:
         return []
     if not isinstance(value, list):
-        found = f"the string {value[:40]!r}" if isinstance(value, str) else kind_of(value)
+        found = f"the string {quoted(value)}" if isinstance(value, str) else kind_of(value)
         raise bad_row(
             f"{key!r} must be a list of strings, found {found}",
             path,
@@ -156,7 +171,7 @@ def kind_of(value: object) -> str:
 
 def shown_names(names: Iterable[str]) -> str:
     """A list of key or column names for a message, cut where it gets long."""
-    every = [repr(name) for name in names]
+    every = [quoted(name) for name in names]
     more = ", ..." if len(every) > NAMES_SHOWN else ""
     return ", ".join(every[:NAMES_SHOWN]) + more if every else "nothing"
 

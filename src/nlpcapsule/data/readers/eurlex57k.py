@@ -27,7 +27,7 @@ SIGN_BYTES = 65_536
 def is_layout(folder: Path) -> bool:
     """Whether a folder, or one of its parts, holds EURLEX57K files."""
     for place in [folder, *(folder / part for part in PARTS)]:
-        first = next(place.glob("*.json"), None)
+        first = next((path for path in place.glob("*.json") if path.is_file()), None)
         if first is not None:
             with first.open("rb") as file:
                 start = file.read(SIGN_BYTES)
@@ -49,7 +49,9 @@ def _law_files(source: Path, options: ReadOptions) -> list[Path | BadRowError]:
         return [source]
     parts = [part for part in PARTS if (source / part).is_dir()]
     folders = [source / part for part in chosen_part(options, parts, source)] if parts else [source]
-    files: list[Path | BadRowError] = [path for folder in folders for path in sorted(folder.glob("*.json"))]
+    files: list[Path | BadRowError] = [
+        path for folder in folders for path in sorted(folder.glob("*.json")) if path.is_file()
+    ]
     return files
 
 

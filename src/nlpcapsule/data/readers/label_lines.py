@@ -9,8 +9,8 @@ from typing import Literal
 
 from nlpcapsule.data.readers.document_rows import optional_string, parse_object
 from nlpcapsule.data.readers.lines import Line, TextFile
-from nlpcapsule.data.readers.reading import bad_row
-from nlpcapsule.errors import BadRowError, DataError
+from nlpcapsule.data.readers.reading import DataError, bad_row, whole_number
+from nlpcapsule.errors import BadRowError, quoted
 
 NAME_FILES = ("lbl.json", "lbl.json.gz", "lbl.raw.txt", "Y.txt")
 
@@ -102,12 +102,16 @@ class LabelLines:
         header, expected = HEADERS[self.kind]
         if not isinstance(line, Line) or not header.fullmatch(line.text.strip()):
             raise DataError(f"expected a header of numbers: {expected}", self.path, 1)
-        return int(line.text.split()[0])
+        promised = whole_number(line.text.split()[0])
+        if promised is None:
+            raise DataError(f"the header promises too many lines: {quoted(line.text)}", self.path, 1)
+        return promised
 
     def _numbered(self, number: str, line: Line) -> str:
-        if not (number.isascii() and number.isdecimal()):
-            raise bad_row(f"expected a label's number, found {number[:40]!r}", self.path, line.number)
-        return self._names.name(int(number), self.path, line.number)
+        label = whole_number(number)
+        if label is None:
+            raise bad_row(f"expected a label's number, found {quoted(number)}", self.path, line.number)
+        return self._names.name(label, self.path, line.number)
 
 
 def _read_names(path: Path) -> Iterator[str]:

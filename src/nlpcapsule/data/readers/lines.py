@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
+import stat
 import sys
 import zlib
 from collections.abc import Iterator
@@ -15,6 +17,7 @@ from nlpcapsule.data.readers.reading import bad_row
 from nlpcapsule.errors import BadRowError, DataError
 
 MAX_LINE_BYTES = 10_000_000
+MAX_SKIPPED_BYTES = 1_000_000_000  # of a line that is too long: what never ends is no line
 STDIN = "-"
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -26,6 +29,17 @@ class Line(NamedTuple):
 
     number: int
     text: str
+
+
+def is_stream(source: str | Path) -> bool:
+    """Whether a source is standard input, a pipe or a device, which can be read once and may never end."""
+    if str(source) == STDIN:
+        return True
+    try:
+        mode = Path(source).stat().st_mode
+    except (OSError, ValueError):  # whoever opens it words what is wrong
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 class TextFile:
@@ -53,7 +67,7 @@ class TextFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self.from_stdin:
+        if not self.from_stdin or self._bytes is not sys.stdin.buffer:
             self._stream.close()
             self._bytes.close()
 
@@ -83,9 +97,15 @@ class TextFile:
             yield self._line(number, raw, keep_ends)
             raw = self._read(MAX_LINE_BYTES + 1)
 
-    def filled_lines(self) -> Iterator[Line | BadRowError]:
-        """The lines that are not blank: a blank one, often the last, is no row."""
-        return (line for line in self.lines() if isinstance(line, BadRowError) or line.text.strip())
+    def filled_lines(self, delimiter: str | None = None) -> Iterator[Line | BadRowError]:
+        """The lines that are not blank: a blank one, often the last, is no row.
+
+        Args:
+            delimiter: What separates cells; a line that holds one is a row, even if its cells are blank.
+        """
+        for line in self.lines():
+            if isinstance(line, BadRowError) or line.text.strip() or (delimiter and delimiter in line.text):
+                yield line
 
     def sound_lines(self, keep_ends: bool = False) -> Iterator[Line]:
         """The lines in order; a line that cannot be used ends the reading.
@@ -95,12 +115,12 @@ class TextFile:
         for line in self.lines(keep_ends):
             if isinstance(line, BadRowError):
                 way = (line.hint or "").rpartition(", or ")[0]  # the last way would be to skip the row
-                raise DataError(line.problem, line.path, line.line, way or "mend the line")
+                raise DataError(line.problem, line.path, line.line, way or "fix the line")
             yield line
 
     def _open(self, source: str | Path) -> io.BufferedReader:
         try:
-            raw = sys.stdin.buffer if self.from_stdin else io.FileIO(source)
+            raw = _standard_input() if self.from_stdin else io.FileIO(source)
             if isinstance(raw, io.BufferedReader):
                 return raw
             return io.BufferedReader(cast(io.RawIOBase, raw))
@@ -108,8 +128,9 @@ class TextFile:
             raise DataError("there is no such file", self.name, hint="check the path") from None
         except IsADirectoryError:
             raise DataError("this is a folder, expected a file", self.name) from None
-        except OSError as error:
-            raise DataError(f"it cannot be opened ({error.strerror})", self.name) from error
+        except (OSError, ValueError) as error:  # a path with a NUL character raises the latter
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise DataError(f"it cannot be opened ({reason})", self.name) from error
 
     def _unzip(self) -> io.BufferedReader:
         # The first bytes tell gzip more surely than the name, and standard input has no name.
@@ -126,8 +147,11 @@ class TextFile:
         return self._bytes
 
     def _line(self, number: int, raw: bytes, keep_ends: bool) -> Line | BadRowError:
-        if len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n"):
-            self._finish_line()
+        is_cut = len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n")
+        # Of a binary file the end of the line is not looked for: /dev/zero has none.
+        if (is_cut or len(raw) > MAX_LINE_BYTES + 1) and b"\0" not in raw:
+            if is_cut:
+                self._finish_line(number)
             return bad_row(f"the line is longer than {MAX_LINE_BYTES:,} bytes", self.name, number, "split it")
         try:
             text = decode(raw, self.name, number, self.encoding)
@@ -137,13 +161,18 @@ class TextFile:
 
     def _peek_raw(self) -> bytes:
         if self._first is None:
-            self._first = self._read(MAX_LINE_BYTES + 1).removeprefix(BYTE_ORDER_MARK)
+            # The mark does not count towards the length: a line is cut at the same place with and without it.
+            start = self._read(MAX_LINE_BYTES + 1 + len(BYTE_ORDER_MARK))
+            self._first = start.removeprefix(BYTE_ORDER_MARK)
         return self._first
 
-    def _finish_line(self) -> None:
+    def _finish_line(self, number: int) -> None:
         """Reads and forgets the rest of a line that is too long, a piece at a time."""
+        skipped = 0
         while (piece := self._read(1 << 16)) and not piece.endswith(b"\n"):
-            pass
+            skipped += len(piece)
+            if skipped > MAX_SKIPPED_BYTES:
+                raise DataError("the line does not end, expected lines of text", self.name, number)
 
     def _read(self, limit: int) -> bytes:
         try:
@@ -154,6 +183,17 @@ class TextFile:
             ) from error
         except OSError as error:
             raise DataError(f"it cannot be read ({error.strerror})", self.name) from error
+
+
+def _standard_input() -> io.IOBase:
+    """Standard input's bytes, under a file number of our own.
+
+    Python cannot end while another thread still waits for a line of `sys.stdin` itself.
+    """
+    try:
+        return io.FileIO(os.dup(sys.stdin.fileno()))
+    except (OSError, ValueError):  # no file, as in a test or a notebook
+        return cast(io.IOBase, sys.stdin.buffer)
 
 
 def decode(raw: bytes, path: str | Path, line: int, encoding: str = "utf-8") -> str:

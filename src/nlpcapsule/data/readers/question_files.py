@@ -23,9 +23,9 @@ from nlpcapsule.data.readers.formats import (
 )
 from nlpcapsule.data.readers.lines import STDIN, Line, TextFile
 from nlpcapsule.data.readers.question_tables import read_question_table
-from nlpcapsule.data.readers.reading import ReadOptions, ReadReport, bad_row, good_rows, refuse_nothing_read
-from nlpcapsule.data.readers.trecqa import read_trecqa_xml
-from nlpcapsule.errors import BadRowError, DataError
+from nlpcapsule.data.readers.reading import bad_row, good_rows, refuse_nothing_read
+from nlpcapsule.data.readers.trecqa import ReadOptions, ReadReport, read_trecqa_xml
+from nlpcapsule.errors import BadRowError, DataError, quoted
 
 
 def read_questions(
@@ -79,6 +79,7 @@ def _read_file(name: str, file: TextFile, options: ReadOptions, report: ReadRepo
     first_line = file.peek()
     if name == "auto":
         name = question_file_format(file.name, first_line)
+        report.tell_guess(file.name, name)
     if name == "jsonl":
         return _read_jsonl(file, options, report)
     if name == "trecqa" and first_line.lstrip().startswith("<"):
@@ -129,6 +130,6 @@ def _candidate(value: Any, where: str, options: ReadOptions, path: str, line: in
         return Candidate(text)
     label = value.get("label")
     if label not in (0, 1):
-        found = "nothing" if label is None else repr(label)
+        found = "nothing" if label is None else quoted(label)
         raise bad_row(f"the label of {where!r} must be 0 or 1, found {found}", path, line)
     return Candidate(text, int(label))

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from nlpcapsule.data.documents import Candidate, Question
 from nlpcapsule.data.readers.document_rows import shown_names
 from nlpcapsule.data.readers.lines import Line, TextFile
-from nlpcapsule.data.readers.reading import ReadOptions, ReadReport, bad_row, good_rows
-from nlpcapsule.errors import BadRowError, DataError
+from nlpcapsule.data.readers.reading import DataError, ReadOptions, ReadReport, bad_row, good_rows
+from nlpcapsule.errors import BadRowError, quoted
 
 COLUMNS = {"qid": "qid", "question": "question", "answer": "answer", "label": "label"}
 
@@ -38,7 +38,7 @@ def read_question_table(
         A question for each run of lines with the same qid. A qid that comes back after another one is a
         bad row: in a file put together from several, it often stands for another question.
     """
-    lines = file.filled_lines()
+    lines = file.filled_lines("\t")
     header = next(lines, None)
     if header is None:
         return
@@ -96,13 +96,13 @@ class _Pairs:
         cell = cells[self.label].strip()
         if cell in ("0", "1"):
             return int(cell)
-        raise bad_row(f"the label must be 0 or 1, found {cell[:40]!r}", self.path, line)
+        raise bad_row(f"the label must be 0 or 1, found {quoted(cell)}", self.path, line)
 
     def _check_order(self, pair: Pair) -> None:
         current = self.current
         if pair.qid in self.finished:
             raise bad_row(
-                f"question {pair.qid!r} comes back after other questions",
+                f"question {quoted(pair.qid)} comes back after other questions",
                 self.path,
                 pair.line,
                 "keep the lines of a question together, and give different questions different qids",
@@ -113,5 +113,7 @@ class _Pairs:
             self.current = pair
         elif pair.question != current.question:
             raise bad_row(
-                f"question {pair.qid!r} has another text than in line {current.line}", self.path, pair.line
+                f"question {quoted(pair.qid)} has another text than in line {current.line}",
+                self.path,
+                pair.line,
             )

@@ -10,8 +10,15 @@ from typing import NamedTuple
 from nlpcapsule.data.documents import Document
 from nlpcapsule.data.readers.document_rows import make_document
 from nlpcapsule.data.readers.lines import MAX_LINE_BYTES, TextFile
-from nlpcapsule.data.readers.reading import ReadOptions, ReadReport, bad_row, chosen_part, good_rows
-from nlpcapsule.errors import BadRowError, DataError
+from nlpcapsule.data.readers.reading import (
+    ReadOptions,
+    ReadReport,
+    bad_row,
+    chosen_part,
+    good_rows,
+    whole_number,
+)
+from nlpcapsule.errors import BadRowError, DataError, quoted
 
 TOKEN_FILES = "lyrl2004_tokens_*.dat*"
 TOPIC_FILES = ("rcv1-v2.topics.qrels", "rcv1-v2.topics.qrels.gz")
@@ -43,12 +50,13 @@ def read_rcv1(source: Path, options: ReadOptions, report: ReadReport) -> Iterato
     topics = _topics_beside(folder, options)
 
     def parse(story: Story) -> Document:
-        if not story.identifier.isdecimal():
-            raise bad_row(f"'.I' needs a number, found {story.identifier!r}", story.path, story.line)
+        number = whole_number(story.identifier)
+        if number is None:
+            raise bad_row(f"'.I' needs a number, found {quoted(story.identifier)}", story.path, story.line)
         if not story.lines or story.lines[0].strip() != ".W":
             raise bad_row("expected a line '.W' behind the line '.I'", story.path, story.line)
         text = " ".join(line.strip() for line in story.lines[1:] if line.strip())
-        return make_document(text, topics.get(int(story.identifier), ()), None, story.identifier)
+        return make_document(text, topics.get(number, ()), None, story.identifier)
 
     for path in files:
         with TextFile(path, encoding="latin-1") as file:
@@ -96,9 +104,10 @@ def _topic_pairs(file: TextFile) -> Iterator[tuple[int, str]]:
         fields = line.text.split()
         if not fields:
             continue
-        if len(fields) != 3 or not fields[1].isdecimal():
-            raise DataError(f"expected 'TOPIC story 1', found {line.text[:60]!r}", file.name, line.number)
-        yield int(fields[1]), fields[0]
+        story = whole_number(fields[1]) if len(fields) == 3 else None
+        if story is None:
+            raise DataError(f"expected 'TOPIC story 1', found {quoted(line.text)}", file.name, line.number)
+        yield story, fields[0]
 
 
 def _stories(file: TextFile) -> Iterator[Story | BadRowError]:

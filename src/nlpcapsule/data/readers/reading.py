@@ -14,6 +14,8 @@ Item = TypeVar("Item")
 
 EXAMPLES_KEPT = 5
 ALL_PARTS = "all"
+GUESSED = ("csv", "tsv", "labels-tab-text", "txt")  # by a first line that may mean something else
+LONGEST_NUMBER = 18  # digits: beyond, no number of a document or a label is meant
 
 
 @dataclass
@@ -61,12 +63,20 @@ class ReadReport:
         unlabelled: Those among them without labels, where labels are needed.
         bad_rows: Rows skipped because they were unusable.
         examples: The first few bad rows, in words.
+        say: Receives what is to be said at once: which format was guessed.
     """
 
     rows: int = 0
     unlabelled: int = 0
     bad_rows: int = 0
     examples: list[str] = field(default_factory=list)
+    say: Callable[[str], None] = lambda text: None
+
+    def tell_guess(self, path: str, format: str) -> None:
+        """Says which format was guessed by the first line, where another guess would give other rows."""
+        suffix = Path(path.removesuffix(".gz")).suffix.lower()
+        if format in GUESSED and suffix != f".{format}":
+            self.say(f"{path}: read as {format}, by its first line; --format names another format")
 
     def add_bad_row(self, problem: BadRowError) -> None:
         """Counts one skipped row."""
@@ -91,6 +101,11 @@ class ReadReport:
         if self.bad_rows > len(self.examples):
             lines.append(f"  and {self.bad_rows - len(self.examples):,} more")
         return "\n".join(lines)
+
+
+def whole_number(text: str) -> int | None:
+    """The number that ASCII digits spell, or None if they do not, or too many do."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER else None
 
 
 def bad_row(

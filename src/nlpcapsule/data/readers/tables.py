@@ -95,32 +95,63 @@ def find_columns(header: TableRow, options: ReadOptions, path: str) -> Columns:
 
 
 def table_rows(file: TextFile, delimiter: str) -> Iterator[TableRow | BadRowError]:
-    """The rows of a table that are not blank, its header among them, and those that are no rows."""
+    """The rows of a table, its header among them, and those that cannot be split into cells.
+
+    A blank line is no row, unless the table has one column: there it is an empty cell.
+    """
     # The csv module's own limit of 131,072 characters per cell is too low for whole documents.
     csv.field_size_limit(MAX_LINE_BYTES)
-    lines = (line.text for line in file.sound_lines(keep_ends=True))
+    lines = _CountedLines(file)
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    width = 0
     while True:
-        first_line = reader.line_num + 1
+        first_line, quotes = reader.line_num + 1, lines.quotes
         try:
             cells = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            if str(error) == "unexpected end of data":
-                # Skipping this row would skip all that follows it without a word.
-                raise DataError(
-                    "a quote that is opened in this row is never closed",
-                    file.name,
-                    first_line,
-                    "close it; a quote that belongs to the text is doubled, inside a quoted cell",
-                ) from None
-            yield bad_row(
-                f"the row cannot be split into cells ({error})",
-                file.name,
-                first_line,
-                'put cells with quotes between quotes and double those inside: "a ""word"" in quotes"',
-            )
+            one_line, balanced = reader.line_num == first_line, (lines.quotes - quotes) % 2 == 0
+            yield _broken_row(str(error), file.name, first_line, one_line and balanced)
             continue
-        if cells:
-            yield TableRow(first_line, cells)
+        if cells or width == 1:
+            width = width or len(cells)
+            yield TableRow(first_line, cells or [""])
+
+
+class _CountedLines:
+    """The lines of a file for the csv module, and the quotes in those that it has taken."""
+
+    def __init__(self, file: TextFile) -> None:
+        self._lines = file.sound_lines(keep_ends=True)
+        self.quotes = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            self.quotes += line.text.count('"')
+            yield line.text
+
+
+def _broken_row(problem: str, path: str, line: int, ends_with_its_line: bool) -> BadRowError:
+    """Return the problem of a row that cannot be split into cells.
+
+    Raises:
+        DataError: Nobody can tell where the row ends: skipping it would skip good rows without a word, or
+            take the rest of a cell for a row.
+    """
+    way = "a quote that belongs to the text is doubled, inside a quoted cell"
+    if problem == "unexpected end of data":
+        raise DataError("a quote that is opened in this row is never closed", path, line, f"close it; {way}")
+    if not ends_with_its_line:
+        raise DataError(
+            f"the row cannot be split into cells ({problem}), and its quotes do not tell where it ends",
+            path,
+            line,
+            f"fix its quotes; {way}",
+        )
+    return bad_row(
+        f"the row cannot be split into cells ({problem})",
+        path,
+        line,
+        'put cells with quotes between quotes and double those inside: "a ""word"" in quotes"',
+    )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from nlpcapsule.data.documents import Candidate, Question
 from nlpcapsule.data.readers.lines import Line, TextFile
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport, bad_row, good_rows
-from nlpcapsule.errors import BadRowError
+from nlpcapsule.errors import BadRowError, quoted
 
 LABELS = {"<positive>": 1, "<negative>": 0}
 
@@ -43,7 +43,7 @@ def read_trecqa_xml(file: TextFile, options: ReadOptions, report: ReadReport) ->
                 candidates.append(Candidate(sentence, LABELS[kind]))
         if text is None or not candidates:
             lacking = "<question>" if text is None else "candidate (<positive> or <negative>)"
-            raise bad_row(f"question {block.identifier!r} has no {lacking}", file.name, block.line)
+            raise bad_row(f"question {quoted(block.identifier)} has no {lacking}", file.name, block.line)
         return Question(text, tuple(candidates), block.identifier)
 
     return good_rows(_blocks(file), parse, options, report)
@@ -71,4 +71,4 @@ def _blocks(file: TextFile) -> Iterator[Block | BadRowError]:
 
 
 def _unclosed(block: Block, file: TextFile) -> BadRowError:
-    return bad_row(f"question {block.identifier!r} is not closed by </QApairs>", file.name, block.line)
+    return bad_row(f"question {quoted(block.identifier)} is not closed by </QApairs>", file.name, block.line)

@@ -1,0 +1,90 @@
+"""Child processes: they end with their parent, and import nothing from the working folder.
+
+The module uses the standard library alone: it is copied to the Python that runs PECOS.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PARENT_VARIABLE = "NLPCAPSULE_PARENT"  # the process id of the parent, for the child alone
+WATCH_SECONDS = 0.5
+
+_SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux's prctl
+_SAFE_PATH = "PYTHONSAFEPATH"
+_RUN_FROM_FOLDER = (
+    "import runpy, sys; sys.path.append(sys.argv.pop(1)); "
+    "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
+)
+
+_watched: set[int] = set()
+
+
+def module_command(module: str, folder: Path | None = None) -> list[str]:
+    """Return the command that runs a module.
+
+    With `-P`, a file such as `random.py` in the working folder is not taken for Python's own module.
+
+    Args:
+        module: The module.
+        folder: The folder to import it from if it is not installed; Python's own modules come first.
+    """
+    if folder is None:
+        return [sys.executable, "-P", "-m", module]
+    return [sys.executable, "-P", "-c", _RUN_FROM_FOLDER, str(folder.absolute()), module]
+
+
+@contextmanager
+def safe_import_path() -> Iterator[None]:
+    """Give processes that a library starts in this block a module path without the working folder."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
+
+
+def child_environment() -> dict[str, str]:
+    """Return the environment of a child that calls `end_with_parent`."""
+    return {**os.environ, PARENT_VARIABLE: str(os.getpid())}
+
+
+def end_with_parent() -> None:
+    """In a child: end when the process that started this one ends, however that one ends.
+
+    Linux does it; a thread that looks for another parent does the same elsewhere.
+    """
+    # Without the variable, the parent may have ended before this line, and could not be told.
+    parent = int(os.environ.pop(PARENT_VARIABLE, os.getppid()))
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+    watch_parent(parent)
+
+
+def watch_parent(parent: int) -> None:
+    """End this process soon after the process `parent` has ended; does nothing in `parent` itself.
+
+    For workers of a pool: Linux would end those with the thread that started them, and a pool outlives it.
+    """
+    if os.getpid() in _watched or os.getpid() == parent:
+        return
+    _watched.add(os.getpid())
+    threading.Thread(target=_end_after, args=(parent,), daemon=True, name="watch-parent").start()
+
+
+def _end_after(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(WATCH_SECONDS)
+    os._exit(128 + signal.SIGTERM)  # nobody is left to read an error

@@ -1,0 +1,62 @@
+"""Values that no setting can have: each is an error with the setting's name."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from nlpcapsule.compare.pecos_settings import PecosSettings
+from nlpcapsule.config import Config
+from nlpcapsule.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    "name", ["training.seed", "training.epochs", "text.max_tokens", "model.capsule_size"]
+)
+def test_a_number_that_libraries_cannot_hold_is_refused(name: str) -> None:
+    assert Config.build(overrides={name: 2**31 - 1})
+    with pytest.raises(ConfigError, match=rf"{name}=2147483648: expected at most 2,147,483,647"):
+        Config.build(overrides={name: 2**31})
+
+
+def test_a_number_in_a_list_is_bounded_too() -> None:
+    with pytest.raises(ConfigError, match=r"model\.windows=4294967296: expected at most"):
+        Config.build(model="kim-cnn", overrides={"windows": [2, 2**32]})
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "9" * 10_000, "{a = " * 10_000, "1\nother = 2"])
+def test_a_value_that_toml_cannot_hold_is_a_word(text: str) -> None:
+    with pytest.raises(
+        ConfigError, match=r"training\.epochs=.{0,120}: (input should be a valid|unable to parse)"
+    ):
+        Config.build(assignments=[f"epochs={text}"])
+    with pytest.raises(ConfigError, match=r"beam="):
+        PecosSettings.parse([f"beam={text}"])
+
+
+def test_a_number_of_thousands_of_digits_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"training\.epochs=int \(too long to show\)"):
+        Config.build(overrides={"epochs": 10**5_000})
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "a = " + "9" * 10_000, "x" * 2_000_000])
+def test_a_file_that_toml_cannot_hold_is_refused(tmp_path, text: str) -> None:
+    (tmp_path / "a.toml").write_text(text)
+    with pytest.raises(ConfigError, match=r"a\.toml: not a"):
+        Config.build(file=tmp_path / "a.toml")
+
+
+def test_what_a_validator_raises_is_said_in_its_own_words() -> None:
+    config = json.loads(Config.build().model_dump_json())
+    for name, message in (
+        ("labl-query", r"^unknown model 'labl-query': did you mean"),
+        (3, "^model.name=3: "),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            Config.from_json(json.dumps({**config, "model": {**config["model"], "name": name}}))
+
+
+def test_a_name_that_is_not_utf8_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"text\.vectors='caf\\udce9': expected UTF-8; rename"):
+        Config.build(overrides={"vectors": "caf\udce9"})

@@ -230,7 +230,7 @@ def find_encoder(name: str) -> Any:
     if name not in ENCODERS and name in ENCODER_MODULES:
         import_module(ENCODER_MODULES[name])
     if not is_encoder(name):
-        raise ConfigError(f"unknown encoder {name!r}: {did_you_mean(name, encoder_names())}")
+        raise ConfigError(f"unknown encoder {quoted(name)}: {did_you_mean(name, encoder_names())}")
     return ENCODERS[name]
 
 

@@ -74,7 +74,7 @@ def _suggestion(word: str, known: list[str]) -> str:
     settings = [path for path in known if not path.endswith(".name")]
     by_last = {path.split(".")[-1]: path for path in reversed(settings)}
     close = get_close_matches(word, by_last, n=1)
-    return f"did you mean {by_last[close[0]]!r}?" if close else f"expected one of: {', '.join(settings)}"
+    return f"did you mean {by_last[close[0]]!r}?" if close else f"expected one of: {', '.join(by_last)}"
 
 
 def nested_choices(system: str, pairs: dict[str, Any]) -> dict[str, Any]:

@@ -88,15 +88,17 @@ def default_encoder(system: str) -> str:
     return chosen
 
 
-def _check_encoder(system: str, name: str) -> None:
+def _check_encoder(system: str, name: Any) -> None:
     """Refuse an encoder that a system cannot read with."""
+    if not isinstance(name, str):
+        raise ConfigError(f"model.encoder.name={quoted(name)}: expected the name of an encoder")
     only = find_system(system).settings.model_fields["encoder"].annotation
     if only is EncoderSettings or name == default_encoder(system):
         return
     expected = "a pretrained transformer, its folder or its id on the Hugging Face hub"
     if default_encoder(system) != TRANSFORMER:
         expected = f"the encoder {default_encoder(system)!r}"
-    raise ConfigError(f"model.encoder={name!r}: {system!r} needs {expected}")
+    raise ConfigError(f"model.encoder={quoted(name)}: {system!r} needs {expected}")
 
 
 def section_classes(model: Mapping[str, Any], prefix: str = "model") -> Iterator[tuple[str, type[Settings]]]:

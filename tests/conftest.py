@@ -11,6 +11,12 @@ hypothesis.settings.register_profile("nlpcapsule", deadline=None)
 hypothesis.settings.load_profile("nlpcapsule")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--faults", type=int, default=100, metavar="N", help="damaged inputs per kind in tests/faults"
+    )
+
+
 @pytest.fixture(autouse=True, scope="session")
 def one_thread():
     torch.set_num_threads(1)

@@ -1,0 +1,29 @@
+"""What the fault tests share: how many faults to try, and a network that is not there."""
+
+import socket
+
+import pytest
+from outcomes import NetworkUsed
+
+
+@pytest.fixture(scope="session")
+def fault_count(request) -> int:
+    """Damaged inputs to try per kind: `pytest --faults N`."""
+    return request.config.getoption("--faults")
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch):
+    """Nothing under test may look a name up or open a connection."""
+
+    def refuse(*arguments, **_):
+        raise NetworkUsed(f"the network was used: {arguments[-1]!r}")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    connect = socket.socket.connect
+
+    def connect_locally(self, address):
+        return connect(self, address) if self.family == socket.AF_UNIX else refuse(address)
+
+    monkeypatch.setattr(socket.socket, "connect", connect_locally)
+    monkeypatch.setattr(socket.socket, "connect_ex", connect_locally)

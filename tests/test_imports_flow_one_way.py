@@ -18,7 +18,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 # Earliest first; modules of one entry may import each other. The package itself ("") is the front door.
 STAGES: list[set[str]] = [
     {"errors"},
-    {"atomic_files"},
+    {"atomic_files", "strict_json"},
     {"registry"},
     {"plugins"},
     {"config"},

@@ -18,9 +18,11 @@ from sklearn.preprocessing import normalize
 
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.word_frequency import document_frequency
+from nlpcapsule.lexical.arrays import check_array, check_range, single_integer
 
 OPENING = 60  # words, in which a document says most of what it is about
 _OPENING_WEIGHT = 0.7  # ρ
+_LONGEST_OPENING = 2**31
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,22 @@ class BagOfWords:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
         """Reads what `to_arrays` gave, whatever else there is."""
-        return cls(arrays["idf"], int(arrays["opening"][0]), arrays["opening_idf"])
+        return cls(arrays["idf"], single_integer(arrays.get("opening"), "opening"), arrays["opening_idf"])
+
+    @property
+    def width(self) -> int:
+        """Features of a document: V, or 2 V with openings."""
+        return len(self.idf) + len(self.opening_idf)
+
+    def check(self, vocabulary_size: int) -> None:
+        """Refuse word weights that do not fit the tokenizer.
+
+        Raises:
+            ModelFolderError: They do not.
+        """
+        check_array(self.idf, "idf", (vocabulary_size,))
+        check_array(self.opening_idf, "opening_idf", (vocabulary_size if self.opening else 0,))
+        check_range(np.array([self.opening]), "opening", 0, _LONGEST_OPENING)
 
 
 def _idf(tokens: Ragged, vocabulary_size: int, ignored: tuple[int, ...]) -> np.ndarray:

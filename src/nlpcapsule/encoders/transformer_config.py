@@ -1,4 +1,4 @@
-"""What of a transformer's configuration is believed: sizes of known architectures, never a place to fetch from.
+"""What of a transformer's configuration is believed: sizes of known architectures, and nothing to fetch.
 
 A model folder may come from anywhere, and transformers acts on much that a configuration can say: it imports
 code from the hub (`auto_map`), fetches compute kernels (`attn_implementation`), other models (`backbone`) and

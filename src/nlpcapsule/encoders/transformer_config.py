@@ -83,12 +83,9 @@ def loading_saved_model() -> Iterator[None]:
     The setting is one of the whole process, which `HF_HUB_OFFLINE` sets when the library is imported; other
     threads that use the hub meanwhile find it offline, too.
     """
+    constants = _hub_constants()
+    before = getattr(constants, "HF_HUB_OFFLINE", None)
     token = _is_loading.set(True)
-    try:
-        from huggingface_hub import constants
-    except ImportError:
-        constants = None
-    before = None if constants is None else constants.HF_HUB_OFFLINE
     try:
         if constants is not None:
             constants.HF_HUB_OFFLINE = True
@@ -97,6 +94,15 @@ def loading_saved_model() -> Iterator[None]:
         if constants is not None:
             constants.HF_HUB_OFFLINE = before
         _is_loading.reset(token)
+
+
+def _hub_constants() -> Any:
+    """The hub library's settings; None where it is not installed."""
+    try:
+        from huggingface_hub import constants
+    except ImportError:
+        return None
+    return constants
 
 
 def refuse_fetching(encoder: str) -> None:

@@ -37,6 +37,8 @@ class ModelFacts:
     def to_json(self) -> dict[str, Any]:
         """For the model folder, without the facts that do not apply."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.dev is not None:  # a figure that could not be computed has no place in JSON
+            values["dev"] = {name: figure for name, figure in self.dev.items() if _is_finite(figure)}
         return {name: value for name, value in values.items() if value is not None}
 
     @classmethod

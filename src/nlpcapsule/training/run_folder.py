@@ -8,11 +8,12 @@ from pathlib import Path
 
 from accelerate import PartialState
 
-from nlpcapsule.atomic_files import write_text
+from nlpcapsule.atomic_files import remove_parts, write_text
 from nlpcapsule.config import Config
-from nlpcapsule.errors import ConfigError, ModelFolderError
-from nlpcapsule.model_folder import MANIFEST, save_model
+from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
+from nlpcapsule.model_folder import finish_interrupted_save, has_model, save_model
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
+from nlpcapsule.strict_json import read_json
 from nlpcapsule.training.checkpoint import START_AGAIN
 
 
@@ -30,6 +31,8 @@ class RunFolder:
         self._process = PartialState()
         if path.exists() and not path.is_dir():
             raise ModelFolderError(f"{path} is a file: expected the name of a folder to write the model into")
+        if resume and self._process.is_main_process:
+            self._clear()
         if resume:
             if not (self.checkpoint / "run.json").exists() and not self.finished:
                 raise ModelFolderError(f"{path} holds no training to resume; leave --resume out to begin one")
@@ -43,7 +46,16 @@ class RunFolder:
     @property
     def finished(self) -> bool:
         """Whether the folder holds a complete model."""
-        return (self.path / MANIFEST).exists()
+        return has_model(self.path)
+
+    def _clear(self) -> None:
+        """Finish or remove what a run that was killed left half done."""
+        if not self.path.exists():
+            return
+        finish_interrupted_save(self.path)
+        remove_parts(self.path)
+        if self.finished:
+            shutil.rmtree(self.checkpoint, ignore_errors=True)
 
     def begin(self, config: Config, fingerprint: str) -> None:
         """Notes what is trained on what, or, on resuming, checks that it is still the same."""
@@ -76,9 +88,9 @@ class RunFolder:
 def _read_note(note: Path) -> tuple[str, dict]:
     """The data's fingerprint and the settings that a run began with."""
     try:
-        earlier = json.loads(note.read_text(encoding="utf-8"))
+        earlier = read_json(note)
         return earlier["data"], dict(earlier["config"])
-    except (ValueError, KeyError, TypeError):
+    except (DataError, ValueError, KeyError, TypeError):
         raise ModelFolderError(f"{note} is damaged; {START_AGAIN}") from None
 
 

@@ -1,9 +1,14 @@
 """What the fault tests share: how many faults to try, and a network that is not there."""
 
 import socket
+import sys
+from pathlib import Path
 
 import pytest
 from outcomes import NetworkUsed
+
+TESTS = Path(__file__).parents[1]
+sys.path += [str(TESTS / folder) for folder in ("training", "baselines/answers", "encoders")]
 
 
 @pytest.fixture(scope="session")
@@ -27,3 +32,21 @@ def no_network(monkeypatch):
 
     monkeypatch.setattr(socket.socket, "connect", connect_locally)
     monkeypatch.setattr(socket.socket, "connect_ex", connect_locally)
+
+
+@pytest.fixture(scope="session")
+def tiny_models(tmp_path_factory):
+    """A tiny model of every system."""
+    from tiny_models import TinyModels
+
+    return TinyModels(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(scope="module")
+def child():
+    """A process to try damaged files in."""
+    from child import Child
+
+    process = Child()
+    yield process
+    process.close()

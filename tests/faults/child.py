@@ -27,7 +27,7 @@ class Child:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
-        self._errors = tempfile.TemporaryFile("w+")
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - as long as the child
 
     def run(self, **case: Any) -> Outcome:
         """Run a case; a process that died or hangs is its outcome."""

@@ -115,7 +115,7 @@ def edit_json(folder: Path, generator: random.Random, _: list[Path]) -> Fault:
     path.write_text(text.replace('"BOMB"', NESTING_BOMB), encoding="utf-8")
     if name != "manifest.json":
         seal(folder)
-    return Fault(what, must_be_refused=kind == "twice" and text.startswith("{") or kind == "bomb")
+    return Fault(what, must_be_refused=kind == "bomb" or (kind == "twice" and text.startswith("{")))
 
 
 def edit_arrays(folder: Path, generator: random.Random, _: list[Path]) -> Fault:

@@ -1,4 +1,4 @@
-"""Damaged and crafted folders of lexical systems: refused in words, or working, and never a traceback or a crash."""
+"""Damaged and crafted folders of lexical systems are refused in words, or work: no traceback, no crash."""
 
 import pytest
 from folder_faults import KINDS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from tiny_runs import SIZES, fit_documents, fit_questions, some_documents, tiny_config
@@ -64,7 +65,7 @@ class TinyModels:
         folder: Where they are kept.
     """
 
-    KINDS = {"lexical": LEXICAL, "networks": NETWORKS, "answers": ANSWERS}
+    KINDS: ClassVar[dict[str, list[str]]] = {"lexical": LEXICAL, "networks": NETWORKS, "answers": ANSWERS}
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

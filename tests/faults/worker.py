@@ -33,7 +33,7 @@ MEMORY = 2**34  # bytes of addresses: what asks for more gets a MemoryError, and
 def open_and_rank(case: dict[str, Any]) -> None:
     model = load_model(case["folder"], device="cpu")
     if isinstance(model, LabelModel):
-        ranked = [(row.label, row.name, row.score) for row in sum(model.rank(TEXTS, top_k=7), [])]
+        ranked = [(row.label, row.name, row.score) for found in model.rank(TEXTS, top_k=7) for row in found]
         assert ranked, "no labels"
     else:
         ranked = [(row.answer, None, row.score) for row in model.rank([QUESTION])[0]]

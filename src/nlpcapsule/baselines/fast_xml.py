@@ -163,7 +163,7 @@ class FastXML(LexicalRanker):
 def _kept_tree(path: Path, width: int, label_count: int) -> Forest | None:
     """A tree that an earlier run grew; None where it is missing or damaged."""
     try:
-        tree = Forest(**load_arrays(path))
+        tree = Forest(**load_arrays(path, needs_checksum=True))
         tree.check(1, width, label_count)
     except (ModelFolderError, TypeError):
         return None

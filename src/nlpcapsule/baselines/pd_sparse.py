@@ -118,7 +118,7 @@ class PDSparse(LexicalRanker):
 def _kept_alpha(path: Path, shape: tuple[int, int], passes: int) -> tuple[int, sparse.csr_matrix]:
     """Passes that an earlier run finished, and α after them; none where its file is missing or damaged."""
     try:
-        arrays = load_arrays(path)
+        arrays = load_arrays(path, needs_checksum=True)
         done = single_integer(arrays.get("passes"), "passes")
         check_range(np.array([done]), "passes", 0, passes)
         check_array(arrays.get("alpha"), "alpha", shape)

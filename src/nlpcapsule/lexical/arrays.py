@@ -32,8 +32,12 @@ def save_arrays(path: Path, **arrays: np.ndarray | sparse.csr_matrix) -> None:
         save_file(flat, temporary, metadata={_CHECKSUM: _checksum(flat)})
 
 
-def load_arrays(path: Path) -> dict[str, np.ndarray | sparse.csr_matrix]:
+def load_arrays(path: Path, needs_checksum: bool = False) -> dict[str, np.ndarray | sparse.csr_matrix]:
     """Reads what `save_arrays` wrote; every sparse matrix is safe to compute with.
+
+    Args:
+        path: The file.
+        needs_checksum: Refuse a file without a checksum of its own.
 
     Raises:
         ModelFolderError: The file is damaged.
@@ -44,7 +48,8 @@ def load_arrays(path: Path) -> dict[str, np.ndarray | sparse.csr_matrix]:
             metadata = file.metadata()
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         raise ModelFolderError(f"{path} is damaged: {_first_line(error)}") from None
-    if metadata is not None and _checksum(flat) != metadata.get(_CHECKSUM):
+    has_to_match = needs_checksum or metadata is not None
+    if has_to_match and _checksum(flat) != (metadata or {}).get(_CHECKSUM):
         raise ModelFolderError(f"{path} is damaged: its numbers are not those that were written")
     arrays: dict[str, np.ndarray | sparse.csr_matrix] = {}
     for name in flat:

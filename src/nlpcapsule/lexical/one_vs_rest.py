@@ -122,7 +122,7 @@ class OneVsRest(LexicalRanker):
 def _kept_block(path: Path, labels: int, words: int) -> tuple[sparse.csr_matrix, np.ndarray] | None:
     """Weights and bias of a block that an earlier run kept; None where they are missing or damaged."""
     try:
-        arrays = load_arrays(path)
+        arrays = load_arrays(path, needs_checksum=True)
         check_array(arrays.get("weights"), "weights", (labels, words))
         check_array(arrays.get("bias"), "bias", (labels,))
     except ModelFolderError:

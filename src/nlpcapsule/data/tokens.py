@@ -33,6 +33,7 @@ TOKEN_PATTERN = (
 
 CHARACTERS_PER_TOKEN = 40
 TEXTS_PER_BATCH = 512
+_MOST_GAPS = 2**20  # ids that no token has
 
 
 class TokensInText(NamedTuple):
@@ -235,7 +236,13 @@ def _word_level_tokenizer(ids: dict[str, int]) -> Tokenizer:
 def _tokens_by_id(tokenizer: Tokenizer) -> list[str]:
     """The vocabulary in id order; an id that no token has is an empty string."""
     ids = tokenizer.get_vocab(with_added_tokens=True)
-    tokens = [""] * (max(ids.values(), default=-1) + 1)
+    largest = max(ids.values(), default=-1)
+    if largest > len(ids) + _MOST_GAPS:  # the list, and every embedding, would be as long
+        raise DataError(
+            f"the tokenizer has {len(ids):,} tokens, and one of them the id {largest:,}",
+            hint="number the tokens without large gaps",
+        )
+    tokens = [""] * (largest + 1)
     for token, id in ids.items():
         tokens[id] = token
     return tokens

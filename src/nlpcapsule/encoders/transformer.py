@@ -169,8 +169,6 @@ def _positions(transformer: Any, default: int) -> int:
 def _pretrained(encoder: str) -> Any:
     refuse_fetching(encoder)
     library = _transformers()
-    from safetensors import SafetensorError
-
     # A folder is all there is to it; only a hub id is looked up.
     where = {"local_files_only": True} if Path(encoder).is_dir() else {}
     try:
@@ -181,7 +179,9 @@ def _pretrained(encoder: str) -> Any:
             return library.AutoModel.from_pretrained(
                 encoder, use_safetensors=True, trust_remote_code=False, dtype=torch.float32, **where
             )
-    except (OSError, ValueError, SafetensorError) as error:
+    except ConfigError:
+        raise
+    except Exception as error:  # the library checks little: a wrong value fails wherever it is used first
         raise _unreadable(encoder, error) from None
 
 
@@ -218,9 +218,10 @@ def _silence(logging: Any) -> Iterator[None]:
 
 
 def _unreadable(encoder: str, error: Exception) -> ConfigError:
+    problem = (str(error).splitlines() or [type(error).__name__])[0]
     return ConfigError(
         f"model.encoder={encoder!r} is no pretrained transformer: expected a folder with config.json, "
-        f"model.safetensors and tokenizer.json, or a hub id ({str(error).splitlines()[0]})"
+        f"model.safetensors and tokenizer.json, or a hub id ({problem})"
     )
 
 

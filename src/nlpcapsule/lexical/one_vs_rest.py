@@ -5,6 +5,7 @@ min over w, b of   ½ (‖w‖² + b²) + C Σ_i max(0, 1 − y_i (w · x_i + b)
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,7 @@ from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import check_array, load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import BagOfWords
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
+from nlpcapsule.lexical.worker_processes import end_with_parent
 from nlpcapsule.registry import System, register
 
 _OPENING = "first words of a document that are features of their own beside the whole's; 0: none"
@@ -143,7 +145,8 @@ def _fit_blocks(
     weights would change a little with every run.
     """
     workers = max(1, min(joblib.cpu_count(), count))
-    run = joblib.Parallel(n_jobs=workers, return_as="generator")
+    watched = {} if workers == 1 else {"initializer": end_with_parent, "initargs": (os.getpid(),)}
+    run = joblib.Parallel(n_jobs=workers, return_as="generator", **watched)
     yield from run(
         joblib.delayed(_fit_block)(features, start, targets, settings.penalty, settings.smallest_weight, seed)
         for start, targets in blocks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from accelerate import PartialState
@@ -31,8 +32,8 @@ class RunFolder:
         self._process = PartialState()
         if path.exists() and not path.is_dir():
             raise ModelFolderError(f"{path} is a file: expected the name of a folder to write the model into")
-        if resume and self._process.is_main_process:
-            self._clear()
+        if self._process.is_main_process:
+            self._clear(resume)
         if resume:
             if not (self.checkpoint / "run.json").exists() and not self.finished:
                 raise ModelFolderError(f"{path} holds no training to resume; leave --resume out to begin one")
@@ -48,9 +49,15 @@ class RunFolder:
         """Whether the folder holds a complete model."""
         return has_model(self.path)
 
-    def _clear(self) -> None:
+    def _clear(self, resume: bool) -> None:
         """Finish or remove what a run that was killed left half done."""
         if not self.path.exists():
+            return
+        if not resume:
+            if self.checkpoint.is_dir() and not (self.checkpoint / "run.json").exists():
+                remove_parts(self.checkpoint)  # it was killed while it noted what it began with
+                with suppress(OSError):
+                    self.checkpoint.rmdir()
             return
         finish_interrupted_save(self.path)
         remove_parts(self.path)

@@ -22,7 +22,7 @@ SAVING = ".nlpcapsule-saving"  # inside a model folder: a model that is being wr
 SAVED = ".nlpcapsule-saved"  # a whole model that is about to take the folder's place
 
 # What a training, or its owner, leaves in the folder besides the model; it is never read with the model.
-_OTHER_FILES = {"metrics.jsonl", "nominator-metrics.jsonl", "README.md", "LICENSE"}
+_OTHER_FILES = {"metrics.jsonl", "nominator-metrics.jsonl", "seconds.json", "README.md", "LICENSE"}
 _OTHER_FOLDERS = {"checkpoint", "tensorboard"}
 _CHECKSUM = re.compile(r"[0-9a-f]{64}")
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f\\:*?"<>|]')  # not portable, or not what it looks like

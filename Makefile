@@ -33,6 +33,7 @@ test: $(STAMP)
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest tests/faults --faults 1000 -n 2 --dist loadfile
 
 coverage: $(STAMP)
 	$(BIN)/python -m pytest --cov --cov-report=term-missing --cov-fail-under=90

@@ -15,6 +15,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--faults", type=int, default=100, metavar="N", help="damaged inputs per kind in tests/faults"
     )
+    parser.addoption(
+        "--kills",
+        type=int,
+        default=10,
+        metavar="N",
+        help="trainings that tests/slow/test_kills.py kills",
+    )
 
 
 @pytest.fixture(autouse=True, scope="session")

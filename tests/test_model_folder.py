@@ -1,9 +1,10 @@
 """A model folder gives back the model that was saved, or an error that says what is wrong with it."""
 
-import hashlib
 import json
+import os
 import re
 import shutil
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,42 +12,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from nlpcapsule.config import Config
-from nlpcapsule.data.documents import Candidate, Question
-from nlpcapsule.data.labels import LabelVocabulary
-from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import ModelFolderError
-from nlpcapsule.model_folder import load_model, nominator_config, save_model
-from nlpcapsule.networks.build import build_answer_network, build_label_network
-from nlpcapsule.scoring.build import network_scorer
+from nlpcapsule.model_folder import load_model, save_model
 from nlpcapsule.scoring.facts import ModelFacts
-from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.scoring.network_scorer import NetworkScorer
+from saved_models import LABELS, QUESTION, TEXTS, answer_model, edit, label_model, seal
 
 SOURCE = Path(__file__).parents[1] / "src"
-TEXTS = ["rain and wind", "a goal in the last minute", "snow", ""]
-QUESTION = Question("who won the match", (Candidate("the last goal"), Candidate("rain and snow")))
-TOKENIZER = WordTokenizer.train([*TEXTS, QUESTION.text], vocabulary_size=100, min_count=1)
-LABELS = LabelVocabulary(["weather", "sport", "Zürich; été", "winter"], [4, 3, 2, 1])
-SIZES = {"max_tokens": 12, "embedding_size": 8, "filters": 4, "capsule_size": 4, "condensed": 3}
-
-
-def label_model(model="label-query", **settings):
-    sizes = SIZES if model in ("label-query", "paper", "official") else {"embedding_size": 8, "filters": 4}
-    config = Config.build("labels", model, overrides=sizes | settings)
-    network = build_label_network(config, TOKENIZER.size, len(LABELS), TOKENIZER.padding_id).eval()
-    nominator = None
-    if config.inference.candidates:
-        beside = nominator_config(config)
-        nominator = build_label_network(beside, TOKENIZER.size, len(LABELS), TOKENIZER.padding_id).eval()
-    facts = ModelFacts(threshold=0.4, training_documents=9)
-    return LabelModel(config, TOKENIZER, LABELS, network_scorer(config, TOKENIZER, network, nominator), facts)
-
-
-def answer_model(model="label-query"):
-    config = Config.build("answers", model, overrides=SIZES)
-    network = build_answer_network(config, TOKENIZER.size, TOKENIZER.padding_id).eval()
-    return AnswerModel(config, TOKENIZER, network, ModelFacts(epochs_run=1))
 
 
 @pytest.fixture
@@ -57,20 +29,6 @@ def folder(tmp_path):
 
 def contents(folder):
     return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
-def edit(folder, name, change, reseal=True):
-    """Changes a JSON file; resealing gives it its new checksum, as somebody who means it might."""
-    content = json.loads((folder / name).read_text(encoding="utf-8"))
-    change(content)
-    (folder / name).write_text(json.dumps(content), encoding="utf-8")
-    if reseal and name != "manifest.json":
-        seal(folder, name)
-
-
-def seal(folder, name):
-    digest = hashlib.sha256((folder / name).read_bytes()).hexdigest()
-    edit(folder, "manifest.json", lambda manifest: manifest["sha256"].update({name: digest}))
 
 
 @pytest.mark.parametrize(
@@ -243,7 +201,7 @@ def test_an_older_format_says_to_train_again(folder):
         load_model(folder)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format_version": 1, "sha256": 3}', "\N{BOM}"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format_version": 2, "sha256": 3}', "\N{BOM}"])
 def test_a_damaged_manifest(folder, text):
     (folder / "manifest.json").write_text(text, encoding="utf-8")
     with pytest.raises(ModelFolderError, match=r"manifest\.json is damaged"):
@@ -292,7 +250,7 @@ def test_files_that_make_no_sense_together(folder, name, change):
 def test_a_manifest_that_vouches_for_too_little(folder):
     edit(folder, "manifest.json", lambda manifest: manifest["sha256"].pop("facts.json"))
     (folder / "facts.json").unlink()
-    with pytest.raises(ModelFolderError, match=r"its files do not fit together: .*facts\.json"):
+    with pytest.raises(ModelFolderError, match=r"manifest\.json does not list facts\.json"):
         load_model(folder)
 
 
@@ -312,45 +270,102 @@ def test_a_full_disk_leaves_nothing_in_a_new_folder(tmp_path, full_disk):
 
 
 def test_a_model_is_untouched_while_another_is_being_written(folder, monkeypatch):
-    from nlpcapsule import model_folder
+    from nlpcapsule.model_folder import saving
 
     def fail(*_):
         raise KeyboardInterrupt
 
     before = contents(folder)
-    monkeypatch.setattr(model_folder, "save_file", fail)
+    monkeypatch.setattr(saving, "save_file", fail)
     with pytest.raises(KeyboardInterrupt):
         save_model(label_model(), folder)
     assert contents(folder) == before
 
 
-@pytest.mark.parametrize("is_new", [False, True])
-@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "manifest.json"])
-def test_a_save_cut_short_while_files_change_places_is_no_model_and_can_be_repeated(
-    folder, tmp_path, monkeypatch, name, is_new
-):
-    folder = tmp_path / "new" if is_new else folder
-    replace_file = Path.replace
+@contextmanager
+def cut_at(monkeypatch, step):
+    """A block that is cut short right before the step-th change of a name on the disk."""
+    done = 0
 
-    def cut(path, target):
-        if path.name == name:
-            raise KeyboardInterrupt
-        return replace_file(path, target)
+    def counted(change):
+        def changed(*arguments, **options):
+            nonlocal done
+            done += 1
+            if done == step:
+                raise KeyboardInterrupt
+            return change(*arguments, **options)
+
+        return changed
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "replace", cut)
-        with pytest.raises(KeyboardInterrupt):
-            save_model(label_model("paper", candidates=2), folder)
-    with pytest.raises(ModelFolderError):
-        load_model(folder)
-    save_model(label_model("kim-cnn"), folder)
-    assert isinstance(load_model(folder).scorer, NetworkScorer)
-    listed = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["sha256"]
-    assert {path.name for path in folder.iterdir()} == {*listed, "manifest.json"}
+        for name in ("replace", "rename", "unlink", "rmdir", "mkdir"):
+            patched.setattr(Path, name, counted(getattr(Path, name)))
+        for name in ("link", "unlink", "rmdir"):  # what shutil.rmtree calls, too
+            patched.setattr(os, name, counted(getattr(os, name)))
+        yield
+
+
+def test_a_save_cut_short_anywhere_leaves_the_earlier_model_or_the_new_one(tmp_path, monkeypatch):
+    earlier, new = label_model("paper", candidates=3), label_model("kim-cnn")
+    expected = [earlier.rank(TEXTS), new.rank(TEXTS)]
+    found = []
+    save_model(earlier, tmp_path / "earlier")
+    for step in range(1, 200):
+        folder = tmp_path / str(step)
+        shutil.copytree(tmp_path / "earlier", folder)
+        try:
+            with cut_at(monkeypatch, step):
+                save_model(new, folder)
+        except KeyboardInterrupt:
+            found.append(expected.index(load_model(folder).rank(TEXTS)))
+        else:
+            break
+        save_model(earlier, folder)
+        assert load_model(folder).rank(TEXTS) == expected[0]
+        listed = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["sha256"]
+        assert {path.name for path in folder.iterdir()} == {*listed, "manifest.json"}, (
+            "nothing is left behind"
+        )
+    assert found == sorted(found), "once the new model is there, it stays"
+    assert set(found) == {0, 1}
+    assert len(found) > 40
+
+
+def test_a_first_save_cut_short_is_a_model_or_none_and_can_be_repeated(tmp_path, monkeypatch):
+    model = label_model("kim-cnn")
+    for step in range(1, 100):
+        folder = tmp_path / str(step)
+        try:
+            with cut_at(monkeypatch, step):
+                save_model(model, folder)
+        except KeyboardInterrupt:
+            with suppress(ModelFolderError):
+                assert load_model(folder).rank(TEXTS) == model.rank(TEXTS)
+        else:
+            break
+        save_model(model, folder)
+        assert load_model(folder).rank(TEXTS) == model.rank(TEXTS)
+    assert step > 30
+
+
+def test_a_model_that_is_replaced_while_it_is_read_is_read_again(folder, monkeypatch):
+    from nlpcapsule.model_folder import loading
+
+    new, read = label_model("kim-cnn"), loading.checked_files
+    saved = []
+
+    def replaced_meanwhile(place):
+        if not saved:
+            saved.append(save_model(new, folder))
+            raise ModelFolderError(f"{place} is not as it was written")
+        return read(place)
+
+    monkeypatch.setattr(loading, "checked_files", replaced_meanwhile)
+    assert load_model(folder).rank(TEXTS) == new.rank(TEXTS)
 
 
 def test_facts_are_kept_letter_by_letter(tmp_path):
-    facts = ModelFacts(threshold=0.1 + 0.2, training_documents=3, data="été", dev={"P@1": 1 / 3})
+    facts = ModelFacts(threshold=0.1 + 0.2, training_documents=4, data="été", dev={"P@1": 1 / 3})
     save_model(replace(label_model(), facts=facts), tmp_path)
     assert load_model(tmp_path).facts == facts
     written = json.loads((tmp_path / "facts.json").read_text(encoding="utf-8"))

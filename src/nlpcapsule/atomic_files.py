@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,6 +16,9 @@ import psutil
 from safetensors import SafetensorError
 
 from nlpcapsule.errors import NlpCapsuleError
+
+# A file system that cannot sync says so with one of these; a disk that is full or broken does not.
+_CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EROFS)
 
 
 @contextmanager
@@ -31,8 +36,9 @@ def atomic_path(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
         yield temporary
-        _flush(temporary)
+        sync(temporary)
         temporary.replace(path)
+        sync(path.parent)
     except (OSError, SafetensorError) as error:
         raise NlpCapsuleError(f"{path} cannot be written: {_reason(error)}") from None
     finally:
@@ -70,7 +76,36 @@ def _reason(error: OSError | SafetensorError) -> str:
     return wrapped[1] if wrapped else str(error)
 
 
-def _flush(path: Path) -> None:
-    """Makes sure the bytes are on the disk before the name points at them."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+def sync(path: Path) -> None:
+    """Wait until the bytes of a file, or the names in a folder, are on the disk."""
+    if path.is_dir() and os.name == "nt":  # Windows cannot open a folder
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _CANNOT_SYNC:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def sync_tree(folder: Path) -> None:
+    """Wait until all files below a folder, and their names, are on the disk."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            sync(Path(place, name))
+        sync(Path(place))
+
+
+def remove_parts(folder: Path) -> None:
+    """Remove what writes that were cut short left below a folder: temporary files and folders.
+
+    Only for a folder that no other process is writing into.
+    """
+    for path in [*folder.rglob(".*.part"), *folder.rglob(".part-*")]:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                path.unlink()

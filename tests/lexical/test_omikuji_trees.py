@@ -205,7 +205,7 @@ def test_a_tree_that_another_process_kept_first_is_the_one_used(trained, tmp_pat
 def test_a_missing_tree_is_an_error_that_names_it(ranker, tmp_path):
     ranker.save(tmp_path)
     (tmp_path / "omikuji-tree-1" / "settings.json").unlink()
-    with pytest.raises(NlpCapsuleError, match=r"reading .*omikuji-tree-1 failed"):
+    with pytest.raises(NlpCapsuleError, match=r"omikuji-tree-1 is damaged .*found tree0\.cbor"):
         OmikujiTrees.load(SETTINGS, tmp_path)
 
 

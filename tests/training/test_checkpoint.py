@@ -1,12 +1,15 @@
 """Checkpoints that cannot be used are refused with a way out."""
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from toy_task import BATCHES, EVERY_TWO_STEPS, PowerCutError, ToyTask, toy_network, train_toy
 
 from nlpcapsule.errors import ModelFolderError, NlpCapsuleError
+from nlpcapsule.training import checkpoint as checkpoint_module
 from nlpcapsule.training.checkpoint import Checkpoint, Position
 
 SCORES = (0.3, 0.2, 0.1)
@@ -116,3 +119,58 @@ def test_a_full_disk_is_reported_and_leaves_the_older_checkpoint(tmp_path, full_
         save()
     assert [path.name for path in tmp_path.iterdir()] == [file]
     assert (tmp_path / file).read_bytes() == before
+
+
+def rewrite(path, change_tensors=lambda tensors: None, **changed):
+    """Changes tensors, or values of the position, and renews the checksum."""
+    tensors, metadata = checkpoint_module._read(path)
+    change_tensors(tensors)
+    position = json.dumps(json.loads(metadata["position"]) | changed)
+    checksum = checkpoint_module._checksum(tensors, position)
+    save_file(tensors, path, metadata={"position": position, "sha256": checksum})
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"epoch": "1"},
+        {"epoch": -1},
+        {"epoch": True},
+        {"batch": 1.5},
+        {"step": 10**30},
+        {"best_epoch": 7},
+        {"best_score": "high"},
+        {"loss_sum": None},
+        {"loss_sum": float("nan")},
+        {"history": {}},
+        {"history": [7]},
+        {"finished": "no"},
+        {"colour": "red"},
+    ],
+)
+def test_a_position_that_cannot_be_is_refused(stopped, changed):
+    rewrite(stopped / "checkpoint" / "state.safetensors", **changed)
+    with pytest.raises(ModelFolderError, match=rf"state\.safetensors is damaged .*{WAY_OUT}"):
+        train_toy(stopped, ToyTask(), checkpoint_epochs=EVERY_TWO_STEPS)
+
+
+@pytest.mark.parametrize("place", [0, 8, 40, -1])
+def test_a_single_changed_bit_of_a_checkpoint_is_noticed(stopped, place):
+    path = stopped / "checkpoint" / "state.safetensors"
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ModelFolderError, match=rf"state\.safetensors is damaged .*{WAY_OUT}"):
+        train_toy(stopped, ToyTask(), checkpoint_epochs=EVERY_TWO_STEPS)
+
+
+def test_an_optimizer_state_of_other_shapes_is_refused_before_training_goes_on(stopped):
+    def widen(tensors):
+        name = next(name for name in tensors if name.endswith("exp_avg"))
+        tensors[name] = torch.zeros(3, *tensors[name].shape)
+
+    rewrite(stopped / "checkpoint" / "state.safetensors", widen)
+    task = ToyTask()
+    with pytest.raises(ModelFolderError, match=r"exp_avg of weight \d+ has the shape"):
+        train_toy(stopped, task, checkpoint_epochs=EVERY_TWO_STEPS)
+    assert task.done == 0

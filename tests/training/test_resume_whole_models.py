@@ -4,7 +4,8 @@ import pytest
 from tiny_runs import fit_documents, fit_questions, tiny_config
 from toy_task import PowerCutError
 
-from nlpcapsule import model_folder
+from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.model_folder import load_model, saving
 from nlpcapsule.training.answer_task import AnswerTask
 from nlpcapsule.training.label_task import LabelTask
 
@@ -94,7 +95,7 @@ def test_a_run_cut_short_while_its_model_is_written_is_finished_on_resuming(
     whole_labels, tmp_path, monkeypatch, broken
 ):
     """Training is over, but there is no manifest yet: nothing may pass for a model, nothing may be lost."""
-    write_text, save_file = model_folder.write_text, model_folder.save_file
+    write_text, save_file = saving.write_text, saving.save_file
 
     def cut_text(path, text):
         if path.name == broken:
@@ -107,12 +108,12 @@ def test_a_run_cut_short_while_its_model_is_written_is_finished_on_resuming(
         save_file(tensors, path)
 
     with monkeypatch.context() as patched:
-        patched.setattr(model_folder, "write_text", cut_text)
-        patched.setattr(model_folder, "save_file", cut_weights)
+        patched.setattr(saving, "write_text", cut_text)
+        patched.setattr(saving, "save_file", cut_weights)
         with pytest.raises(PowerCutError):
             fit_documents(tmp_path, LABELS)
-    with pytest.raises(model_folder.ModelFolderError, match=r"training has not finished; .*--resume"):
-        model_folder.load_model(tmp_path)
+    with pytest.raises(ModelFolderError, match=r"training has not finished; .*--resume"):
+        load_model(tmp_path)
     fit_documents(tmp_path, LABELS, resume=True)
     for name in FILES:
         assert (tmp_path / name).read_bytes() == (whole_labels / name).read_bytes(), name

@@ -113,3 +113,46 @@ def test_what_a_run_began_with_is_noted(stopped):
     note = json.loads((stopped / "checkpoint" / "run.json").read_text(encoding="utf-8"))
     assert note["config"] == json.loads(tiny_config().model_dump_json())
     assert note["data"]
+
+
+def test_temporary_files_of_a_killed_run_are_removed_on_resuming(stopped):
+    stale = [
+        stopped / ".metrics.jsonl.0123abcd.part",
+        stopped / "checkpoint" / "network" / ".state.safetensors.0123abcd.part",
+        stopped / "checkpoint" / "lexical" / ".part-x1" / "tree" / "tree0.cbor",
+        stopped / ".nlpcapsule-saving" / "config.json",
+    ]
+    for path in stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("half", encoding="utf-8")
+    RunFolder(stopped, resume=True)
+    assert (stopped / "checkpoint" / "run.json").exists()
+    assert not any(path.exists() for path in stale)
+    assert not (stopped / "checkpoint" / "lexical" / ".part-x1").exists()
+
+
+def test_a_run_killed_after_its_model_was_complete_is_finished_on_resuming(tmp_path):
+    folder = tmp_path / "model"
+    fit_questions(folder, tiny_config("answers"))
+    before = contents(folder)
+    saved = folder / ".nlpcapsule-saved"
+    saved.mkdir()
+    for path in before:
+        if path.name != "metrics.jsonl":
+            path.rename(saved / path.name)
+    (folder / "checkpoint").mkdir()
+    (folder / "checkpoint" / "run.json").write_text("{}", encoding="utf-8")
+    assert RunFolder(folder, resume=True).finished
+    assert contents(folder) == before
+    assert not (folder / "checkpoint").exists()
+
+
+def test_a_run_killed_before_it_noted_what_it_began_with_can_be_begun_again(tmp_path):
+    folder = tmp_path / "model"
+    (folder / "checkpoint").mkdir(parents=True)
+    (folder / "checkpoint" / ".run.json.0123abcd.part").write_text("{", encoding="utf-8")
+    with pytest.raises(ModelFolderError, match="holds no training to resume"):
+        RunFolder(folder, resume=True)
+    (folder / "checkpoint" / ".run.json.0123abcd.part").write_text("{", encoding="utf-8")
+    RunFolder(folder)
+    assert not (folder / "checkpoint").exists()

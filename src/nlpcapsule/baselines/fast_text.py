@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import tempfile
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,11 +16,12 @@ from pydantic import Field
 from scipy.special import logsumexp
 
 from nlpcapsule.atomic_files import atomic_path, atomic_text
+from nlpcapsule.baselines.fast_text_file import check_fasttext_file
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.top_columns import top_columns
-from nlpcapsule.errors import MissingExtraError, NlpCapsuleError
-from nlpcapsule.lexical.arrays import load_arrays, save_arrays
+from nlpcapsule.errors import MissingExtraError, ModelFolderError, NlpCapsuleError
+from nlpcapsule.lexical.arrays import check_array, check_range, load_arrays, save_arrays, single_integer
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings
 from nlpcapsule.registry import System, register
 
@@ -123,6 +126,8 @@ class FastText(LexicalRanker):
         """Writes the library's own file and a small one beside it."""
         with atomic_path(folder / _MODEL_FILE) as temporary:
             self.model.save_model(str(temporary))
+            if not _is_whole(temporary, self.settings):  # the library does not look at a disk that is full
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         save_arrays(folder / _ARRAYS_FILE, label_count=np.array([self.label_count]), ignored=self.ignored)
 
     @classmethod
@@ -130,8 +135,29 @@ class FastText(LexicalRanker):
         """Reads what `save` wrote."""
         fasttext = _library()
         arrays = load_arrays(folder / _ARRAYS_FILE)
-        model = fasttext.load_model(str(folder / _MODEL_FILE))
-        return cls(settings, model, int(arrays["label_count"][0]), arrays["ignored"])
+        label_count = single_integer(arrays.get("label_count"), "label_count")
+        ids = check_fasttext_file(folder / _MODEL_FILE, settings.size, settings.loss, _PREFIX)
+        check_range(np.array(ids), "labels of fastText", 0, label_count - 1)
+        try:
+            model = fasttext.load_model(str(folder / _MODEL_FILE))
+        except (ValueError, RuntimeError) as error:
+            raise ModelFolderError(f"{folder / _MODEL_FILE}: {error}") from None
+        return cls(settings, model, label_count, arrays["ignored"])
+
+    def check(self, vocabulary_size: int, label_count: int) -> None:
+        """Refuse a model for other labels."""
+        if self.label_count != label_count:
+            raise ModelFolderError(f"fastText was trained on {self.label_count} labels, not {label_count}")
+        check_array(self.ignored, "ignored", self.ignored.shape[:1], "i")
+        check_range(self.ignored, "ignored", 0, vocabulary_size - 1)
+
+
+def _is_whole(path: Path, settings: FastTextSettings) -> bool:
+    try:
+        check_fasttext_file(path, settings.size, settings.loss, _PREFIX)
+    except ModelFolderError:
+        return False
+    return True
 
 
 def _library() -> ModuleType:

@@ -21,7 +21,8 @@ from nlpcapsule.baselines.fast_xml_node import entries_of, part
 from nlpcapsule.baselines.l1_logistic import Entries
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.lexical.arrays import load_arrays, save_arrays
+from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.lexical.arrays import check_array, check_range, load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import BagOfWords
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
 from nlpcapsule.registry import System, register
@@ -75,6 +76,29 @@ class Forest:
             sparse.vstack([forest.shares for forest in forests], format="csr"),
         )
 
+    def check(self, tree_count: int, width: int, label_count: int) -> None:
+        """Refuse trees of other sizes, or in which a path does not end.
+
+        Args:
+            tree_count: T.
+            width: V + 1.
+            label_count: n.
+
+        Raises:
+            ModelFolderError: They are refused.
+        """
+        nodes = len(self.children)
+        check_array(self.roots, "roots", (tree_count,), "i")
+        check_range(self.roots, "roots", 0, nodes - 1)
+        check_array(self.children, "children", (nodes, 2), "i")
+        is_leaf = (self.children == -1).all(axis=1)
+        behind = (self.children > np.arange(nodes)[:, None]).all(axis=1)  # so that no path comes back
+        if not (is_leaf | behind).all() or self.children.max(initial=-1) >= nodes:
+            raise ModelFolderError("a node of a tree has no such child")
+        check_array(self.weights, "weights", (nodes, width))
+        check_array(self.shares, "shares", (nodes, label_count))
+        check_range(self.shares.data, "shares", 0, 1)
+
 
 class FastXML(LexicalRanker):
     """A fitted forest and the word weights it sees documents by."""
@@ -91,13 +115,15 @@ class FastXML(LexicalRanker):
         words = BagOfWords.fit(documents.tokens, len(fitting.words), fitting.ignored)
         features = _with_constant(words.rows(documents.tokens), settings.bias)  # (N, V + 1)
         labels = label_matrix(documents.labels, fitting.label_count)  # (N, n)
+        folder = fitting.checkpoint / f"fast-xml-{fitting.fingerprint(settings, documents)}"
         trees = []
         for tree in range(settings.trees):
-            path = fitting.checkpoint / f"tree-{tree:04d}.safetensors"
-            if not path.exists():
-                random = np.random.default_rng([fitting.seed, tree])
-                save_arrays(path, **vars(grow_tree(features, labels, settings, random)))
-            trees.append(Forest(**load_arrays(path)))
+            path = folder / f"tree-{tree:04d}.safetensors"
+            grown = _kept_tree(path, features.shape[1], fitting.label_count)
+            if grown is None:
+                grown = grow_tree(features, labels, settings, np.random.default_rng([fitting.seed, tree]))
+                save_arrays(path, **vars(grown))
+            trees.append(grown)
             fitting.advance(tree + 1, settings.trees)
         return cls(settings, words, Forest.join(trees))
 
@@ -128,6 +154,21 @@ class FastXML(LexicalRanker):
         """Reads what `save` wrote."""
         arrays = load_arrays(folder / _MODEL_FILE)
         return cls(settings, BagOfWords(arrays.pop("idf")), Forest(**arrays))
+
+    def check(self, vocabulary_size: int, label_count: int) -> None:
+        """Refuse a forest in which a document would get lost."""
+        self.words.check(vocabulary_size)
+        self.forest.check(self.settings.trees, vocabulary_size + 1, label_count)
+
+
+def _kept_tree(path: Path, width: int, label_count: int) -> Forest | None:
+    """A tree that an earlier run grew; None where it is missing or damaged."""
+    try:
+        tree = Forest(**load_arrays(path, needs_checksum=True))
+        tree.check(1, width, label_count)
+    except (ModelFolderError, TypeError):
+        return None
+    return tree
 
 
 def grow_tree(

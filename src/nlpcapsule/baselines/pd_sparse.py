@@ -33,7 +33,8 @@ from scipy import sparse
 from nlpcapsule.baselines.compiled import check_numba, compiled
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.lexical.arrays import load_arrays, save_arrays
+from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.lexical.arrays import check_array, check_range, load_arrays, save_arrays, single_integer
 from nlpcapsule.lexical.bag_of_words import BagOfWords
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
 from nlpcapsule.registry import System, register
@@ -77,11 +78,8 @@ class PDSparse(LexicalRanker):
         bag = BagOfWords.fit(documents.tokens, len(fitting.words), fitting.ignored)
         rows = bag.rows(documents.tokens)  # (N, V)
         right = label_matrix(documents.labels, fitting.label_count)  # (N, n)
-        kept = fitting.checkpoint / "pd_sparse.safetensors"
-        done, alpha = 0, sparse.csr_matrix(right.shape)
-        if kept.exists():
-            arrays = load_arrays(kept)
-            done, alpha = int(arrays["passes"][0]), arrays["alpha"]
+        kept = fitting.checkpoint / f"pd-sparse-{fitting.fingerprint(settings, documents)}.safetensors"
+        done, alpha = _kept_alpha(kept, right.shape, settings.epochs)
         for number in range(done, settings.epochs):
             order = np.random.default_rng((fitting.seed, number)).permutation(len(documents))
             alpha = one_pass(rows, right, alpha, order, settings.l1, settings.C)
@@ -110,6 +108,23 @@ class PDSparse(LexicalRanker):
         """Reads what `save` wrote."""
         arrays = load_arrays(folder / "pd_sparse.safetensors")
         return cls(BagOfWords(arrays["idf"]), arrays["weights"])
+
+    def check(self, vocabulary_size: int, label_count: int) -> None:
+        """Refuse weights of another shape."""
+        self.bag.check(vocabulary_size)
+        check_array(self.weights, "weights", (vocabulary_size, label_count))
+
+
+def _kept_alpha(path: Path, shape: tuple[int, int], passes: int) -> tuple[int, sparse.csr_matrix]:
+    """Passes that an earlier run finished, and α after them; none where its file is missing or damaged."""
+    try:
+        arrays = load_arrays(path, needs_checksum=True)
+        done = single_integer(arrays.get("passes"), "passes")
+        check_range(np.array([done]), "passes", 0, passes)
+        check_array(arrays.get("alpha"), "alpha", shape)
+    except ModelFolderError:
+        return 0, sparse.csr_matrix(shape)
+    return done, arrays["alpha"]
 
 
 def weights_of(rows: sparse.csr_matrix, alpha: sparse.csr_matrix, l1: float) -> sparse.csr_matrix:

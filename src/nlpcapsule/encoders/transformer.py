@@ -20,6 +20,12 @@ from torch import Tensor, nn
 from nlpcapsule.config import Config
 from nlpcapsule.config.settings import EncoderSettings
 from nlpcapsule.data.tokens import WordTokenizer
+from nlpcapsule.encoders.transformer_config import (
+    believed,
+    check_model_type,
+    loading_saved_model,
+    refuse_fetching,
+)
 from nlpcapsule.errors import ConfigError, DataError, MissingExtraError
 from nlpcapsule.registry import encoder_names
 
@@ -148,6 +154,7 @@ def tokenizer_file(encoder: str) -> Path:
     """The `tokenizer.json` that belongs to a pretrained transformer."""
     if Path(encoder).is_dir():
         return Path(encoder) / "tokenizer.json"
+    refuse_fetching(encoder)
     _transformers()
     from transformers.utils import cached_file
 
@@ -184,24 +191,40 @@ def _positions(transformer: Any, default: int) -> int:
 
 
 def _pretrained(encoder: str) -> Any:
+    refuse_fetching(encoder)
     library = _transformers()
-    from safetensors import SafetensorError
-
+    # A folder is all there is to it; only a hub id is looked up.
+    where = {"local_files_only": True} if Path(encoder).is_dir() else {}
     try:
         with _silence(library.utils.logging):
-            # No pickled weights, and float32 whatever the file holds.
-            return library.AutoModel.from_pretrained(encoder, use_safetensors=True, dtype=torch.float32)
-    except (OSError, ValueError, SafetensorError) as error:
+            facts = library.AutoConfig.from_pretrained(encoder, trust_remote_code=False, **where)
+            check_model_type(facts.model_type, f"model.encoder={encoder!r}")
+            # No pickled weights, no code from the hub, and float32 whatever the file holds.
+            return library.AutoModel.from_pretrained(
+                encoder, use_safetensors=True, trust_remote_code=False, dtype=torch.float32, **where
+            )
+    except ConfigError:
+        raise
+    except Exception as error:  # the library checks little: a wrong value fails wherever it is used first
         raise _unreadable(encoder, error) from None
 
 
-def _with_random_weights(config: dict[str, Any]) -> Any:
+def _with_random_weights(config: Any) -> Any:
+    """The transformer of a configuration that a model folder holds; nothing is fetched for it."""
     library = _transformers()
+    if not isinstance(config, dict) or "model_type" not in config:
+        raise ConfigError(f"{TRANSFORMER_FILE} is not a transformer's configuration")
+    check_model_type(config["model_type"], TRANSFORMER_FILE)
     try:
-        facts = library.AutoConfig.for_model(**config)
-    except TypeError:  # no "model_type" among them
-        raise ConfigError(f"{TRANSFORMER_FILE} is not a transformer's configuration") from None
-    return library.AutoModel.from_config(facts, dtype=torch.float32)
+        facts_type = library.CONFIG_MAPPING[config["model_type"]]
+        facts = facts_type(**believed(config, facts_type().to_dict(), TRANSFORMER_FILE))
+        with loading_saved_model():
+            return library.AutoModel.from_config(facts, dtype=torch.float32)
+    except ConfigError:
+        raise
+    except Exception as error:  # the library checks little: a wrong value fails wherever it is used first
+        problem = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ConfigError(f"{TRANSFORMER_FILE}: no transformer can be built from it: {problem}") from None
 
 
 @contextmanager
@@ -219,9 +242,10 @@ def _silence(logging: Any) -> Iterator[None]:
 
 
 def _unreadable(encoder: str, error: Exception) -> ConfigError:
+    problem = (str(error).splitlines() or [type(error).__name__])[0]
     return ConfigError(
         f"encoder.path={encoder!r} is no pretrained transformer: expected a folder with config.json, "
-        f"model.safetensors and tokenizer.json, or a hub id ({str(error).splitlines()[0]})"
+        f"model.safetensors and tokenizer.json, or a hub id ({problem})"
     )
 
 

@@ -1,14 +1,21 @@
-"""Arrays and sparse matrices as one safetensors file."""
+"""Arrays and sparse matrices as one safetensors file, with a checksum of their own."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save_file
 from scipy import sparse
 
 from nlpcapsule.atomic_files import atomic_path
+from nlpcapsule.errors import ModelFolderError
+
+_CHECKSUM = "sha256"  # in a file's metadata: a checkpoint has no manifest that would vouch for it
+_PARTS = ("data", "indices", "indptr", "shape")
 
 
 def save_arrays(path: Path, **arrays: np.ndarray | sparse.csr_matrix) -> None:
@@ -22,18 +29,111 @@ def save_arrays(path: Path, **arrays: np.ndarray | sparse.csr_matrix) -> None:
         else:
             flat[name] = np.ascontiguousarray(array)
     with atomic_path(path) as temporary:
-        save_file(flat, temporary)
+        save_file(flat, temporary, metadata={_CHECKSUM: _checksum(flat)})
 
 
-def load_arrays(path: Path) -> dict[str, np.ndarray | sparse.csr_matrix]:
-    """Reads what `save_arrays` wrote."""
-    flat = load_file(path)
+def load_arrays(path: Path, needs_checksum: bool = False) -> dict[str, np.ndarray | sparse.csr_matrix]:
+    """Reads what `save_arrays` wrote; every sparse matrix is safe to compute with.
+
+    Args:
+        path: The file.
+        needs_checksum: Refuse a file without a checksum of its own.
+
+    Raises:
+        ModelFolderError: The file is damaged.
+    """
+    try:
+        flat = load_file(path)
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata()
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelFolderError(f"{path} is damaged: {_first_line(error)}") from None
+    has_to_match = needs_checksum or metadata is not None
+    if has_to_match and _checksum(flat) != (metadata or {}).get(_CHECKSUM):
+        raise ModelFolderError(f"{path} is damaged: its numbers are not those that were written")
     arrays: dict[str, np.ndarray | sparse.csr_matrix] = {}
     for name in flat:
         stem, _, part = name.rpartition(".")
         if f"{stem}.indptr" not in flat:
             arrays[name] = flat[name]
         elif part == "data":
-            parts = (flat[f"{stem}.data"], flat[f"{stem}.indices"], flat[f"{stem}.indptr"])
-            arrays[stem] = sparse.csr_matrix(parts, shape=tuple(flat[f"{stem}.shape"]))
+            arrays[stem] = _checked_matrix(stem, flat, path)
     return arrays
+
+
+def _checked_matrix(stem: str, flat: Mapping[str, np.ndarray], path: Path) -> sparse.csr_matrix:
+    """A sparse matrix whose every index lies inside it: compiled code would read past its end."""
+    try:
+        data, indices, indptr, shape = (flat[f"{stem}.{part}"] for part in _PARTS)
+        rows, columns = map(int, shape)
+        if indices.dtype.kind != "i" or indptr.dtype.kind != "i" or data.dtype.kind != "f":
+            raise ValueError(f"indices are {indices.dtype} and {indptr.dtype}, numbers {data.dtype}")
+        if not len(indptr) == rows + 1 or columns < 0:  # before a matrix of that size is made
+            raise ValueError(f"{len(indptr)} row limits for {rows} rows")
+        matrix = sparse.csr_matrix((data, indices, indptr), shape=(rows, columns))
+        matrix.check_format(full_check=True)
+        if not np.isfinite(matrix.data).all():
+            raise ValueError("a number is infinite or NaN")
+    except (KeyError, ValueError, TypeError, IndexError, OverflowError) as error:
+        problem = _first_line(error)
+        raise ModelFolderError(f"{path} is damaged: {stem} is no sparse matrix: {problem}") from None
+    return matrix
+
+
+def check_array(
+    array: np.ndarray | sparse.csr_matrix | None, name: str, shape: tuple[int, ...], kinds: str = "f"
+) -> None:
+    """Refuse an array that does not fit the model it was found with.
+
+    Args:
+        array: The array.
+        name: What it is called in the message.
+        shape: The shape that tokenizer and labels ask for.
+        kinds: numpy's letters of the types it may have: f floats, i and u integers, b truth values.
+
+    Raises:
+        ModelFolderError: It has another shape or type, or holds NaN or an infinite number.
+    """
+    if array is None:
+        raise ModelFolderError(f"{name} is missing")
+    if array.shape != shape:
+        raise ModelFolderError(
+            f"{name} has the shape {array.shape}, and tokenizer and labels ask for {shape}"
+        )
+    if array.dtype.kind not in kinds:
+        raise ModelFolderError(f"{name} is made of {array.dtype}")
+    values = array.data if sparse.issparse(array) else array
+    if array.dtype.kind == "f" and not np.isfinite(values).all():
+        raise ModelFolderError(f"{name} holds a number that is infinite or NaN")
+
+
+def check_range(array: np.ndarray, name: str, lowest: float, highest: float) -> None:
+    """Refuse an array that holds a number below `lowest` or above `highest`."""
+    if len(array) and not (array.min() >= lowest and array.max() <= highest):
+        raise ModelFolderError(f"{name} holds a number that is not between {lowest} and {highest}")
+
+
+def single_integer(array: np.ndarray | None, name: str) -> int:
+    """The one integer that an array holds.
+
+    Raises:
+        ModelFolderError: It holds something else.
+    """
+    if array is None or array.shape != (1,) or array.dtype.kind not in "iu":
+        raise ModelFolderError(f"{name} is missing, or it is not one integer")
+    return int(array[0])
+
+
+def _checksum(flat: Mapping[str, np.ndarray]) -> str:
+    """Of all numbers, names, types and shapes."""
+    digest = hashlib.sha256()
+    for name in sorted(flat):
+        array = np.ascontiguousarray(flat[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).splitlines()
+    return lines[0][:200] if lines else type(error).__name__

@@ -18,9 +18,11 @@ from sklearn.preprocessing import normalize
 
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.word_frequency import document_frequency
+from nlpcapsule.lexical.arrays import check_array, check_range, single_integer
 
 LEAD_TOKENS = 60  # words, in which a document says most of what it is about
 _LEAD_WEIGHT = 0.7  # ρ
+_MOST_LEAD_TOKENS = 2**31
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,24 @@ class BagOfWords:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
         """Reads what `to_arrays` gave, whatever else there is."""
-        return cls(arrays["idf"], int(arrays["lead_tokens"][0]), arrays["lead_idf"])
+        return cls(
+            arrays["idf"], single_integer(arrays.get("lead_tokens"), "lead_tokens"), arrays["lead_idf"]
+        )
+
+    @property
+    def width(self) -> int:
+        """Features of a document: V, or 2 V with lead tokens."""
+        return len(self.idf) + len(self.lead_idf)
+
+    def check(self, vocabulary_size: int) -> None:
+        """Refuse word weights that do not fit the tokenizer.
+
+        Raises:
+            ModelFolderError: They do not.
+        """
+        check_array(self.idf, "idf", (vocabulary_size,))
+        check_array(self.lead_idf, "lead_idf", (vocabulary_size if self.lead_tokens else 0,))
+        check_range(np.array([self.lead_tokens]), "lead_tokens", 0, _MOST_LEAD_TOKENS)
 
 
 def _idf(tokens: Ragged, vocabulary_size: int, ignored: tuple[int, ...]) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
@@ -103,3 +104,25 @@ class FittedEvidence:
             whole = WholeWords.from_arrays(load_arrays(folder / _WORDS_FILE))
         names = NameMatch.load(folder) if (folder / NAMES_FILE).exists() else None
         return cls(lexical_system(settings).load(settings, folder), Neighbours.load(folder), whole, names)
+
+    def check(self, vocabulary: Sequence[str], counts: np.ndarray, document_count: int | None) -> None:
+        """Refuse evidence that does not fit the model it was found with.
+
+        Args:
+            vocabulary: The tokenizer's.
+            counts: (n,) training documents of each label.
+            document_count: Training documents; None if it is not known.
+
+        Raises:
+            ModelFolderError: It does not fit.
+        """
+        size = len(vocabulary)
+        if self.whole_words is not None:
+            self.whole_words.check(vocabulary)
+            size = self.whole_words.size
+        label_count = len(counts)
+        if self.name_match is not None:
+            self.name_match.check(size, counts)
+            label_count = len(self.name_match.with_examples)
+        self.ranker.check(size, label_count)
+        self.neighbours.check(size, counts, document_count)

@@ -21,7 +21,8 @@ from scipy import sparse
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.data.word_frequency import inverse_document_frequency
-from nlpcapsule.lexical.arrays import load_arrays, save_arrays
+from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.lexical.arrays import check_array, check_range, load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS, word_counts
 from nlpcapsule.lexical.whole_words import WholeWords
 
@@ -138,6 +139,24 @@ class NameMatch:
         """Reads what `save` wrote."""
         arrays = load_arrays(folder / FILE)
         return cls(arrays["folded"], arrays["forms"], arrays["offsets"], arrays["examples"])
+
+    def check(self, vocabulary_size: int, counts: np.ndarray) -> None:
+        """Refuse names that are not those of the labels; `counts` (n,) are their training documents.
+
+        Raises:
+            ModelFolderError: They are not.
+        """
+        form_count, words = self.forms.shape
+        check_array(self.folded, "folded", (vocabulary_size,), "i")
+        check_range(self.folded, "folded", -1, words - 1)
+        check_array(self.forms, "forms", (form_count, words))
+        check_array(self.offsets, "offsets", (len(counts),), "i")
+        check_range(self.offsets, "offsets", 0, form_count - 1)
+        if self.offsets[0] != 0 or (np.diff(self.offsets) < 1).any():
+            raise ModelFolderError("offsets of names do not ascend from 0")
+        check_array(self.examples, "examples", (len(counts),), "b")
+        if not np.array_equal(self.examples, counts > 0):
+            raise ModelFolderError("the labels with examples are not those that labels.json counts")
 
 
 def fold_words(vocabulary: Sequence[str]) -> np.ndarray:

@@ -19,7 +19,8 @@ from scipy import sparse
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.top_columns import top_columns
-from nlpcapsule.lexical.arrays import load_arrays, save_arrays
+from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.lexical.arrays import check_array, load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import BagOfWords
 from nlpcapsule.lexical.ranker import label_matrix
 
@@ -103,3 +104,26 @@ class Neighbours:
         """Reads what `save` wrote."""
         arrays = load_arrays(folder / _FILE)
         return cls(BagOfWords(arrays["idf"]), arrays["documents"], arrays["labels"])
+
+    def check(self, vocabulary_size: int, counts: np.ndarray, document_count: int | None) -> None:
+        """Refuse documents that are not those the model was trained on.
+
+        Args:
+            vocabulary_size: Number of words.
+            counts: (n,) training documents of each label.
+            document_count: Training documents; None if it is not known.
+
+        Raises:
+            ModelFolderError: They are not.
+        """
+        self.bag.check(vocabulary_size)
+        rows = self.documents.shape[0] if document_count is None else document_count
+        check_array(self.documents, "documents", (rows, vocabulary_size))
+        check_array(self.labels, "labels", (rows, len(counts)))
+        if not (self.labels.data == 1).all() or not np.array_equal(_column_counts(self.labels), counts):
+            raise ModelFolderError("the training documents do not have the labels that labels.json counts")
+
+
+def _column_counts(matrix: sparse.csr_matrix) -> np.ndarray:
+    """(n,) entries in each column."""
+    return np.bincount(matrix.indices, minlength=matrix.shape[1])

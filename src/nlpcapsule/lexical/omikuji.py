@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import sys
@@ -18,15 +20,17 @@ from pydantic import Field, model_validator
 from scipy import sparse
 from scipy.special import logit
 
-from nlpcapsule.atomic_files import atomic_text
+from nlpcapsule.atomic_files import atomic_text, sync, sync_tree, write_text
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.top_columns import top_columns
-from nlpcapsule.errors import MissingExtraError, NlpCapsuleError
-from nlpcapsule.lexical.arrays import load_arrays, save_arrays
+from nlpcapsule.errors import MissingExtraError, ModelFolderError, NlpCapsuleError
+from nlpcapsule.lexical.arrays import load_arrays, save_arrays, single_integer
 from nlpcapsule.lexical.bag_of_words import BagOfWords
+from nlpcapsule.lexical.omikuji_tree import check_tree, rewrite_tree
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
 from nlpcapsule.registry import System, register
+from nlpcapsule.strict_json import read_json
 
 _LEAD_TOKENS = "first words of a document that are also features of their own; 0: none"
 
@@ -96,16 +100,18 @@ class OmikujiTrees(LexicalRanker):
         trees = []
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "train.txt"
-            if not all(path.exists() for path in paths):
+            kept_trees = [_kept(path, bag.width, fitting.label_count) for path in paths]
+            if None in kept_trees:
                 targets = label_matrix(documents.labels, fitting.label_count)  # (N, n)
                 _write_training_file(file, bag.rows(documents.tokens), targets)
-            for done, path in enumerate(paths):
+            for done, (path, tree) in enumerate(zip(paths, kept_trees, strict=True)):
                 fitting.advance(done, settings.trees)
-                if not path.exists():
+                if tree is None:
                     with _silenced("training omikuji's trees"):
                         tree = omikuji.Model.train_on_data(str(file), parameters)
                     _keep(tree, path)
-                trees.append(_read(path))
+                    tree = _read(path)
+                trees.append(tree)
         fitting.advance(settings.trees, settings.trees)
         return cls(settings, bag, fitting.label_count, trees)
 
@@ -147,8 +153,20 @@ class OmikujiTrees(LexicalRanker):
         """Reads what `save` wrote."""
         _library()  # before a file is looked for
         arrays = load_arrays(folder / _FILE)
-        trees = [_read(_tree_folder(folder, number)) for number in range(settings.trees)]
-        return cls(settings, BagOfWords.from_arrays(arrays), int(arrays["label_count"][0]), trees)
+        bag = BagOfWords.from_arrays(arrays)
+        label_count = single_integer(arrays.get("label_count"), "label_count")
+        trees = []
+        for number in range(settings.trees):
+            place = _tree_folder(folder, number)
+            check_tree(place, bag.width, label_count)
+            trees.append(_read(place))
+        return cls(settings, bag, label_count, trees)
+
+    def check(self, vocabulary_size: int, label_count: int) -> None:
+        """Refuse trees for other features or labels."""
+        self.bag.check(vocabulary_size)
+        if self.label_count != label_count:
+            raise ModelFolderError(f"the trees are for {self.label_count} labels, not {label_count}")
 
 
 def _library() -> ModuleType:
@@ -166,11 +184,34 @@ def _tree_folder(folder: Path, number: int) -> Path:
 def _write(tree: Any, path: Path) -> None:
     with _silenced(f"writing {path}"):
         tree.save(str(path))
+    rewrite_tree(path)
 
 
 def _read(path: Path) -> Any:
     with _silenced(f"reading {path}"):
         return _library().Model.load(str(path))
+
+
+def _kept(path: Path, width: int, label_count: int) -> Any | None:
+    """A tree that an earlier run kept; None where there is none. A damaged one is removed."""
+    try:
+        if path.exists():
+            if read_json(_checksum_file(path)) != _checksums(path):
+                raise ModelFolderError(f"{path} is not as it was written")
+            check_tree(path, width, label_count)
+            return _read(path)
+    except (NlpCapsuleError, OSError):
+        shutil.rmtree(path, ignore_errors=True)
+    return None
+
+
+def _checksum_file(path: Path) -> Path:
+    return path.with_name(f"{path.name}.json")
+
+
+def _checksums(path: Path) -> dict[str, str]:
+    """The checksum of each file of a tree."""
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(path.iterdir())}
 
 
 def _keep(tree: Any, path: Path) -> None:
@@ -180,8 +221,11 @@ def _keep(tree: Any, path: Path) -> None:
         with tempfile.TemporaryDirectory(prefix=".part-", dir=path.parent) as folder:
             temporary = Path(folder) / path.name
             _write(tree, temporary)
+            sync_tree(temporary)
             if not path.exists():
+                write_text(_checksum_file(path), json.dumps(_checksums(temporary)))
                 temporary.rename(path)
+                sync(path.parent)
     except OSError as error:
         if not path.exists():
             raise NlpCapsuleError(f"{path} cannot be written: {error.strerror or error}") from None

@@ -21,7 +21,8 @@ from sklearn.svm import LinearSVC
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.top_columns import top_columns
-from nlpcapsule.lexical.arrays import load_arrays, save_arrays
+from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.lexical.arrays import check_array, load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import BagOfWords
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
 from nlpcapsule.processes import safe_import_path, watch_parent
@@ -69,17 +70,20 @@ class OneVsRest(LexicalRanker):
         folder = fitting.checkpoint / f"one-vs-rest-{fitting.fingerprint(settings, documents)}"
         starts = range(0, fitting.label_count, _BLOCK)
         files = {start: folder / f"{start}.safetensors" for start in starts}
-        missing = [start for start in starts if not files[start].exists()]
+        sizes = {start: min(_BLOCK, fitting.label_count - start) for start in starts}
+        parts = {start: _kept_block(files[start], sizes[start], features.shape[1]) for start in starts}
+        missing = [start for start in starts if parts[start] is None]
         done = len(starts) - len(missing)
         fitting.advance(done, len(starts))
         blocks = ((start, targets[:, start : start + _BLOCK]) for start in missing)
         for start, (weights, bias) in _fit_blocks(features, blocks, len(missing), settings, fitting.seed):
             save_arrays(files[start], weights=weights, bias=bias)
+            parts[start] = weights, bias
             done += 1
             fitting.advance(done, len(starts))
-        parts = [load_arrays(files[start]) for start in starts]
-        weights = sparse.vstack([part["weights"] for part in parts], format="csr")
-        return cls(bag, weights, np.concatenate([part["bias"] for part in parts]))
+        blocks_done = [block for block in parts.values() if block is not None]
+        weights = sparse.vstack([weights for weights, _ in blocks_done], format="csr")
+        return cls(bag, weights, np.concatenate([bias for _, bias in blocks_done]))
 
     @cached_property
     def _weights_by_word(self) -> sparse.csr_matrix:
@@ -109,6 +113,23 @@ class OneVsRest(LexicalRanker):
         """Reads what `save` wrote."""
         arrays = load_arrays(folder / _FILE)
         return cls(BagOfWords.from_arrays(arrays), arrays["weights"], arrays["bias"])
+
+    def check(self, vocabulary_size: int, label_count: int) -> None:
+        """Refuse weights of another shape."""
+        self.bag.check(vocabulary_size)
+        check_array(self.weights, "weights", (label_count, self.bag.width))
+        check_array(self.bias, "bias", (label_count,))
+
+
+def _kept_block(path: Path, labels: int, words: int) -> tuple[sparse.csr_matrix, np.ndarray] | None:
+    """Weights and bias of a block that an earlier run kept; None where they are missing or damaged."""
+    try:
+        arrays = load_arrays(path, needs_checksum=True)
+        check_array(arrays.get("weights"), "weights", (labels, words))
+        check_array(arrays.get("bias"), "bias", (labels,))
+    except ModelFolderError:
+        return None
+    return arrays["weights"], arrays["bias"]
 
 
 def _fit_blocks(

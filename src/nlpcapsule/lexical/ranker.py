@@ -80,7 +80,17 @@ class LexicalRanker(ABC):
     @classmethod
     @abstractmethod
     def load(cls, settings: Any, folder: Path) -> Self:
-        """Reads what `save` wrote."""
+        """Reads what `save` wrote.
+
+        Files may be damaged or crafted: whatever compiled code reads is checked before it does.
+        """
+
+    def check(self, vocabulary_size: int, label_count: int) -> None:  # noqa: B027 - a system may have nothing to check
+        """Refuse a loaded system that does not fit the tokenizer and the labels it was found with.
+
+        Raises:
+            ModelFolderError: It does not.
+        """
 
 
 def label_matrix(labels: Ragged, label_count: int) -> sparse.csr_matrix:

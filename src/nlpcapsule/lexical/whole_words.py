@@ -23,6 +23,9 @@ from typing import Any, Self
 import numpy as np
 
 from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.errors import DataError, ModelFolderError
+from nlpcapsule.lexical.arrays import check_array
+from nlpcapsule.strict_json import parse_json
 
 UNKNOWN = 0  # the id of words that training did not see often enough
 _FEWEST = 2  # occurrences of a word in training
@@ -169,8 +172,25 @@ class WholeWords:
         """Reads what `to_arrays` gave."""
         if "continues" in arrays:
             return cls(JoinedPieces(arrays["continues"]), arrays["hashes"])
-        mark, *vocabulary = json.loads(arrays["pieces"].tobytes())
+        try:
+            mark, *vocabulary = parse_json(arrays["pieces"].tobytes().decode("utf-8"))
+        except (DataError, ValueError, TypeError) as error:
+            raise ModelFolderError(f"the word pieces cannot be read: {error}") from None
         return cls(SpelledPieces(vocabulary, mark), arrays["hashes"])
+
+    def check(self, vocabulary: Sequence[str]) -> None:
+        """Refuse pieces that are not the tokenizer's.
+
+        Raises:
+            ModelFolderError: They are not.
+        """
+        if isinstance(self.pieces, JoinedPieces):
+            check_array(self.pieces.continues, "continues", (len(vocabulary),), "b")
+        elif self.pieces.mark not in (_BYTES, _SPACE) or self.pieces.vocabulary != list(vocabulary):
+            raise ModelFolderError("the word pieces are not those of the tokenizer")
+        check_array(self.hashes, "hashes", self.hashes.shape[:1], "u")
+        if self.hashes.dtype != np.uint64 or (self.hashes[1:] <= self.hashes[:-1]).any():
+            raise ModelFolderError("the words' hashes do not ascend")
 
 
 def _mark(vocabulary: Sequence[str]) -> str | None:

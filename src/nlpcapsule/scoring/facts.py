@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -36,6 +37,8 @@ class ModelFacts:
     def to_json(self) -> dict[str, Any]:
         """For the model folder, without the facts that do not apply."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.dev is not None:  # a figure that could not be computed has no place in JSON
+            values["dev"] = {name: figure for name, figure in self.dev.items() if _is_finite(figure)}
         return {name: value for name, value in values.items() if value is not None}
 
     @classmethod
@@ -43,8 +46,10 @@ class ModelFacts:
         """Read what `to_json` returned.
 
         Raises:
-            ModelFolderError: If it holds a fact that is not known.
+            ModelFolderError: If it holds a fact that is not known, or an impossible one.
         """
+        if not isinstance(record, Mapping):
+            raise ModelFolderError("facts.json: expected an object")
         known = [field.name for field in fields(cls)]
         for name in record:
             if name not in known:
@@ -52,4 +57,28 @@ class ModelFacts:
                     f"facts.json: unknown key {name!r}: {did_you_mean(name, known)}; "
                     "remove it, or upgrade nlpcapsule"
                 )
-        return cls(**record)
+        facts = cls(**record)
+        for name in ("training_documents", "training_questions", "embedding_size", "epochs_run"):
+            _check(name, getattr(facts, name), _is_count)
+        for name in ("data", "lexical"):
+            _check(name, getattr(facts, name), lambda value: isinstance(value, str))
+        _check("threshold", facts.threshold, lambda value: _is_finite(value) and 0 <= value <= 1)
+        _check(
+            "dev",
+            facts.dev,
+            lambda value: isinstance(value, dict) and all(_is_finite(number) for number in value.values()),
+        )
+        return facts
+
+
+def _check(name: str, value: Any, is_possible: Callable[[Any], bool]) -> None:
+    if value is not None and not is_possible(value):
+        raise ModelFolderError(f"facts.json: {name}={str(value)[:80]} is impossible")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf

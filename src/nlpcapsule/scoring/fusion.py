@@ -32,6 +32,7 @@ import numpy as np
 from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import DataError
 
+FEATURES, FEATURES_WITH_NAMES = 12, 26  # of a candidate
 CONTENDERS = 20  # candidates per document that the second weights are fitted to and rank
 SHOWN = 5  # labels per document that the probabilities are fitted to
 _FEWEST = 10  # right labels without examples from which on these have weights of their own
@@ -169,9 +170,35 @@ class Fusion:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Self:
-        """Reads what `to_json` gave."""
-        first, weights = (np.asarray(record[name], dtype=np.float64) for name in ("first", "weights"))
-        return cls(first, weights, float(record["slope"]), float(record["offset"]))
+        """Reads what `to_json` gave.
+
+        Raises:
+            DataError: If a number is missing or is not one.
+        """
+        try:
+            numbers = [*record["first"], *record["weights"], record["slope"], record["offset"]]
+            if any(isinstance(number, bool) or not isinstance(number, int | float) for number in numbers):
+                raise TypeError("a weight is not a number")
+            first, weights = (np.asarray(record[name], dtype=np.float64) for name in ("first", "weights"))
+            fusion = cls(first, weights, float(record["slope"]), float(record["offset"]))
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise DataError(f"fusion.json: expected weights, a slope and an offset ({error!r:.80})") from None
+        if not np.isfinite([*first, *weights, fusion.slope, fusion.offset]).all() or fusion.slope <= 0:
+            raise DataError("fusion.json: a weight is infinite, or the slope is not positive")
+        return fusion
+
+    def check(self, has_names: bool) -> None:
+        """Refuse weights of other features than the model has.
+
+        Raises:
+            DataError: They are.
+        """
+        count = FEATURES_WITH_NAMES if has_names else FEATURES
+        if self.first.shape != (count,) or self.weights.shape != (count,):
+            raise DataError(
+                f"fusion.json has {len(self.first)} and {len(self.weights)} weights, and the model {count} "
+                "features"
+            )
 
 
 def _joined_in_two(first: np.ndarray, second: np.ndarray) -> np.ndarray:

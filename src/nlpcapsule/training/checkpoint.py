@@ -5,7 +5,9 @@ Nothing random is stored: order, negatives and dropout are functions of the seed
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -21,6 +23,7 @@ from nlpcapsule.atomic_files import atomic_path
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.training.optimizers import optimizer_states, restore_optimizers
 
+_CHECKSUM = "sha256"
 START_AGAIN = (
     "start again without --resume: name another folder with --output, or delete the run's folder first"
 )
@@ -50,6 +53,30 @@ class Position:
     history: list[dict[str, Any]] = field(default_factory=list)
     finished: bool = False
 
+    @classmethod
+    def from_json(cls, text: str) -> Position:
+        """Reads what a checkpoint says.
+
+        Raises:
+            TypeError: It says something else.
+            ValueError: It is no JSON, or a number is impossible.
+        """
+        position = cls(**json.loads(text))
+        counts = (position.epoch, position.batch, position.step, position.best_epoch)
+        if any(type(count) is not int or not 0 <= count < 2**53 for count in counts):
+            raise ValueError(f"epoch, batch, step and best epoch are {counts}")
+        numbers = (position.loss_sum, 0.0 if position.best_score is None else position.best_score)
+        if any(type(number) not in (int, float) or not math.isfinite(number) for number in numbers):
+            raise ValueError(f"the loss and the best score are {numbers}")
+        is_history = isinstance(position.history, list) and all(
+            isinstance(row, dict) for row in position.history
+        )
+        if not is_history or type(position.finished) is not bool:
+            raise ValueError("the history is no list of records")
+        if not position.best_epoch <= position.epoch == len(position.history):
+            raise ValueError(f"{len(position.history)} records of {position.epoch} epochs")
+        return position
+
 
 class Checkpoint:
     """Saves and restores one network's training.
@@ -78,8 +105,9 @@ class Checkpoint:
         if average is not None:
             tensors |= _prefixed("average", average)
         tensors |= {f"optimizer.{name}": value for name, value in optimizer_states(optimizers).items()}
+        text = json.dumps(asdict(position))
         with atomic_path(self.state) as temporary:
-            save_file(tensors, temporary, metadata={"position": json.dumps(asdict(position))})
+            save_file(tensors, temporary, metadata={"position": text, _CHECKSUM: _checksum(tensors, text)})
 
     def save_best(self, network: nn.Module) -> None:
         """Writes the weights of the best epoch so far."""
@@ -94,7 +122,7 @@ class Checkpoint:
 
     def _write_best(self, weights: dict[str, torch.Tensor]) -> None:
         with atomic_path(self.best) as temporary:
-            save_file(weights, temporary)
+            save_file(weights, temporary, metadata={_CHECKSUM: _checksum(weights)})
 
     def restore(
         self,
@@ -106,9 +134,8 @@ class Checkpoint:
         if not self.state.exists():
             return Position()
         with _damage_refused(self.state):
-            tensors = load_file(self.state)
-            with safe_open(self.state, framework="pt") as file:
-                position = Position(**json.loads(file.metadata()["position"]))
+            tensors, metadata = _read(self.state)
+            position = Position.from_json(metadata["position"])
             if position.best_epoch:  # needed at the end: damage is to be heard of before training goes on
                 self._load_best(network)
             network.load_state_dict(_stripped("network", tensors))
@@ -126,7 +153,7 @@ class Checkpoint:
 
     def _load_best(self, network: nn.Module) -> None:
         with _damage_refused(self.best):
-            network.load_state_dict(_stripped("network", load_file(self.best)))
+            network.load_state_dict(_stripped("network", _read(self.best)[0]))
 
 
 @contextmanager
@@ -134,11 +161,40 @@ def _damage_refused(path: Path) -> Iterator[None]:
     """Whatever reading a file runs into, said in words that lead out of it."""
     try:
         yield
-    except (SafetensorError, FileNotFoundError, RuntimeError, KeyError, TypeError, ValueError) as error:
-        first = str(error).splitlines()[0]
+    except (
+        SafetensorError,
+        OSError,
+        RuntimeError,
+        KeyError,
+        IndexError,
+        TypeError,
+        ValueError,
+        AttributeError,
+    ) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
         raise ModelFolderError(
             f"{path} is damaged or belongs to another run ({first}); {START_AGAIN}"
         ) from None
+
+
+def _read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """The tensors and the metadata of a file whose every number is as it was written."""
+    tensors = load_file(path)
+    with safe_open(path, framework="pt") as file:
+        metadata = file.metadata() or {}
+    if _checksum(tensors, metadata.get("position", "")) != metadata.get(_CHECKSUM):
+        raise ValueError("its numbers are not those that were written")
+    return tensors, metadata
+
+
+def _checksum(tensors: dict[str, torch.Tensor], text: str = "") -> str:
+    """Of all numbers, names, types and shapes, and of a text."""
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def _prefixed(prefix: str, module: nn.Module) -> dict[str, torch.Tensor]:

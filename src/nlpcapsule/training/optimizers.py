@@ -102,5 +102,21 @@ def restore_optimizers(optimizers: Sequence[torch.optim.Optimizer], tensors: dic
         value = tensor if tensor.dim() or tensor.is_floating_point() else int(tensor)
         states[int(number)].setdefault(int(index), {})[name] = value
     for optimizer, state in zip(optimizers, states, strict=True):
+        _check_shapes(optimizer, state)
         groups = optimizer.state_dict()["param_groups"]
         optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+
+def _check_shapes(optimizer: torch.optim.Optimizer, state: dict[int, dict[str, Any]]) -> None:
+    """Refuse a state of other weights.
+
+    Raises:
+        ValueError: It is.
+    """
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    for index, values in state.items():
+        if not 0 <= index < len(parameters):
+            raise ValueError(f"there is no weight {index}")
+        for name, value in values.items():
+            if isinstance(value, Tensor) and value.dim() and value.shape != parameters[index].shape:
+                raise ValueError(f"{name} of weight {index} has the shape {tuple(value.shape)}")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from accelerate import PartialState
 
-from nlpcapsule.atomic_files import write_text
+from nlpcapsule.atomic_files import remove_parts, write_text
 from nlpcapsule.config import Config
-from nlpcapsule.errors import ConfigError, ModelFolderError
-from nlpcapsule.model_folder import MANIFEST, save_model
+from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
+from nlpcapsule.model_folder import finish_interrupted_save, has_model, save_model
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
+from nlpcapsule.strict_json import read_json
 from nlpcapsule.training.checkpoint import START_AGAIN
 
 
@@ -31,6 +33,8 @@ class RunFolder:
         self._process = PartialState()
         if path.exists() and not path.is_dir():
             raise ModelFolderError(f"{path} is a file: expected the name of a folder to write the model into")
+        if self._process.is_main_process:
+            self._clear(resume)
         if resume:
             if not (self.checkpoint / "run.json").exists() and not self.finished:
                 raise ModelFolderError(f"{path} holds no training to resume; leave --resume out to begin one")
@@ -44,7 +48,22 @@ class RunFolder:
     @property
     def finished(self) -> bool:
         """Whether the folder holds a complete model."""
-        return (self.path / MANIFEST).exists()
+        return has_model(self.path)
+
+    def _clear(self, resume: bool) -> None:
+        """Finish or remove what a run that was killed left half done."""
+        if not self.path.exists():
+            return
+        if not resume:
+            if self.checkpoint.is_dir() and not (self.checkpoint / "run.json").exists():
+                remove_parts(self.checkpoint)  # it was killed while it noted what it began with
+                with suppress(OSError):
+                    self.checkpoint.rmdir()
+            return
+        finish_interrupted_save(self.path)
+        remove_parts(self.path)
+        if self.finished:
+            shutil.rmtree(self.checkpoint, ignore_errors=True)
 
     def begin(self, config: Config, fingerprint: str) -> None:
         """Notes what is trained on what, or, on resuming, checks that it is still the same."""
@@ -77,9 +96,9 @@ class RunFolder:
 def _read_note(note: Path) -> tuple[str, dict]:
     """The data's fingerprint and the settings that a run began with."""
     try:
-        earlier = json.loads(note.read_text(encoding="utf-8"))
+        earlier = read_json(note)
         return earlier["data"], dict(earlier["config"])
-    except (ValueError, KeyError, TypeError):
+    except (DataError, ValueError, KeyError, TypeError):
         raise ModelFolderError(f"{note} is damaged; {START_AGAIN}") from None
 
 

@@ -1,0 +1,251 @@
+"""Omikuji's tree files, checked before the library reads them: it trusts every index in them.
+
+A tree is CBOR: {"Branch": {"weights": W, "children": [tree, …]}} or {"Leaf": {"weights": W, "labels": […]}}.
+W is {"Dense": {"v": 1, "dim": [columns, rows], "data": […]}} or {"Sparse": {…}}, column by column, with a row
+per child or label and a column per feature, the constant feature's last.
+
+The library writes numbers in as few bytes as each needs, which only a slow loop can read. `rewrite_tree`
+gives all numbers of an array one size, so that a tree is read and checked in a moment from then on.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nlpcapsule.atomic_files import atomic_path
+from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.lexical.arrays import check_array, check_range
+from nlpcapsule.strict_json import read_json
+
+TREE_FILE, SETTINGS_FILE = "tree0.cbor", "settings.json"
+_DEEPEST = 100  # levels: the library itself gives up at 128
+_INTEGER, _FLOAT = 0x1A, 0xFA  # the bytes before a number of four bytes
+_WIDTH = 5  # of such a number with that byte
+_ANY_INTEGER = re.compile(rb"(?s)[\x00-\x17]|\x18.|\x19..|\x1a.{4}|\x1b.{8}")
+_ANY_FLOAT = re.compile(rb"(?s)\xf9..|\xfa.{4}|\xfb.{8}")
+_FLOAT_TYPES = {3: ">f2", 5: ">f4", 9: ">f8"}
+
+
+def check_tree(folder: Path, width: int, label_count: int) -> None:
+    """Refuse a tree that the library could not read, or that would lead it past the end of an array.
+
+    Args:
+        folder: The tree's folder.
+        width: Features of a document.
+        label_count: n.
+
+    Raises:
+        ModelFolderError: The tree is damaged or belongs to another model.
+    """
+    try:
+        names = sorted(path.name for path in folder.iterdir())
+        if names != [SETTINGS_FILE, TREE_FILE]:
+            raise ModelFolderError(f"expected {SETTINGS_FILE} and {TREE_FILE}, found {', '.join(names)}")
+        settings = read_json(folder / SETTINGS_FILE)
+        known = {"n_features": width, "classifier_loss_type": "Hinge"}
+        if settings != known or isinstance(settings["n_features"], bool):
+            raise ModelFolderError(f"{SETTINGS_FILE} is not {known}")
+        _check_node(_Reader((folder / TREE_FILE).read_bytes()).tree(), width + 1, label_count)
+    except ModelFolderError as error:
+        raise ModelFolderError(f"{folder} is damaged or belongs to another model: {error}") from None
+    except OSError as error:
+        raise ModelFolderError(f"{folder} cannot be read: {error.strerror or error}") from None
+
+
+def rewrite_tree(folder: Path) -> None:
+    """Write a tree of the library's so that it can be checked quickly; the library reads it as before."""
+    path = folder / TREE_FILE
+    tree = _Reader(path.read_bytes()).tree()
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        file.write(_encoded(tree))
+
+
+def _check_node(node: Any, columns: int, label_count: int) -> None:
+    match node:
+        case {"Branch": {"weights": weights, "children": list(children), **others}} if not others:
+            _check_weights(weights, len(children), columns)
+            for child in children:
+                _check_node(child, columns, label_count)
+        case {"Leaf": {"weights": weights, "labels": np.ndarray() as labels, **others}} if not others:
+            _check_weights(weights, len(labels), columns)
+            check_array(labels, "labels of a leaf", (len(labels),), "u")
+            check_range(labels, "labels of a leaf", 0, label_count - 1)
+            if len(np.unique(labels)) < len(labels):
+                raise ModelFolderError("a leaf has a label twice")
+        case _:
+            raise ModelFolderError("a node is neither a branch nor a leaf")
+    if len(node) != 1:
+        raise ModelFolderError("a node is more than a branch or a leaf")
+
+
+def _check_weights(weights: Any, rows: int, columns: int) -> None:
+    """Check a matrix (rows, columns)."""
+    match weights:
+        case {"Dense": {"v": 1, "dim": np.ndarray() as size, "data": np.ndarray() as data}}:
+            if size.tolist() != [columns, rows]:
+                raise ModelFolderError(f"weights have the size {size.tolist()}, expected {[columns, rows]}")
+            check_array(data, "weights", (rows * columns,))
+        case {"Sparse": dict(parts)}:
+            _check_sparse(parts, rows, columns)
+        case _:
+            raise ModelFolderError("a node has no weights")
+
+
+def _check_sparse(parts: dict[str, Any], rows: int, columns: int) -> None:
+    """Check a matrix that is stored by its columns that are not empty."""
+    names = ("indptr", "outer_inds", "inner_inds", "data")
+    if set(parts) != {"outer_dim", "inner_dim", *names} or (parts["outer_dim"], parts["inner_dim"]) != (
+        columns,
+        rows,
+    ):
+        raise ModelFolderError(f"sparse weights are not those of {rows} rows and {columns} columns")
+    if not all(isinstance(parts[name], np.ndarray) for name in names):
+        raise ModelFolderError("sparse weights are incomplete")
+    starts, outer, inner, data = (parts[name] for name in names)
+    check_array(starts, "indptr", (len(outer) + 1,), "u")
+    check_array(outer, "outer_inds", (len(outer),), "u")
+    check_array(inner, "inner_inds", (len(data),), "u")
+    check_array(data, "weights", (len(data),))
+    check_range(outer, "outer_inds", 0, columns - 1)
+    check_range(inner, "inner_inds", 0, rows - 1)
+    if (outer[1:] <= outer[:-1]).any() or (starts[1:] < starts[:-1]).any():
+        raise ModelFolderError("columns do not ascend")
+    if starts[0] != 0 or starts[-1] != len(data):
+        raise ModelFolderError("columns do not end where the numbers end")
+
+
+class _Reader:
+    """Reads CBOR made of maps, arrays, texts and numbers; arrays of numbers become numpy arrays."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content, self.place = content, 0
+
+    def tree(self) -> Any:
+        """The whole content."""
+        try:
+            value = self._value(0)
+        except (IndexError, ValueError, UnicodeDecodeError, MemoryError, OverflowError) as error:
+            raise ModelFolderError(f"not a tree at byte {self.place} ({error})") from None
+        if self.place != len(self.content):
+            raise ModelFolderError("bytes are left after the tree")
+        return value
+
+    def _value(self, depth: int) -> Any:
+        if depth > 4 * _DEEPEST:  # four levels of CBOR to a level of the tree
+            raise ModelFolderError("the tree is too deep")
+        kind = self.content[self.place] >> 5
+        if kind == 0:
+            return self._head()
+        if kind == 3:
+            length = self._head()
+            text = self._bytes(length).decode("ascii")
+            return text
+        if kind == 4:
+            return self._array(self._head(), depth)
+        if kind == 5:
+            count = self._head()
+            found: dict[str, Any] = {}
+            for _ in range(min(count, len(self.content))):
+                key = self._value(depth + 1)
+                if not isinstance(key, str) or key in found:
+                    raise ModelFolderError(f"a map has the key {key!r} twice, or not as a text")
+                found[key] = self._value(depth + 1)
+            return found
+        raise ModelFolderError(f"a value of kind {kind} at byte {self.place}")
+
+    def _head(self) -> int:
+        """The number in the head of an item: its value, or its length."""
+        small = self.content[self.place] & 31
+        self.place += 1
+        if small < 24:
+            return small
+        if small > 27:
+            raise ModelFolderError(f"an item without a length at byte {self.place}")
+        return int.from_bytes(self._bytes(2 ** (small - 24)), "big")
+
+    def _bytes(self, count: int) -> bytes:
+        if count > len(self.content) - self.place:
+            raise ModelFolderError("the file ends too early")
+        self.place += count
+        return self.content[self.place - count : self.place]
+
+    def _array(self, count: int, depth: int) -> Any:
+        if count > len(self.content) - self.place:
+            raise ModelFolderError("the file ends too early")
+        if count == 0:
+            return np.zeros(0, dtype=np.uint64)
+        first = self.content[self.place]
+        if first >> 5 == 5:
+            return [self._value(depth + 1) for _ in range(count)]
+        return self._floats(count) if first >> 5 == 7 else self._integers(count)
+
+    def _integers(self, count: int) -> np.ndarray:
+        quick = self._of_one_size(count, _INTEGER, ">u4")
+        if quick is not None:
+            return quick.astype(np.uint64)
+        items = self._items(count, _ANY_INTEGER)
+        values = (int.from_bytes(item[1:] if len(item) > 1 else item, "big") for item in items)
+        return np.fromiter(values, dtype=np.uint64, count=count)
+
+    def _floats(self, count: int) -> np.ndarray:
+        quick = self._of_one_size(count, _FLOAT, ">f4")
+        if quick is not None:
+            return quick.astype(np.float32)
+        items = self._items(count, _ANY_FLOAT)
+        lengths = np.fromiter(map(len, items), dtype=np.int64, count=count)
+        values = np.empty(count, dtype=np.float32)
+        for length, kind in _FLOAT_TYPES.items():
+            chosen = np.flatnonzero(lengths == length)
+            values[chosen] = np.frombuffer(b"".join(items[place][1:] for place in chosen), dtype=kind)
+        return values
+
+    def _of_one_size(self, count: int, before: int, kind: str) -> np.ndarray | None:
+        """Numbers of four bytes each; None where some have another size."""
+        if count * _WIDTH > len(self.content) - self.place:
+            return None
+        raw = np.frombuffer(self.content, dtype=np.uint8, count=count * _WIDTH, offset=self.place)
+        table = raw.reshape(count, _WIDTH)
+        if not (table[:, 0] == before).all():
+            return None
+        self.place += count * _WIDTH
+        return np.ascontiguousarray(table[:, 1:]).view(kind)[:, 0]
+
+    def _items(self, count: int, pattern: re.Pattern[bytes]) -> list[bytes]:
+        items, place = [], self.place
+        for _ in range(count):
+            match = pattern.match(self.content, place)
+            if match is None:
+                raise ModelFolderError(f"not a number at byte {place}")
+            items.append(match[0])
+            place = match.end()
+        self.place = place
+        return items
+
+
+def _encoded(value: Any) -> bytes:
+    """CBOR whose arrays of numbers have one size."""
+    if isinstance(value, dict):
+        pairs = (_encoded(key) + _encoded(item) for key, item in value.items())
+        return _head(5, len(value)) + b"".join(pairs)
+    if isinstance(value, list):
+        return _head(4, len(value)) + b"".join(map(_encoded, value))
+    if isinstance(value, str):
+        return _head(3, len(value)) + value.encode("ascii")
+    if isinstance(value, int):
+        return _head(0, value)
+    is_float = value.dtype.kind == "f"
+    table = np.empty((len(value), _WIDTH), dtype=np.uint8)
+    table[:, 0] = _FLOAT if is_float else _INTEGER
+    numbers = value.astype(">f4" if is_float else ">u4")
+    table[:, 1:] = numbers.view(np.uint8).reshape(len(value), _WIDTH - 1)
+    return _head(4, len(value)) + table.tobytes()
+
+
+def _head(kind: int, number: int) -> bytes:
+    if number < 24:  # the library knows a branch or a leaf by its shortest head
+        return bytes([kind << 5 | number])
+    return bytes([kind << 5 | 27]) + number.to_bytes(8, "big")

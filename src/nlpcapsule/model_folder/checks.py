@@ -1,0 +1,135 @@
+"""Proves that the parts of a loaded model fit each other, whatever its files said one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from nlpcapsule.config import Config
+from nlpcapsule.data.documents import Candidate, Question
+from nlpcapsule.data.labels import LabelVocabulary
+from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.lexical.evidence import FittedEvidence
+from nlpcapsule.scoring.hybrid_scorer import HybridScorer
+from nlpcapsule.scoring.lexical_scorer import LexicalScorer
+from nlpcapsule.scoring.models import AnswerModel, LabelModel
+from nlpcapsule.scoring.nominated_scorer import NominatedScorer
+
+_LARGEST = 2**31 - 1  # of any number in a configuration
+_MOST_ITERATIONS = 1_000  # of routing: more would not end
+_MOST_DOCUMENTS = 2**53
+_TRIED_WORDS = 32
+
+
+def check_config(config: Config) -> None:
+    """Refuse settings whose values would take for ever, or all memory.
+
+    Raises:
+        ModelFolderError: One is refused.
+    """
+    for name, value in _numbers(config.model_dump(), ""):
+        most = _MOST_ITERATIONS if "iterations" in name else _LARGEST
+        if not abs(value) <= most:
+            raise ModelFolderError(f"config.json: {name}={value} is out of bounds: expected at most {most:,}")
+
+
+def check_label_rows(rows: Any) -> None:
+    """Refuse a labels.json whose rows are not labels with counts.
+
+    Raises:
+        ModelFolderError: It is refused.
+    """
+    if not isinstance(rows, list) or not rows:
+        raise ModelFolderError("labels.json: expected a list of labels, with one at least")
+    for number, row in enumerate(rows):
+        match row:
+            case {"label": str(), "documents": int(count), **others} if 0 <= count <= _MOST_DOCUMENTS:
+                is_right = not isinstance(count, bool) and all(
+                    name == "name" and isinstance(value, str) for name, value in others.items()
+                )
+            case _:
+                is_right = False
+        if not is_right:
+            raise ModelFolderError(
+                f"labels.json: row {number + 1} is no label with its documents: {row!r:.80}"
+            )
+
+
+def check_model(model: LabelModel | AnswerModel) -> None:
+    """Refuse a model whose parts do not fit each other.
+
+    Labels, tokenizer, network, lexical system, fusion weights, facts and settings are compared where one says
+    something about another; at last a text of known words is ranked.
+
+    Raises:
+        ModelFolderError: They do not fit.
+        DataError: Likewise.
+    """
+    tokenizer = model.tokenizer
+    if not (0 <= tokenizer.padding_id < tokenizer.size and 0 <= tokenizer.unknown_id < tokenizer.size):
+        raise ModelFolderError(
+            "tokenizer.json: the padding or the unknown token has no place in the vocabulary"
+        )
+    if isinstance(model, LabelModel):
+        _check_labels(model.labels, model.facts.training_documents)
+        _check_scorer(model)
+    _try(model)
+
+
+def _check_labels(labels: LabelVocabulary, documents: int | None) -> None:
+    if len(set(labels.names)) < len(labels):
+        raise ModelFolderError("labels.json: a label is there twice")
+    if labels.titles is not None and len(labels.titles) != len(labels):
+        raise ModelFolderError("labels.json: some labels have a name and some have none")
+    counts = labels.counts
+    if documents is not None and counts.max() > documents:
+        raise ModelFolderError(
+            f"labels.json: a label has more than the {documents:,} documents of the training"
+        )
+    used = [(-int(count), label) for label, count in zip(labels.names, counts, strict=True) if count]
+    if used != sorted(used) or (np.diff(counts) > 0).any():
+        raise ModelFolderError("labels.json: the labels are not in their order, most frequent first")
+
+
+def _check_scorer(model: LabelModel) -> None:
+    size, counts, documents = model.tokenizer.size, model.labels.counts, model.facts.training_documents
+    inference = model.config.inference
+    match model.scorer:
+        case LexicalScorer(ranker=ranker):
+            ranker.check(size, len(counts))
+        case HybridScorer(parts=parts, fusion=fusion):
+            assert isinstance(parts.lexical, FittedEvidence)
+            parts.lexical.check(model.tokenizer.vocabulary, counts, documents)
+            fusion.check(parts.lexical.name_match is not None)
+            if (parts.lexical.name_match is None) != (model.config.text.label_names is None):
+                raise ModelFolderError("labels have names in some files and none in others")
+        case NominatedScorer():
+            pass
+        case _ if model.config.lexical is None and 0 < inference.candidates < len(counts):
+            raise ModelFolderError("the network that nominates the candidates is missing")
+
+
+def _try(model: LabelModel | AnswerModel) -> None:
+    """Rank a text of known words and one of none: what still does not fit is found here, not at a user's."""
+    known = " ".join(word for word in model.tokenizer.vocabulary[:_TRIED_WORDS] if word)
+    if isinstance(model, LabelModel):
+        ranked = model.rank_tokens(model.encode([known, ""]), top_k=5)
+        scores, is_inside = ranked.scores, (ranked.labels >= 0) & (ranked.labels < len(model.labels))
+    else:
+        question = Question(known, (Candidate(known), Candidate("")))
+        scores, is_inside = np.concatenate(model.log_odds([question])), np.ones(1, dtype=bool)
+    if not np.isfinite(scores).all() or not is_inside.all():
+        raise ModelFolderError("the model gives scores that are no numbers")
+
+
+def _numbers(value: Any, name: str) -> Iterator[tuple[str, float]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _numbers(item, f"{name}.{key}" if name else key)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _numbers(item, name)
+    elif isinstance(value, int | float):
+        yield name, value

@@ -1,0 +1,228 @@
+"""Reads a model folder that may be damaged, mixed up or crafted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+from nlpcapsule.config import Config
+from nlpcapsule.data.labels import LabelVocabulary
+from nlpcapsule.data.tokens import WordTokenizer
+from nlpcapsule.encoders.transformer import TRANSFORMER_FILE
+from nlpcapsule.encoders.transformer_config import loading_saved_model
+from nlpcapsule.errors import MissingExtraError, ModelFolderError, NlpCapsuleError
+from nlpcapsule.lexical.build import lexical_system
+from nlpcapsule.lexical.evidence import FittedEvidence
+from nlpcapsule.lexical.ranker import LexicalSettings
+from nlpcapsule.model_folder.checks import check_config, check_label_rows, check_model
+from nlpcapsule.model_folder.manifest import (
+    FUSION,
+    LEXICAL,
+    MANIFEST,
+    ModelFiles,
+    checked_files,
+    model_place,
+)
+from nlpcapsule.model_folder.nominator import nominator_config
+from nlpcapsule.networks.build import build_answer_network, build_label_network
+from nlpcapsule.scoring.build import hybrid_parts, network_scorer
+from nlpcapsule.scoring.facts import ModelFacts
+from nlpcapsule.scoring.fusion import Fusion
+from nlpcapsule.scoring.hybrid_scorer import HybridScorer
+from nlpcapsule.scoring.lexical_scorer import LexicalScorer
+from nlpcapsule.scoring.models import AnswerModel, LabelModel
+from nlpcapsule.strict_json import parse_json
+
+NETWORK, NOMINATOR = "network.safetensors", "nominator.safetensors"
+_SPARE_NUMBERS = 2**24  # of tensors that are no weights: masks, positions
+_COPIES = 8  # of a weight that building a network makes, at most
+_MAKES_TENSORS = {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.eye}
+
+
+def load_model(folder: str | Path, device: str | None = None) -> LabelModel | AnswerModel:
+    """Reads a model folder, refusing one that is incomplete, damaged or of a newer format.
+
+    Nothing is fetched from the network, and no code of the folder runs.
+
+    Args:
+        folder: The folder.
+        device: "cpu", "cuda", …; None takes a GPU if there is one.
+
+    Raises:
+        ModelFolderError: It is refused.
+        MissingExtraError: The model needs an optional dependency.
+    """
+    folder = Path(folder)
+    before = _manifest_of(folder)
+    try:
+        return _load(folder, device)
+    except ModelFolderError:
+        if _manifest_of(folder) == before:
+            raise
+    return _load(folder, device)  # another process has saved a model meanwhile: files of both were read
+
+
+def _load(folder: Path, device: str | None) -> LabelModel | AnswerModel:
+    place = model_place(folder)
+    try:
+        files = checked_files(place)
+        with loading_saved_model():
+            model = _read(files, device or ("cuda" if torch.cuda.is_available() else "cpu"))
+            check_model(model)
+        return model
+    except MissingExtraError:
+        raise
+    except ModelFolderError as error:
+        if str(place) in str(error):
+            raise
+        raise _do_not_fit(folder, str(error)) from error
+    except MemoryError:
+        raise ModelFolderError(f"{folder}: the model needs more memory than there is") from None
+    except Exception as error:  # whatever a damaged file leads to, the folder cannot be used
+        if _is_lack_of_memory(error):
+            raise ModelFolderError(f"{folder}: the model needs more memory than there is") from None
+        raise _do_not_fit(folder, _first_line(error)) from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # how the tokenizers library gives up
+            raise
+        raise _do_not_fit(folder, f"tokenizer.json: {_first_line(error)}") from error
+
+
+def _read(files: ModelFiles, device: str) -> LabelModel | AnswerModel:
+    text = files.text("config.json")
+    parse_json(text, "config.json")
+    config = Config.from_json(text)
+    check_config(config)
+    text = files.text("tokenizer.json")
+    parse_json(text, "tokenizer.json")
+    tokenizer = WordTokenizer.from_json(text)
+    facts = ModelFacts.from_json(files.json("facts.json"))
+    # Without it a network would look for its transformer at the place, or the hub id, that the folder names.
+    transformer = files.json(TRANSFORMER_FILE) if config.transformer is not None else None
+    sized = _plain(config, facts)
+    if config.task == "answers":
+        network = _network(
+            lambda: build_answer_network(
+                sized, tokenizer.size, tokenizer.padding_id, transformer=transformer
+            ),
+            files.path(NETWORK),
+        )
+        return AnswerModel(config, tokenizer, network.to(device).eval(), facts)
+    check_label_rows(files.json("labels.json"))
+    labels = LabelVocabulary.from_json(files.text("labels.json"))
+    if isinstance(config.model, LexicalSettings):
+        ranker = lexical_system(config.model).load(config.model, files.folder / LEXICAL)
+        return LabelModel(config, tokenizer, labels, LexicalScorer(ranker, len(labels)), facts)
+    network = _network(
+        lambda: build_label_network(
+            sized, tokenizer.size, len(labels), tokenizer.padding_id, transformer=transformer
+        ),
+        files.path(NETWORK),
+    )
+    network.to(device).eval()
+    nominator = None
+    if NOMINATOR in files:
+        beside = nominator_config(sized)
+        nominator = _network(
+            lambda: build_label_network(beside, tokenizer.size, len(labels), tokenizer.padding_id),
+            files.path(NOMINATOR),
+        )
+        nominator.to(device).eval()
+    if (FUSION in files) != (facts.lexical is not None):
+        raise ModelFolderError(f"{FUSION} and the lexical system that facts.json names do not come together")
+    if facts.lexical is None:
+        scorer = network_scorer(config, tokenizer, network, nominator)
+        return LabelModel(config, tokenizer, labels, scorer, facts)
+    fusion = Fusion.from_json(files.json(FUSION))
+    lexical = FittedEvidence.load(facts.lexical, files.folder / LEXICAL)
+    parts = hybrid_parts(config, tokenizer, labels, network, lexical)
+    return LabelModel(config, tokenizer, labels, HybridScorer(parts, fusion), facts)
+
+
+def _network(build: Callable[[], nn.Module], path: Path) -> nn.Module:
+    """A network with the weights of a file, which may take as much memory as they do, and little more."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            found = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
+        with _BoundedMemory(sum(map(math.prod, found.values()))):
+            network = build()
+        expected = {name: list(tensor.shape) for name, tensor in network.state_dict().items()}
+        for name in sorted({*expected, *found}):
+            if expected.get(name) != found.get(name):
+                raise _other_weights(path, f"{name}: {found.get(name)} and not {expected.get(name)}")
+        network.load_state_dict(load_file(path))
+    except (SafetensorError, OSError) as error:
+        raise _other_weights(path, _first_line(error)) from None
+    except _TooLargeError as error:
+        raise _other_weights(path, str(error)) from None
+    for name, tensor in network.state_dict().items():
+        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            raise ModelFolderError(f"{path}: {name} holds a number that is infinite or NaN")
+    return network
+
+
+class _TooLargeError(Exception):
+    """A configuration asks for a network that the weights cannot be of."""
+
+
+class _BoundedMemory(TorchFunctionMode):
+    """A block in which tensors may be made for so many weights and no more: sizes are read from a file."""
+
+    def __init__(self, weights: int) -> None:
+        super().__init__()
+        self.most = weights + _SPARE_NUMBERS
+        self.left = _COPIES * self.most
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        options = kwargs or {}
+        if func in _MAKES_TENSORS:
+            size = options.get("size", args[0] if args and isinstance(args[0], tuple | list) else args)
+            count = math.prod(number for number in size if isinstance(number, int))
+            self.left -= count
+            if count > self.most or self.left < 0:
+                raise _TooLargeError("the settings ask for a far larger network")
+        return func(*args, **options)
+
+
+def _other_weights(path: Path, problem: str) -> ModelFolderError:
+    return ModelFolderError(f"{path}: these weights do not belong to this configuration: {problem}")
+
+
+def _plain(config: Config, facts: ModelFacts) -> Config:
+    """Return the configuration with the word vectors' size that the weights have."""
+    if not facts.embedding_size:
+        return config
+    return config.with_network(config.network.with_word_vector_size(facts.embedding_size))
+
+
+def _do_not_fit(folder: Path, problem: str) -> ModelFolderError:
+    return ModelFolderError(f"{folder}: its files do not fit together: {problem}")
+
+
+def _manifest_of(folder: Path) -> Any:
+    try:
+        return (model_place(folder) / MANIFEST).read_bytes()
+    except OSError:
+        return None
+
+
+def _is_lack_of_memory(error: BaseException) -> bool:
+    told = ("not enough memory", "can't allocate memory", "out of memory")
+    return isinstance(error, RuntimeError) and any(part in str(error) for part in told)
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).splitlines() or [""]
+    return (
+        lines[0][:300] if isinstance(error, NlpCapsuleError) else f"{type(error).__name__}: {lines[0][:300]}"
+    )

@@ -1,0 +1,198 @@
+"""The manifest: which files a model folder has, and that they are as they were written."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nlpcapsule import __version__
+from nlpcapsule.errors import DataError, ModelFolderError
+from nlpcapsule.strict_json import read_json, read_text
+
+FORMAT_VERSION = 2
+MANIFEST = "manifest.json"
+LEXICAL = "lexical"
+FUSION = "fusion.json"
+SAVING = ".nlpcapsule-saving"  # inside a model folder: a model that is being written
+SAVED = ".nlpcapsule-saved"  # a whole model that is about to take the folder's place
+
+# What a training, or its owner, leaves in the folder besides the model; it is never read with the model.
+_OTHER_FILES = {"metrics.jsonl", "nominator-metrics.jsonl", "seconds.json", "README.md", "LICENSE"}
+_OTHER_FOLDERS = {"checkpoint", "tensorboard"}
+_CHECKSUM = re.compile(r"[0-9a-f]{64}")
+_UNSAFE = re.compile(r'[\x00-\x1f\x7f\\:*?"<>|]')  # not portable, or not what it looks like
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """The files of a model folder, each of which was compared with its checksum.
+
+    Attributes:
+        folder: The folder.
+        names: What the manifest lists.
+    """
+
+    folder: Path
+    names: frozenset[str]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names
+
+    def path(self, name: str) -> Path:
+        """Return the path of a file.
+
+        Raises:
+            ModelFolderError: The manifest does not list it, so nothing vouches for it.
+        """
+        if name not in self.names:
+            raise ModelFolderError(
+                f"{self.folder}: {MANIFEST} does not list {name}, which this model needs; restore the folder "
+                "or train again"
+            )
+        return self.folder / name
+
+    def text(self, name: str) -> str:
+        """Return the text of a file."""
+        return read_text(self.path(name))
+
+    def json(self, name: str) -> Any:
+        """Return the value of a JSON file."""
+        return read_json(self.path(name))
+
+
+def has_model(folder: Path) -> bool:
+    """Return whether a folder holds a complete model."""
+    return (folder / MANIFEST).exists() or (folder / SAVED / MANIFEST).exists()
+
+
+def model_place(folder: Path) -> Path:
+    """Return where a folder's model is: inside it, where saving was cut short on its last steps."""
+    return folder / SAVED if (folder / SAVED / MANIFEST).exists() else folder
+
+
+def checked_files(folder: Path) -> ModelFiles:
+    """Return the files of a folder in which each is there, unchanged, and listed.
+
+    Raises:
+        ModelFolderError: One is not.
+    """
+    checksums = _checksums(folder, _read_manifest(folder))
+    top = folder.resolve()
+    for name, expected in checksums.items():
+        path = folder / name
+        if not path.resolve().is_relative_to(top):
+            raise ModelFolderError(
+                f"{path} is a link to a file outside of {folder}; put the file itself there"
+            )
+        if not path.is_file():
+            raise ModelFolderError(f"{folder}: the file {name} is missing; restore it or train again")
+        if checksum(path) != expected:
+            raise ModelFolderError(
+                f"{path} is not as it was written (truncated or edited); restore it or train again"
+            )
+    for name in _present(folder):
+        if name not in checksums:
+            raise ModelFolderError(
+                f"{folder / name} does not belong to the model: {MANIFEST} does not list it; move it to "
+                "another folder"
+            )
+    return ModelFiles(folder, frozenset(checksums))
+
+
+def listed_names(folder: Path) -> list[str] | None:
+    """Return the names in a folder's manifest that lie inside it; None where there is no manifest of ours."""
+    try:
+        manifest = read_json(folder / MANIFEST)
+    except DataError:
+        return None
+    if not isinstance(manifest, dict) or "format_version" not in manifest:
+        return None
+    checksums = manifest.get("sha256")
+    return [name for name in checksums if _is_inside(name)] if isinstance(checksums, dict) else None
+
+
+def checksum(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read_manifest(folder: Path) -> Any:
+    if not folder.exists():
+        raise ModelFolderError(f"{folder}: there is no such model folder")
+    if not folder.is_dir():
+        raise ModelFolderError(
+            f"{folder} is a file: expected a model folder, as `nlpcapsule train` writes it"
+        )
+    if not (folder / MANIFEST).exists():
+        if (folder / "checkpoint").is_dir():
+            raise ModelFolderError(
+                f"{folder}: training has not finished; run the same train command again with --resume"
+            )
+        raise ModelFolderError(f"{folder} is not a model folder: it has no {MANIFEST}")
+    try:
+        return read_json(folder / MANIFEST)
+    except DataError as error:
+        raise _damaged(folder, error.problem) from None
+
+
+def _checksums(folder: Path, manifest: Any) -> dict[str, str]:
+    """The checksums in a manifest, whose names all lie inside the folder."""
+    if not isinstance(manifest, dict):
+        raise _damaged(folder, "expected an object")
+    version = manifest.get("format_version")
+    if isinstance(version, int) and not isinstance(version, bool) and version > FORMAT_VERSION:
+        raise ModelFolderError(
+            f"{folder} has format version {version}, written by nlpcapsule {manifest.get('nlpcapsule')}; "
+            f"this is {__version__}, which reads up to version {FORMAT_VERSION}: upgrade with "
+            "`pip install --upgrade nlpcapsule`"
+        )
+    if isinstance(version, int) and not isinstance(version, bool) and 0 < version < FORMAT_VERSION:
+        raise ModelFolderError(
+            f"{folder} has format version {version}, written by nlpcapsule {manifest.get('nlpcapsule')}; "
+            f"this is {__version__}, which reads version {FORMAT_VERSION}: train the model again"
+        )
+    if version != FORMAT_VERSION or isinstance(version, bool):
+        raise _damaged(folder, f"format_version={str(version)[:40]}")
+    checksums = manifest.get("sha256")
+    if not isinstance(checksums, dict):
+        raise _damaged(folder, "sha256 is no object of checksums")
+    for name, value in checksums.items():
+        if not _is_inside(name):
+            raise _damaged(folder, f"it lists {name[:80]!r}, which is no name of a file inside the folder")
+        if not isinstance(value, str) or not _CHECKSUM.fullmatch(value):
+            raise _damaged(folder, f"it has no checksum of {name!r}")
+    return checksums
+
+
+def _damaged(folder: Path, problem: str) -> ModelFolderError:
+    return ModelFolderError(f"{folder / MANIFEST} is damaged ({problem}); restore the folder or train again")
+
+
+def _is_inside(name: str) -> bool:
+    """Whether a name leads to a file below the folder, on any system."""
+    parts = name.split("/")
+    return (
+        not _UNSAFE.search(name)
+        and name != MANIFEST
+        and not any(part.startswith(".") or not part for part in parts)
+    )
+
+
+def _present(folder: Path) -> Iterator[str]:
+    """The files that a folder has, but for those that never belong to its model."""
+    for place, folders, names in os.walk(folder):
+        here = Path(place)
+        if here == folder:
+            folders[:] = [name for name in folders if not name.startswith(".") and name not in _OTHER_FOLDERS]
+            names = [
+                name for name in names if not name.startswith(".") and name not in {MANIFEST, *_OTHER_FILES}
+            ]
+        links = [name for name in folders if (here / name).is_symlink()]
+        for name in [*names, *links]:
+            yield (here / name).relative_to(folder).as_posix()

@@ -1,0 +1,211 @@
+"""Writes a model folder that holds a whole model at every moment: the earlier one, then the new one.
+
+A model is written into a folder inside the model folder, and synced. Renaming that folder makes it the
+model: from then on it is the one that is read. Only then do its files take the earlier model's places, and
+a process that is killed meanwhile has lost nothing: the next save, or resumed run, finishes the move.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+from torch import nn
+
+from nlpcapsule import __version__
+from nlpcapsule.atomic_files import atomic_path, sync, sync_tree, write_text
+from nlpcapsule.encoders.transformer import TRANSFORMER_FILE, TransformerEncoder
+from nlpcapsule.errors import ModelFolderError, NlpCapsuleError
+from nlpcapsule.lexical.evidence import WordEvidence
+from nlpcapsule.lexical.ranker import LexicalRanker
+from nlpcapsule.model_folder.manifest import (
+    FORMAT_VERSION,
+    FUSION,
+    LEXICAL,
+    MANIFEST,
+    SAVED,
+    SAVING,
+    checksum,
+    listed_names,
+)
+from nlpcapsule.scoring.hybrid_scorer import HybridScorer
+from nlpcapsule.scoring.lexical_scorer import LexicalScorer
+from nlpcapsule.scoring.models import AnswerModel, LabelModel
+from nlpcapsule.scoring.nominated_scorer import NominatedScorer
+from nlpcapsule.scoring.scorer import LabelScorer
+
+
+def save_model(model: LabelModel | AnswerModel, folder: Path) -> None:
+    """Writes a model folder, in place of the model it holds if it holds one.
+
+    The earlier model stays until the new one is complete. Files that are not the earlier model's stay.
+
+    Args:
+        model: The model.
+        folder: A new or empty folder, one with a model, or that of a training.
+
+    Raises:
+        ModelFolderError: It holds something else, or cannot be written into.
+    """
+    _refuse_other_files(folder)
+    finish_interrupted_save(folder)
+    _stage(model, folder / SAVING)
+    try:
+        (folder / SAVING).rename(folder / SAVED)
+        sync(folder)
+        _publish(folder)
+    except OSError as error:
+        raise ModelFolderError(
+            f"{folder}: the model is saved, but its files are not in their places: "
+            f"{error.strerror or error}; fix that and save it again"
+        ) from None
+
+
+def finish_interrupted_save(folder: Path) -> None:
+    """Finish a save that was cut short after its model was complete; remove one that was not.
+
+    Raises:
+        ModelFolderError: The folder cannot be written into.
+    """
+    try:
+        if (folder / SAVED).is_dir():
+            _publish(folder)
+        if (folder / SAVING).is_dir():
+            shutil.rmtree(folder / SAVING)
+    except OSError as error:
+        raise ModelFolderError(
+            f"{folder}: saving was cut short, and cannot be finished: {error.strerror or error}"
+        ) from None
+
+
+def weights_of(network: nn.Module) -> dict[str, torch.Tensor]:
+    """A network's weights, on the CPU."""
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
+
+
+def _refuse_other_files(folder: Path) -> None:
+    """Refuse a folder with files that are neither a model's nor a training's."""
+    if folder.exists() and not folder.is_dir():
+        raise ModelFolderError(f"{folder} is a file: expected the name of a folder to write the model into")
+    is_ours = (
+        listed_names(folder) is not None
+        or (folder / SAVED).exists()
+        or (folder / SAVING).exists()
+        or (folder / "checkpoint" / "run.json").exists()
+    )
+    if folder.exists() and not is_ours and any(folder.iterdir()):
+        raise ModelFolderError(f"{folder} holds other files and no model; save into another folder")
+
+
+def _stage(model: LabelModel | AnswerModel, staged: Path) -> None:
+    """Writes all files of a model into a folder of their own, which is removed again if that fails."""
+    try:
+        staged.mkdir(parents=True)
+        _write_files(model, staged)
+        sync_tree(staged)
+    except BaseException as error:
+        shutil.rmtree(staged, ignore_errors=True)
+        if not isinstance(error, NlpCapsuleError | OSError | SafetensorError | MemoryError):
+            raise
+        raise ModelFolderError(
+            f"{staged.parent}: the model cannot be saved: {error}; nothing in it has changed"
+        ) from None
+
+
+def _publish(folder: Path) -> None:
+    """Give the files of a saved model the places of the earlier one's."""
+    saved = folder / SAVED
+    names = listed_names(saved)
+    if names is not None:  # else it was removed in part: its files are in their places
+        earlier = listed_names(folder) or []
+        (folder / MANIFEST).unlink(missing_ok=True)
+        _remove([name for name in earlier if name not in names], folder)
+        for name in [*names, MANIFEST]:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            _put(saved / name, folder / name)
+        for place in {(folder / name).parent for name in names} | {folder}:
+            sync(place)
+        shutil.rmtree(folder / SAVING, ignore_errors=True)
+        saved.rename(folder / SAVING)
+        sync(folder)
+        saved = folder / SAVING
+    shutil.rmtree(saved, ignore_errors=True)
+
+
+def _put(source: Path, target: Path) -> None:
+    """Have a file at another place as well, in place of what is there."""
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        try:
+            os.link(source, temporary)
+        except OSError:  # a file system without links
+            shutil.copyfile(source, temporary)
+            sync(temporary)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _remove(names: list[str], folder: Path) -> None:
+    """Removes files below a folder, and the folders that are empty without them."""
+    top = folder.resolve()
+    paths = [folder / name for name in names if (folder / name).parent.resolve().is_relative_to(top)]
+    for path in paths:
+        path.unlink(missing_ok=True)
+    places = {parent for path in paths for parent in path.parents if folder in parent.parents}
+    for place in sorted(places, reverse=True):  # the inner ones first
+        with suppress(OSError):  # something else is in it, or it is gone
+            place.rmdir()
+
+
+def _write_files(model: LabelModel | AnswerModel, folder: Path) -> None:
+    """Writes the files, and the manifest last."""
+    texts = {
+        "config.json": model.config.model_dump_json(indent=2) + "\n",
+        "tokenizer.json": model.tokenizer.to_json(),
+        "facts.json": json.dumps(model.facts.to_json(), indent=2, ensure_ascii=False) + "\n",
+    }
+    networks = {} if model.network is None else {"network.safetensors": model.network}
+    if isinstance(model, LabelModel):
+        texts["labels.json"] = model.labels.to_json()
+        if isinstance(model.scorer, HybridScorer):
+            texts[FUSION] = json.dumps(model.scorer.fusion.to_json(), indent=2) + "\n"
+        if isinstance(model.scorer, NominatedScorer):
+            networks["nominator.safetensors"] = model.scorer.nominator.network
+    for module in () if model.network is None else model.network.modules():
+        if isinstance(module, TransformerEncoder):
+            texts[TRANSFORMER_FILE] = module.to_json() + "\n"
+    for name, text in texts.items():
+        write_text(folder / name, text)
+    for name, network in networks.items():
+        with atomic_path(folder / name) as temporary:
+            save_file(weights_of(network), temporary)
+    names = [*texts, *networks]
+    if isinstance(model, LabelModel):
+        names += _save_lexical(model.scorer, folder)
+    checksums = {name: checksum(folder / name) for name in sorted(names)}
+    manifest = {"format_version": FORMAT_VERSION, "nlpcapsule": __version__, "sha256": checksums}
+    write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+
+
+def _save_lexical(scorer: LabelScorer, folder: Path) -> list[str]:
+    """Write the files of a lexical system, if any, and return their names, relative to the model folder."""
+    lexical: LexicalRanker | WordEvidence
+    match scorer:
+        case LexicalScorer():
+            lexical = scorer.ranker
+        case HybridScorer():
+            lexical = scorer.lexical
+        case _:
+            return []
+    place = folder / LEXICAL
+    place.mkdir()
+    lexical.save(place)
+    return [path.relative_to(folder).as_posix() for path in place.rglob("*") if path.is_file()]

@@ -1,0 +1,87 @@
+"""Reads JSON that may be damaged or hostile: one reading only, bounded, or an error that says why."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from nlpcapsule.errors import DataError
+
+LARGEST_FILE = 2**30  # bytes of JSON that are read at all
+_HALF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file in UTF-8.
+
+    Raises:
+        DataError: It cannot be read, or its text is refused by `parse_json`.
+    """
+    return parse_json(read_text(path), path)
+
+
+def read_text(path: Path) -> str:
+    """Read a file in UTF-8 that is to be parsed as JSON.
+
+    Raises:
+        DataError: It cannot be read, or it is too large.
+    """
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise DataError(
+                f"has more than {LARGEST_FILE:,} bytes, more than a file of this kind can have", path
+            )
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"is not UTF-8 text ({error.reason} at byte {error.start})", path) from None
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", path) from None
+
+
+def parse_json(text: str, path: str | Path | None = None) -> Any:
+    r"""Parse JSON.
+
+    Refused are, besides what is not JSON: a key that an object has twice, NaN and Infinity, numbers of
+    thousands of digits, deep nesting, and half of a surrogate pair (`\ud83d`), which no file can hold as
+    UTF-8.
+
+    Raises:
+        DataError: The text is refused.
+
+    Example:
+        >>> parse_json('{"a": 1, "a": 2}')
+        Traceback (most recent call last):
+        nlpcapsule.errors.DataError: the key 'a' is given twice
+    """
+    try:
+        value = json.loads(text, object_pairs_hook=_without_twins, parse_constant=_refuse_constant)
+        if _HALF_A_PAIR.search(text):
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except RecursionError:
+        raise DataError("is nested too deeply to be read", path) from None
+    except UnicodeEncodeError:
+        raise DataError("holds half of a surrogate pair, which is no character", path) from None
+    except _RefusedError as error:
+        raise DataError(str(error), path) from None
+    except ValueError as error:  # a JSONDecodeError, or an integer of too many digits
+        raise DataError(f"is not JSON: {error}", path) from None
+    return value
+
+
+class _RefusedError(ValueError):
+    """JSON that Python would read, and this module does not."""
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        twin = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise _RefusedError(f"the key {twin[:80]!r} is given twice")
+    return found
+
+
+def _refuse_constant(name: str) -> float:
+    raise _RefusedError(f"holds {name}, which is no number in JSON")

@@ -18,9 +18,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--kills",
         type=int,
-        default=10,
+        default=18,
         metavar="N",
-        help="trainings that tests/slow/test_kills.py kills",
+        help="processes that tests/slow kills: trainings, predict, evaluate, compare",
     )
 
 

@@ -104,7 +104,7 @@ def kill_often(command: Command, output: Path, count: int, check: Callable[[str]
     check(output.read_text(encoding="utf-8"))
 
 
-def test_predict(model: Path, data: Path, tmp_path: Path, fault_count: int) -> None:
+def test_predict(model: Path, data: Path, tmp_path: Path, kills: int) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.write_text((data / "train.jsonl").read_text(encoding="utf-8") * 20, encoding="utf-8")
     output = tmp_path / "out" / "ranked.jsonl"
@@ -112,20 +112,20 @@ def test_predict(model: Path, data: Path, tmp_path: Path, fault_count: int) -> N
     def check(text: str) -> None:
         assert len([json.loads(line) for line in text.splitlines()]) == 4_000
 
-    kill_often(Command("predict", model, rows, "--output", output), output, max(3, fault_count // 15), check)
+    kill_often(Command("predict", model, rows, "--output", output), output, kills, check)
 
 
-def test_evaluate(model: Path, data: Path, tmp_path: Path, fault_count: int) -> None:
+def test_evaluate(model: Path, data: Path, tmp_path: Path, kills: int) -> None:
     output = tmp_path / "out" / "figures.json"
 
     def check(text: str) -> None:
         assert json.loads(text)["documents"] == 200
 
     command = Command("evaluate", model, data / "train.jsonl", "--json", output)
-    kill_often(command, output, max(3, fault_count // 15), check)
+    kill_often(command, output, kills, check)
 
 
-def test_compare(data: Path, tmp_path: Path, fault_count: int) -> None:
+def test_compare(data: Path, tmp_path: Path, kills: int) -> None:
     output = tmp_path / "comparison"
     settings = [f"--set=label-query.{setting.removeprefix('--set=')}" for setting in TINY]
     command = Command(
@@ -133,7 +133,7 @@ def test_compare(data: Path, tmp_path: Path, fault_count: int) -> None:
         *settings,
     )
     generator = random.Random("compare")
-    for _ in range(max(3, fault_count // 15)):
+    for _ in range(kills):
         command.kill_after(generator.uniform(1, 15))
         command.assert_no_process_stays()
         for path in output.rglob("*.json"):

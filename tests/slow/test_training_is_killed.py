@@ -89,9 +89,8 @@ def model_files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_a_killed_training_is_resumed_to_the_same_bytes(whole, data, tmp_path, request):
+def test_a_killed_training_is_resumed_to_the_same_bytes(whole, data, tmp_path, kills):
     run, expected, seconds = whole
-    kills = max(1, request.config.getoption("--kills") // len(RUNS))
     for number in range(kills):
         generator = random.Random(f"{run} {number}")
         out = tmp_path / str(number)

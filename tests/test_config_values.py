@@ -12,7 +12,7 @@ from nlpcapsule.errors import ConfigError
 
 
 @pytest.mark.parametrize(
-    "name", ["training.seed", "training.epochs", "text.max_tokens", "model.capsule_size"]
+    "name", ["training.seed", "training.epochs", "text.max_tokens", "model.network.capsule_size"]
 )
 def test_a_number_that_libraries_cannot_hold_is_refused(name: str) -> None:
     assert Config.build(overrides={name: 2**31 - 1})
@@ -21,8 +21,8 @@ def test_a_number_that_libraries_cannot_hold_is_refused(name: str) -> None:
 
 
 def test_a_number_in_a_list_is_bounded_too() -> None:
-    with pytest.raises(ConfigError, match=r"model\.windows=4294967296: expected at most"):
-        Config.build(model="kim-cnn", overrides={"windows": [2, 2**32]})
+    with pytest.raises(ConfigError, match=r"model\.network\.encoder\.windows=4294967296: expected at"):
+        Config.build(overrides={"windows": [2, 2**32]})
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "9" * 10_000, "{a = " * 10_000, "1\nother = 2"])

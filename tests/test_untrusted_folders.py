@@ -182,7 +182,7 @@ def test_json_that_has_no_reading_is_refused(folder, name, text):
 
 def test_a_tokenizer_with_an_id_beyond_all_measure_is_refused(folder):
     edit(folder, "tokenizer.json", lambda tokenizer: tokenizer["model"]["vocab"].update(snow=2**31))
-    with pytest.raises(ModelFolderError, match=r"one of them the id 2,147,483,648"):
+    with pytest.raises(ModelFolderError, match=r"a token with the id 2,147,483,648"):
         load_model(folder)
 
 

@@ -19,8 +19,19 @@ def content(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fasttext")
     rows = [f"{PREFIX}{number % 3} {number % 5} {number % 7} 11" for number in range(40)]
     (folder / "train.txt").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    words = [*map(str, range(7)), "11", "</s>"]
+    vectors = [
+        f"{word} {' '.join(['0.1'] * SIZE)}" for word in words
+    ]  # or they start as whatever is in memory
+    (folder / "start.vec").write_text("\n".join([f"{len(words)} {SIZE}", *vectors]) + "\n", encoding="utf-8")
     model = fasttext.train_supervised(
-        input=str(folder / "train.txt"), dim=SIZE, loss="ova", thread=1, verbose=0, epoch=1
+        input=str(folder / "train.txt"),
+        pretrainedVectors=str(folder / "start.vec"),
+        dim=SIZE,
+        loss="ova",
+        thread=1,
+        verbose=0,
+        epoch=1,
     )
     model.save_model(str(folder / "model.bin"))
     return (folder / "model.bin").read_bytes()

@@ -121,13 +121,13 @@ def test_endless_rows_take_bounded_memory_and_no_temporary_folder(label_model: P
     ):
         assert process.stdout is not None
         memory = []
-        for count in range(1, 16_001):
+        for count in range(1, 8_001):
             assert process.stdout.readline()
-            if count in (6_000, 16_000):
+            if count in (3_000, 8_000):
                 memory.append(psutil.Process(process.pid).memory_info().rss)
         assert list(temporary.iterdir()) == []
         rows.kill()
-    assert memory[1] < memory[0] + 20_000_000
+    assert memory[1] < memory[0] + 10_000_000
 
 
 def test_a_bad_row_of_a_stream_leaves_the_results_before_it(label_model: Path) -> None:

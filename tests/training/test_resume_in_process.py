@@ -70,7 +70,7 @@ def uninterrupted(variant):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(cuts=st.lists(st.integers(0, 3 * BATCHES - 1), min_size=1, max_size=2))
 def test_a_run_cut_short_anywhere_and_resumed_ends_bit_by_bit_the_same(variant, cuts):
     expected_weights, expected_history = uninterrupted(variant)

@@ -1,4 +1,4 @@
-"""Scores candidate answers of encoded questions."""
+"""Score candidate answers of encoded questions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def score_answers(
 ) -> list[np.ndarray]:
     """Score candidates by the log-odds that they are right.
 
-    Not probabilities: those of a confident network are all 1.0 in float32, and ties count against it.
+    Log-odds avoid ties: the probabilities of a confident network all round to 1.0 in float32.
 
     Args:
         network: An answer network, in eval mode.

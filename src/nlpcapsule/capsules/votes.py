@@ -1,7 +1,7 @@
-"""Votes û_{j|i}: what input capsule i expects output capsule j to be.
+"""Votes û_{j|i}: the prediction of output capsule j by input capsule i.
 
-The routings see votes through the few sums and products below. `PerClassVotes` computes these without the
-votes themselves, whose (B, m, n, d) numbers would take gigabytes for thousands of outputs.
+Routings use votes only through the sums and products below. `PerClassVotes` computes these without the votes
+themselves, whose (B, m, n, d) values would take gigabytes for thousands of outputs.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from torch import Tensor
 
 
 class Votes(Protocol):
-    """Votes of m input capsules for n output capsules of size d, for each of B documents."""
+    """Protocol of the votes of m input capsules for n output capsules of size d, for B documents."""
 
     shape: tuple[int, int, int, int]  # B, m, n, d
     dtype: torch.dtype
     device: torch.device
 
     def total(self) -> Tensor:
-        """Σ_i û_{j|i} (B, n, d): all that a first iteration with its uniform coupling needs."""
+        """Return Σ_i û_{j|i} (B, n, d), which is all that the uniform first iteration needs."""
         ...
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
@@ -49,7 +49,7 @@ class Votes(Protocol):
 
 
 class PerClassVotes:
-    """û_{j|i} = W_j u_i with one matrix per output; (B, m, n, d) is never formed.
+    """Votes û_{j|i} = W_j u_i with one matrix per output; (B, m, n, d) is never computed.
 
     Σ_i w_ij W_j u_i = W_j (Σ_i w_ij u_i), ⟨v_j, W_j u_i⟩ = ⟨W_jᵀ v_j, u_i⟩ and
     ‖W_j u_i‖² = u_iᵀ (W_jᵀ W_j) u_i, so that all is (B, m, n) or (B, n, d).
@@ -84,12 +84,12 @@ class PerClassVotes:
         return self.capsules @ turned.transpose(1, 2)
 
     def squared_norm(self, scale: Tensor | None = None) -> Tensor:
-        """Σ_h s_jh û²_{jh|i} = u_iᵀ (W_jᵀ diag(s_j) W_j) u_i  (B, m, n), from d(d+1)/2 numbers a pair."""
+        """Return Σ_h s_jh û²_{jh|i} = u_iᵀ (W_jᵀ diag(s_j) W_j) u_i  (B, m, n), from d(d+1)/2 terms."""
         if scale is not None:
             scaled = self.transforms * scale.unsqueeze(-1)  # (B, n, d, d)
             return self._quadratic_form(scaled.transpose(-1, -2) @ self.transforms)
         if self._squared_norm is None:
-            # Rounding can leave the form of a very short vote just below zero.
+            # Rounding can make the form of a very short vote slightly negative.
             gram = self.transforms.transpose(-1, -2) @ self.transforms  # (n, d, d) or (B, n, d, d)
             self._squared_norm = self._quadratic_form(gram).clamp_min(0.0)
         return self._squared_norm
@@ -167,7 +167,7 @@ class FormedVotes:
 
 
 class PairwiseVotes(FormedVotes):
-    """û_{j|i} = W_ij u_i with one matrix per pair of capsule and output.
+    """Votes û_{j|i} = W_ij u_i with one matrix per pair of capsule and output.
 
     Args:
         capsules: Condensed capsules u (B, m, d).
@@ -179,7 +179,7 @@ class PairwiseVotes(FormedVotes):
             super().__init__(_votes_per_document(capsules, transforms))
             return
         outputs, _, size, _ = transforms.shape
-        # One bmm over i; its layout (m, B, n, d) is one the sums above read in place.
+        # One bmm over i; the sums above can read its layout (m, B, n, d) in place.
         by_input = torch.bmm(
             capsules.transpose(0, 1), transforms.permute(1, 3, 0, 2).flatten(2)
         )  # (m, B, n·d)
@@ -187,7 +187,7 @@ class PairwiseVotes(FormedVotes):
 
 
 def _votes_per_document(capsules: Tensor, transforms: Tensor) -> Tensor:
-    """W_bji u_bi (B, m, n, d) for (B, m, d) and (B, n, m, d, d): a bmm that reads every matrix in place."""
+    """Return W_bji u_bi (B, m, n, d) for (B, m, d) and (B, n, m, d, d), as a bmm without copies."""
     documents, outputs, inputs, size, _ = transforms.shape
     repeated = capsules.unsqueeze(1).expand(-1, outputs, -1, -1).reshape(-1, size, 1)  # (B·n·m, d, 1)
     votes = torch.bmm(transforms.reshape(-1, size, size), repeated)  # (B·n·m, d, 1)
@@ -195,5 +195,5 @@ def _votes_per_document(capsules: Tensor, transforms: Tensor) -> Tensor:
 
 
 def at_least_float32(tensor: Tensor) -> Tensor:
-    """Half precision, in which inputs arrive under autocast, made float32; distances need its digits."""
+    """Convert half precision, as under autocast, to float32, which distances need."""
     return tensor if tensor.dtype == torch.float64 else tensor.float()

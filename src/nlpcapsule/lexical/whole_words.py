@@ -210,7 +210,7 @@ def _hash(word: str) -> int:
 
 @cache
 def _byte_alphabet() -> dict[str, int]:
-    """Return byte-level BPE's alphabet: visible Latin-1 characters keep their bytes, others start at U+0100."""
+    """Return byte-level BPE's alphabet: visible Latin-1 characters keep their bytes, others follow U+0100."""
     visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(0x100) if byte not in visible]
     return {chr(byte): byte for byte in visible} | {chr(0x100 + i): byte for i, byte in enumerate(others)}

@@ -204,7 +204,7 @@ class LabelQueryNetwork(nn.Module):
         self.key = nn.Linear(size, size, bias=False)  # K
         self.labels = LabelTable(label_count)
         self.labels.add_random("query", size)  # q
-        if settings.condensed:  # a label's prior on capsules; the tokens of a document have no fixed order of topics
+        if settings.condensed:  # a label's prior on capsules; token positions have no fixed meaning
             self.labels.add("slot", torch.zeros(label_count, settings.condensed))
         self.agreement = agreement_projection(settings)  # R
         self.vote_scale = adaptive_vote_scale(settings)

@@ -36,7 +36,7 @@ def is_layout(folder: Path) -> bool:
 
 
 def read_eurlex57k(source: Path, options: ReadOptions, report: ReadReport) -> Iterator[Document]:
-    """Reads the laws of a folder in the order of their file names; a text is header, recitals and body."""
+    """Read the laws of a folder in the order of their file names; a text is header, recitals and body."""
 
     def parse(path: Path) -> Document:
         return _parse_law(path, options)

@@ -21,7 +21,7 @@ def is_layout(folder: Path) -> bool:
 
 
 def part_files(folder: Path, options: ReadOptions) -> list[Path]:
-    """The files of the chosen part of a folder."""
+    """Return the files of the chosen part of a folder."""
     files = {part: folder / f"WikiQA-{part}.tsv" for part in PARTS}
     there = [part for part, path in files.items() if path.exists()]
     return [files[part] for part in chosen_part(options, there, folder)]

@@ -1,4 +1,4 @@
-"""Settings of PECOS XR-Linear, and how to get it."""
+"""Settings of PECOS XR-Linear, and how to install it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PecosSettings(Settings):
 
     @classmethod
     def parse(cls, assignments: Sequence[str]) -> Self:
-        """Parse settings from texts such as "beam=20"."""
+        """Parse settings from strings such as "beam=20"."""
         values = {}
         for text in assignments:
             key, _, value = (part.strip() for part in text.partition("="))

@@ -1,4 +1,4 @@
-"""The sections of the configuration: every setting with its default, its bounds and its meaning."""
+"""The sections of the configuration: every setting with its default, bounds and description."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from nlpcapsule.config.configuration import Config
 
 Task = Literal["labels", "answers"]
-# Names that a plugin may add to; `capsules.routing.ROUTINGS` and `networks.losses.LABEL_LOSSES` know them.
+# Names that a plugin may extend; see `capsules.routing.ROUTINGS` and `networks.losses.LABEL_LOSSES`.
 CapsuleRouting = Annotated[
     str,
     Field(
@@ -42,7 +42,7 @@ class EncoderSettings(Settings):
     name: str
 
     def check(self, config: Config) -> None:
-        """Raises a ConfigError if the settings do not go with each other or with the other sections."""
+        """Raise a ConfigError if the settings conflict with each other or with other sections."""
 
 
 class SystemSettings(Settings):
@@ -50,10 +50,10 @@ class SystemSettings(Settings):
 
     Attributes:
         name: The system's name.
-        routes_to_chosen: Whether it can be routed to chosen labels, so that training may sample negatives.
-        scores_candidates: Whether it can score nominated labels alone, so that it can be joined with a
-            lexical system.
-        takes_label_names: Whether it learns from what labels are called.
+        routes_to_chosen: Whether it can route to chosen labels, so that training may sample negatives.
+        scores_candidates: Whether it can score only nominated labels, so that it can be joined with a lexical
+            system.
+        takes_label_names: Whether it learns from label names.
         shuffles: Whether training reads the documents in a new order in every epoch.
     """
 
@@ -66,7 +66,7 @@ class SystemSettings(Settings):
 
     @property
     def word_vector_size(self) -> int:
-        """Numbers per word, of the system or of its encoder; 0 without word vectors of its own."""
+        """Word vector size of the system or its encoder; 0 if it has no word vectors."""
         return getattr(getattr(self, "encoder", self), "embedding_size", 0)
 
     @property
@@ -76,7 +76,7 @@ class SystemSettings(Settings):
 
     @property
     def compares_words(self) -> bool:
-        """Answers: whether its capsules also look at the words that question and answer share."""
+        """For answers: whether words shared by question and answer are compared."""
         return False
 
     def with_word_vector_size(self, size: int) -> Self:
@@ -92,13 +92,13 @@ class SystemSettings(Settings):
         return self.model_copy(update={"encoder": encoder})
 
     def check(self, config: Config) -> None:
-        """Raises a ConfigError if the settings do not go with each other or with the other sections."""
+        """Raise a ConfigError if the settings conflict with each other or with other sections."""
 
 
 def check_widths(windows: Widths, embedding_size: int, config: Config) -> None:
-    """Refuses filters that are wider than the embedding along which they slide.
+    """Reject filters that are wider than the embedding along which they slide.
 
-    The size of a vector file's words is known only later.
+    The size of a vector file is only known later.
     """
     if config.text.vectors is None and max(windows) > embedding_size:
         raise ConfigError(

@@ -161,7 +161,7 @@ class TextFile:
 
     def _peek_raw(self) -> bytes:
         if self._first is None:
-            # The byte order mark does not count towards the length, so it does not affect where a line is cut.
+            # The byte order mark does not count towards the length, so it does not change where a line is cut.
             start = self._read(MAX_LINE_BYTES + 1 + len(BYTE_ORDER_MARK))
             self._first = start.removeprefix(BYTE_ORDER_MARK)
         return self._first

@@ -35,7 +35,7 @@ def prepare(
         typer.Argument(metavar="NAME...", help="Data sets: eurlex15k, eurlex57k, microthesauri, reuters."),
     ],
 ) -> None:
-    """Tokenise label data sets into compact arrays, for machines that do not have the texts."""
+    """Tokenize label data sets into compact arrays, for machines that do not have the texts."""
     from benchmarks.label_data import label_parts
     from benchmarks.named_labels import keep_label_names
 

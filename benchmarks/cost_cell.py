@@ -142,7 +142,7 @@ class _AnswerWork:
 def _random_tokens(
     generator: np.random.Generator, count: int, spec: Spec, config: Config, device: torch.device
 ) -> Tensor:
-    """(count, l) without padding."""
+    """Return (count, l) without padding."""
     return torch.from_numpy(generator.integers(1, spec.vocabulary, (count, config.text.max_tokens))).to(
         device
     )

@@ -48,7 +48,7 @@ def lead_growth(plan: Plan, folder: Path, data: str, system: str, rival: str) ->
 
 
 def _mean_over_seeds(plan: Plan, folder: Path, data: str, system: str, fraction: float) -> np.ndarray:
-    """(figures, documents) of a row, the mean over its finished seeds."""
+    """Return (figures, documents) of a row, the mean over its finished seeds."""
     cells = [cell for cell in plan.cells(only=[system]) if (cell.data, cell.fraction) == (data, fraction)]
     scores = _finished_scores(cells, folder)
     if not scores:

@@ -25,7 +25,7 @@ from nlpcapsule.training.run_folder import RunFolder
 def shared_nominator(
     data: PreparedLabels, config: Config, folder: Path, progress: TrainingProgress
 ) -> nn.Module | None:
-    """Returns the nominator of a configuration, or None if it needs none.
+    """Return the nominator of a configuration, or None if it needs none.
 
     Of several processes that want the same one, the first trains it and the others wait.
 

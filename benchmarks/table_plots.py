@@ -14,7 +14,7 @@ Interval = tuple[float, float, float]  # value, low, high
 
 
 def systems_plot(title: str, axis: str, ours: Mapping[str, Interval], paper: Mapping[str, float]) -> str:
-    """A dot per system with its interval, and beside it what the paper printed.
+    """Return a dot per system with its interval, and beside it what the paper printed.
 
     Args:
         title: The heading.
@@ -47,7 +47,7 @@ def systems_plot(title: str, axis: str, ours: Mapping[str, Interval], paper: Map
 
 
 def fractions_plot(title: str, axis: str, lines: Mapping[str, Sequence[tuple[float, float]]]) -> str:
-    """A line per system over the part of the training documents that was used.
+    """Return a line per system over the part of the training documents that was used.
 
     Args:
         title: The heading.

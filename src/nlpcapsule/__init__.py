@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Imports the estimators, and with them torch, when they are first asked for."""
+    """Import the estimators, and with them torch, when they are first asked for."""
     if name in ("AnswerRanker", "CapsuleClassifier", "load"):
         from nlpcapsule import estimators
 

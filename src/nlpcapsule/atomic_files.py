@@ -47,19 +47,19 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_text(path: Path) -> Iterator[IO[str]]:
-    """An open UTF-8 text file that appears at `path` when the block ends well."""
+    """Return an open UTF-8 text file that appears at `path` when the block ends well."""
     with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         yield file
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a whole text file atomically."""
+    """Write a whole text file atomically."""
     with atomic_text(path) as file:
         file.write(text)
 
 
 def _remove_stale_parts(path: Path) -> None:
-    """Removes what processes that were killed while they wrote this file have left beside it."""
+    """Remove what processes that were killed while they wrote this file have left beside it."""
     part = re.compile(rf"\.{re.escape(path.name)}\.(\d+)-[0-9a-f]{{8}}\.part")
     with suppress(OSError):
         for entry in list(os.scandir(path.parent)):
@@ -69,7 +69,7 @@ def _remove_stale_parts(path: Path) -> None:
 
 
 def _reason(error: OSError | SafetensorError) -> str:
-    """What the system says; safetensors wraps it, as in "I/O error: File too large (os error 27)"."""
+    """Return what the system says; safetensors wraps it, as in "I/O error: File too large (os error 27)"."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     wrapped = re.search(r"I/O error: (.+?) \(os error \d+\)", str(error))

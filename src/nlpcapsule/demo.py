@@ -78,14 +78,14 @@ class Demo:
     progress: TrainingProgress
 
     def train_labels(self, data: PreparedLabels, name: str) -> LabelModel:
-        """Trains a label system, or opens the one an earlier demo has trained on the same data."""
+        """Train a label system, or opens the one an earlier demo has trained on the same data."""
         config = Config.build("labels", name, overrides={**_SHARED, **LABEL_SYSTEMS[name]})
         path = self.folder / "models" / name
         model = _trained_before(path, config, data.fingerprint())
         return model or fit_labels(data, config, _run_folder(path), self.progress)
 
     def train_answers(self, train: list[Question], dev: list[Question], name: str) -> AnswerModel:
-        """Trains an answer system, or opens the one an earlier demo has trained on the same data."""
+        """Train an answer system, or opens the one an earlier demo has trained on the same data."""
         config = Config.build("answers", name, overrides=ANSWER_SYSTEMS[name])
         data = prepare_answers(train, dev, config)
         path = self.folder / "models" / f"answers-{name}"
@@ -94,7 +94,7 @@ class Demo:
 
 
 def run_demo(folder: Path, quiet: bool = False, compare: bool = False) -> dict[str, Any]:
-    """Trains the default on the embedded sample, shows what it does and writes report.html.
+    """Train the default on the embedded sample, shows what it does and writes report.html.
 
     Args:
         folder: For the sample's files, the models and the report.
@@ -178,7 +178,7 @@ def run_demo(folder: Path, quiet: bool = False, compare: bool = False) -> dict[s
 
 
 def evaluate_labels(model: LabelModel, documents: list[Document]) -> dict[str, float]:
-    """All figures of a label model on documents."""
+    """Return all figures of a label model on documents."""
     return model.evaluate(
         encode_documents(documents, model.tokenizer, model.labels, model.config.text.max_tokens)
     )

@@ -80,7 +80,7 @@ class MissingExtraError(NlpCapsuleError):
 
 
 def out_of_memory(error: BaseException) -> str | None:
-    """The message for an error that means that memory ran out, whoever raised it; None for any other.
+    """Return the message for an error that means that memory ran out, whoever raised it; None for any other.
 
     Example:
         >>> out_of_memory(MemoryError("Unable to allocate 7 EiB"))[:40]
@@ -98,12 +98,12 @@ def out_of_memory(error: BaseException) -> str | None:
 
 
 def quoted(value: object) -> str:
-    """A value for a message, as Python writes it, cut where it gets long."""
+    """Return a value for a message, as Python writes it, cut where it gets long."""
     return repr(cut(value)) if isinstance(value, str) else cut(_written(value))
 
 
 def cut(text: str, longest: int = _LONGEST_QUOTE) -> str:
-    """A text for a message, cut where it gets long."""
+    """Return a text for a message, cut where it gets long."""
     return text if len(text) <= longest else f"{text[:longest]}…"
 
 
@@ -115,7 +115,7 @@ def _written(value: object) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A suggestion to append to an error about an unknown name, or the names there are.
+    """Return a suggestion to append to an error about an unknown name, or the names there are.
 
     Example:
         >>> did_you_mean("routng", ["routing", "iterations"])

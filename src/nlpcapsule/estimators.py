@@ -52,12 +52,12 @@ class _CapsuleEstimator(BaseEstimator, Generic[ModelType]):
         self.verbose = verbose
 
     def save(self, folder: str | Path) -> None:
-        """Writes a model folder that the command line and `load` read, in place of a model that is there."""
+        """Write a model folder that the command line and `load` read, in place of a model that is there."""
         save_model(self._fitted(), Path(folder))
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Opens a model folder."""
+        """Open a model folder."""
         model = load_model(folder)
         if model.config.task != cls._task:
             other = "AnswerRanker" if cls._task == "labels" else "CapsuleClassifier"
@@ -101,7 +101,7 @@ class _CapsuleEstimator(BaseEstimator, Generic[ModelType]):
 
     @classmethod
     def _holding(cls, model: LabelModel | AnswerModel) -> Self:
-        """An estimator around a trained model, with the parameters that lead to it."""
+        """Return an estimator around a trained model, with the parameters that lead to it."""
         estimator = cls(**_parameters(model.config))
         estimator.model_ = model
         return estimator
@@ -153,7 +153,7 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
         dev_texts: Sequence[str] | None = None,
         dev_labels: Sequence[Sequence[str]] | None = None,
     ) -> Self:
-        """Trains on texts and their label lists; a dev part, if given, selects the best epoch."""
+        """Train on texts and their label lists; a dev part, if given, selects the best epoch."""
         train = _documents(texts, labels)
         if (dev_texts is None) != (dev_labels is None):
             raise DataError("dev_texts and dev_labels go together. Got only one of the two")
@@ -174,13 +174,13 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
     def predict(
         self, texts: Sequence[str], top_k: int = 5, threshold: float | None = None
     ) -> list[list[str]]:
-        """The names of the best labels of each text, best first; arguments as in `rank`."""
+        """Return the names of the best labels of each text, best first; arguments as in `rank`."""
         return [[row.label for row in ranked] for ranked in self.rank(texts, top_k, threshold)]
 
     def rank(
         self, texts: Sequence[str], top_k: int = 5, threshold: float | None = None
     ) -> list[list[RankedLabel]]:
-        """The best labels of each text with their probabilities, best first.
+        """Return the best labels of each text with their probabilities, best first.
 
         Args:
             texts: The texts.
@@ -214,7 +214,7 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
         return self.evaluate(texts, labels)["P@1"]
 
     def evaluate(self, texts: Sequence[str], labels: Sequence[Sequence[str]]) -> dict[str, float]:
-        """All figures of `nlpcapsule evaluate`."""
+        """Return all figures of `nlpcapsule evaluate`."""
         model = self._fitted()
         documents = _documents(texts, labels)
         _check_measurable(documents, model.labels)
@@ -244,7 +244,7 @@ class AnswerRanker(_CapsuleEstimator[AnswerModel]):
     def fit(
         self, questions: Sequence[str], candidates: Sequence[Sequence[str]], labels: Sequence[Sequence[int]]
     ) -> Self:
-        """Trains on questions, each with candidate answers and their labels (1 right, 0 wrong)."""
+        """Train on questions, each with candidate answers and their labels (1 right, 0 wrong)."""
         config = self._config()
         with tempfile.TemporaryDirectory() as folder, TrainingProgress(not self.verbose) as progress:
             data = prepare_answers(_questions(questions, candidates, labels), None, config)
@@ -252,22 +252,22 @@ class AnswerRanker(_CapsuleEstimator[AnswerModel]):
         return self
 
     def predict(self, questions: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[list[str]]:
-        """Each question's candidates, best first."""
+        """Return each question's candidates, best first."""
         return [[row.answer for row in ranked] for ranked in self.rank(questions, candidates)]
 
     def rank(self, questions: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[list[RankedAnswer]]:
-        """Each question's candidates with their probabilities, best first."""
+        """Return each question's candidates with their probabilities, best first."""
         return self._fitted().rank(_questions(questions, candidates, None))
 
     def score(
         self, questions: Sequence[str], candidates: Sequence[Sequence[str]], labels: Sequence[Sequence[int]]
     ) -> float:
-        """Mean average precision."""
+        """Return mean average precision."""
         return self._fitted().evaluate(_questions(questions, candidates, labels))["MAP"]
 
 
 def load(folder: str | Path) -> CapsuleClassifier | AnswerRanker:
-    """Opens a model folder, whatever it ranks."""
+    """Open a model folder, whatever it ranks."""
     model = load_model(folder)
     kind = CapsuleClassifier if isinstance(model, LabelModel) else AnswerRanker
     return kind._holding(model)
@@ -319,7 +319,7 @@ def _documents(texts: Sequence[str], labels: Sequence[Sequence[str]]) -> list[Do
 
 
 def _label_names(row: Any, index: int) -> tuple[str, ...]:
-    """The labels of one text without repeats, such as file readers would give them."""
+    """Return the labels of one text without repeats, such as file readers would give them."""
     names = None if isinstance(row, str) or not isinstance(row, Iterable) else list(row)
     if names is None or not all(isinstance(name, str) for name in names):
         raise DataError(
@@ -332,7 +332,7 @@ def _label_names(row: Any, index: int) -> tuple[str, ...]:
 
 
 def _check_measurable(documents: Sequence[Document], known: LabelVocabulary) -> None:
-    """Refuses labels that cannot be measured, as `nlpcapsule evaluate` does."""
+    """Reject labels that cannot be measured, as `nlpcapsule evaluate` does."""
     names = dict.fromkeys(name for document in documents for name in document.labels)
     if not names:
         raise DataError("no text has a label, so there is nothing to measure", hint="give labelled texts")
@@ -363,7 +363,7 @@ def _questions(
 
 
 def _marks(row: Any, index: int, count: int) -> list[Any]:
-    """Which of a question's candidates are right."""
+    """Return which of a question's candidates are right."""
     if not isinstance(row, Iterable):
         raise DataError(
             f"labels[{index}] must be a list of 1 (right) and 0 (wrong), one per candidate. "

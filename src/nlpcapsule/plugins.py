@@ -20,10 +20,10 @@ VARIABLE = "NLPCAPSULE_PLUGINS"  # paths, separated as in PATH
 
 
 def load_plugins(paths: Iterable[str | Path] = ()) -> None:
-    """Imports these files, and those that `NLPCAPSULE_PLUGINS` names, once each.
+    """Import these files, and those that `NLPCAPSULE_PLUGINS` names, once each.
 
     Raises:
-        ConfigError: A file is missing, or fails when it is imported.
+        ConfigError: If a file is missing, or fails when it is imported.
     """
     named = [path for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path]
     wanted = list(dict.fromkeys([*named, *(str(Path(path).absolute()) for path in paths)]))

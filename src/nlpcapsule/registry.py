@@ -95,7 +95,7 @@ class Registry(Mapping[str, Item]):
         self._items: dict[str, Item] = {}
 
     def register(self, name: str) -> Callable[[Item], Item]:
-        """Decorates a part to make it known under a name."""
+        """Decorate a part to make it known under a name."""
 
         def add(item: Item) -> Item:
             self._items[name] = item
@@ -104,10 +104,10 @@ class Registry(Mapping[str, Item]):
         return add
 
     def check(self, name: str) -> str:
-        """Returns a name that is known.
+        """Return a name that is known.
 
         Raises:
-            ConfigError: It is not.
+            ConfigError: If it is not.
         """
         if name not in self._items:
             raise ConfigError(f"unknown {self.what} {quoted(name)}: {did_you_mean(name, self._items)}")
@@ -140,10 +140,10 @@ class NetworkInputs:
 
     Attributes:
         vocabulary_size: Number of tokens.
-        padding_id: The token that fills rows up.
+        padding_id: Id of the padding token.
         length: Most tokens of a text.
         label_count: n; 0 for answers.
-        vectors: (V, v) word vectors to start from.
+        vectors: (V, v) initial word vectors.
         idf: (V,) weights of words that question and answer share.
         transformer: A pretrained transformer's configuration where its weights will be loaded from a model
             folder; None reads the encoder that the settings name.
@@ -202,16 +202,16 @@ _registered: dict[str, System] = {}
 
 
 def register(system: System) -> System:
-    """Makes a system known under its name."""
+    """Make a system known under its name."""
     _registered[system.name] = system
     return system
 
 
 def find_system(name: str) -> System:
-    """The system of this name; imports the module that registers it, and no other.
+    """Return the system of this name; imports the module that registers it, and no other.
 
     Raises:
-        ConfigError: There is no such system.
+        ConfigError: If there is no such system.
     """
     if name not in _registered:
         module = LABEL_SYSTEMS.get(name) or ANSWER_SYSTEMS.get(name) or _entry_points().get(name)
@@ -222,10 +222,10 @@ def find_system(name: str) -> System:
 
 
 def find_encoder(name: str) -> Any:
-    """The encoder class of this name; imports the module that registers it, and no other.
+    """Return the encoder class of this name; imports the module that registers it, and no other.
 
     Raises:
-        ConfigError: There is no such encoder.
+        ConfigError: If there is no such encoder.
     """
     if name not in ENCODERS and name in ENCODER_MODULES:
         import_module(ENCODER_MODULES[name])
@@ -235,12 +235,12 @@ def find_encoder(name: str) -> Any:
 
 
 def is_encoder(name: str) -> bool:
-    """Whether there is an encoder of this name."""
+    """Return whether there is an encoder of this name."""
     return name in ENCODER_MODULES or name in ENCODERS
 
 
 def encoder_names() -> list[str]:
-    """The names of all encoders."""
+    """Return the names of all encoders."""
     return list(dict.fromkeys([*ENCODER_MODULES, *ENCODERS]))
 
 

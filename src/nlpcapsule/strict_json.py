@@ -17,7 +17,7 @@ def read_json(path: Path) -> Any:
     """Read a JSON file in UTF-8.
 
     Raises:
-        DataError: It cannot be read, or its text is refused by `parse_json`.
+        DataError: If it cannot be read, or its text is refused by `parse_json`.
     """
     return parse_json(read_text(path), path)
 
@@ -26,7 +26,7 @@ def read_text(path: Path) -> str:
     """Read a file in UTF-8 that is to be parsed as JSON.
 
     Raises:
-        DataError: It cannot be read, or it is too large.
+        DataError: If it cannot be read, or it is too large.
     """
     try:
         if path.stat().st_size > LARGEST_FILE:
@@ -48,7 +48,7 @@ def parse_json(text: str, path: str | Path | None = None) -> Any:
     UTF-8.
 
     Raises:
-        DataError: The text is refused.
+        DataError: If the text is refused.
 
     Example:
         >>> parse_json('{"a": 1, "a": 2}')

@@ -44,7 +44,7 @@ class BowCNN(nn.Module):
         settings: The network's settings.
         vocabulary_size: Number of tokens.
         label_count: n.
-        padding_id: The token that fills rows up.
+        padding_id: Id of the padding token.
         vectors: Not used: this network has weights per word and no word vectors.
     """
 
@@ -68,7 +68,7 @@ class BowCNN(nn.Module):
         nn.init.constant_(self.output.bias, -4.0)  # most labels are absent from most documents
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
-        """Scores all labels: (B, l) → (B, n). `outputs` and `valid` must be None: nothing is routed."""
+        """Score all labels: (B, l) → (B, n). `outputs` and `valid` must be None: nothing is routed."""
         mask = tokens != self.padding_id  # (B, l)
         states = torch.cat([regions(tokens) for regions in self.regions], dim=-1)  # (B, l, H)
         pooled = self.pool(states * mask.unsqueeze(-1), mask, self.pools)  # (B, p, H)
@@ -92,7 +92,7 @@ class BagOfWordsRegions(nn.Module):
         self.bias = nn.Parameter(torch.zeros(filters))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(B, l) → (B, l, filters)."""
+        """Map (B, l) to (B, l, filters)."""
         rows, _ = self.weights(tokens)  # (B, l, filters)
         left = (self.width - 1) // 2
         padded = nn.functional.pad(rows.transpose(1, 2), (left, self.width - 1 - left))

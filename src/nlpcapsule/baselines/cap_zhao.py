@@ -73,8 +73,8 @@ class CapZhao(nn.Module):
         vocabulary_size: Number of tokens.
         label_count: n.
         length: l; rows are filled up or cut to it.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
+        padding_id: Id of the padding token.
+        vectors: Initial word vectors.
     """
 
     def __init__(
@@ -99,13 +99,13 @@ class CapZhao(nn.Module):
         )
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
-        """Scores all labels: (B, l) → (B, n). `outputs` and `valid` must be None: it routes to all."""
+        """Score all labels: (B, l) → (B, n). `outputs` and `valid` must be None: it routes to all."""
         routed = self.route_text(tokens)
         agreement = torch.stack([one.agreement for one in routed]).mean(dim=0)  # (B, T)
         return Scored(log_odds(activation(mean_capsules(routed))), routed[0].iterations, agreement)
 
     def route_text(self, tokens: Tensor) -> list[Routed]:
-        """(B, l) → the label capsules (B, n, d) of each chain."""
+        """Map (B, l) to the label capsules (B, n, d) of each chain."""
         tokens = tokens[:, : self.length]
         tokens = nn.functional.pad(tokens, (0, self.length - tokens.shape[1]), value=self.padding_id)
         words, _ = self.embedding(tokens)  # (B, l, v)
@@ -113,7 +113,7 @@ class CapZhao(nn.Module):
 
 
 def mean_capsules(chains: list[Routed]) -> Tensor:
-    """The mean of what several chains made of one text, (B, n, d)."""
+    """Return the mean of what several chains made of one text, (B, n, d)."""
     return torch.stack([chain.capsules for chain in chains]).mean(dim=0)
 
 
@@ -137,13 +137,13 @@ class CapsuleChain(nn.Module):
         self.transform = nn.Parameter(_random_transforms(label_count, numbers))  # W^d_j
 
     def forward(self, words: Tensor) -> Routed:
-        """(B, l, v) → label capsules (B, n, d)."""
+        """Map (B, l, v) to label capsules (B, n, d)."""
         ngrams = torch.relu(self.ngrams(words.transpose(1, 2))).transpose(1, 2)  # (B, L, filters)
         lifted = self.primary(ngrams).unflatten(-1, (-1, self.settings.capsule_size))
         return self.route(self.neighbourhoods(squash(lifted)), self.transform)
 
     def neighbourhoods(self, primary: Tensor) -> Tensor:
-        """Routes the capsules of each K neighbouring positions: (B, L, C, d) → (B, (L-K+1)·C, d)."""
+        """Route the capsules of each K neighbouring positions: (B, L, C, d) → (B, (L-K+1)·C, d)."""
         children = primary.unfold(1, self.settings.neighbours, 1)  # (B, L-K+1, C, d, K)
         children = children.transpose(3, 4).flatten(2, 3)  # (B, L-K+1, C·K, d)
         parents = self.route(children.flatten(0, 1), self.neighbourhood).capsules  # (B·(L-K+1), C, d)
@@ -156,7 +156,7 @@ class CapsuleChain(nn.Module):
 
 
 def _random_transforms(count: int, size: int) -> Tensor:
-    """(count, d, d) matrices that keep a vector's length on average."""
+    """Return (count, d, d) matrices that keep a vector's length on average."""
     return torch.randn(count, size, size) / math.sqrt(size)
 
 
@@ -180,11 +180,11 @@ class NgramTextCapsule(TextCapsule):
         return self.capsules.embedding.size
 
     def read(self, tokens: Tensor) -> TextReading:
-        """(B, l) → word vectors and the capsule."""
+        """Map (B, l) to word vectors and the capsule."""
         return TextReading(tokens, self.capsules.embedding(tokens)[0], self(tokens))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(B, l) → (B, d)."""
+        """Map (B, l) to (B, d)."""
         return mean_capsules(self.capsules.route_text(tokens)).squeeze(1)
 
 

@@ -17,6 +17,6 @@ compiled: Callable[[Any], Any] = numba.njit(cache=True) if numba else lambda fun
 
 
 def check_numba() -> None:
-    """Raises where numba is missing: as plain Python the loops would take hours."""
+    """Raise where numba is missing: as plain Python the loops would take hours."""
     if numba is None:
         raise MissingExtraError("numba", "trees")

@@ -49,7 +49,7 @@ class EmbeddingLinearSettings(SystemSettings):
     dropout: float = Field(0.0, ge=0, lt=1, description="dropout on the embeddings")
 
     def check(self, config: Config) -> None:
-        """Refuses what the transformer cannot read."""
+        """Reject what the transformer cannot read."""
         self.encoder.check(config)
 
 
@@ -60,8 +60,8 @@ class EmbeddingLinear(nn.Module):
         settings: The network's settings.
         vocabulary_size: Number of tokens.
         label_count: n.
-        padding_id: The token that fills rows up.
-        length: Most tokens of a document.
+        padding_id: Id of the padding token.
+        length: Maximum tokens of a document.
         transformer: The transformer's configuration where its weights will be loaded; None reads
             `settings.encoder.path`.
     """
@@ -89,14 +89,14 @@ class EmbeddingLinear(nn.Module):
         self.head = LinearHead(self.encoder.size, label_count, settings.dropout)
 
     def train(self, mode: bool = True) -> Self:
-        """Switches the head's mode; the transformer has no dropout in either."""
+        """Switch the head's mode; the transformer has no dropout in either."""
         super().train(mode)
         self.encoder.eval()
         return self
 
     @torch.no_grad()
     def embed(self, tokens: Tensor) -> Tensor:
-        """(B, l) token ids, filled up at the end → (B, h) embeddings of length √h."""
+        """Return (B, l) token ids, padded at the end → (B, h) embeddings of length √h."""
         windows = cut_windows(tokens, self.encoder.padding_id, self.window)
         states = self.encoder(windows.tokens, windows.mask).float()  # (W, w, h)
         sums = (states * windows.mask.unsqueeze(-1)).sum(dim=1)  # (W, h)
@@ -105,10 +105,10 @@ class EmbeddingLinear(nn.Module):
         return nn.functional.normalize(totals, dim=-1) * math.sqrt(self.encoder.size)
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
-        """Scores labels.
+        """Score labels.
 
         Args:
-            tokens: (B, l) token ids, filled up at the end.
+            tokens: (B, l) token ids, padded at the end.
             outputs: None for all labels, (n',) ids for the batch, or (B, n') ids per document.
             valid: Not used: a label's score does not depend on the other labels.
         """

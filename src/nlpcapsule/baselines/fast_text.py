@@ -64,7 +64,7 @@ class FastText(LexicalRanker):
 
     @classmethod
     def fit(cls, settings: FastTextSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
-        """Trains with one thread, as several would write over each other's steps in random order."""
+        """Train with one thread, as several would write over each other's steps in random order."""
         fasttext = _library()
         ignored = np.array(fitting.ignored, dtype=np.int64)
         fitting.advance(0, 1)
@@ -100,7 +100,7 @@ class FastText(LexicalRanker):
         return np.array(ids, dtype=np.int64), self.model.get_output_matrix()
 
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
-        """The best labels of documents and their log-odds."""
+        """Return the best labels of documents and their log-odds."""
         width = min(top_k, self.label_count)
         labels = np.empty((len(tokens), width), dtype=np.int64)
         log_odds = np.empty((len(tokens), width))
@@ -111,7 +111,7 @@ class FastText(LexicalRanker):
         return labels, log_odds
 
     def _log_odds(self, document: np.ndarray) -> np.ndarray:
-        """(1, n). The library's own `predict` would round probabilities, and so make labels equal."""
+        """Return (1, n). The library's own `predict` would round probabilities, and so make labels equal."""
         ids, vectors = self._label_vectors
         mean = self.model.get_sentence_vector(_text(document, self.ignored))  # (size,)
         scores = (vectors @ mean).astype(np.float64)  # (m,)
@@ -123,7 +123,7 @@ class FastText(LexicalRanker):
         return filled
 
     def save(self, folder: Path) -> None:
-        """Writes the library's own file and a small one beside it."""
+        """Write the library's own file and a small one beside it."""
         with atomic_path(folder / _MODEL_FILE) as temporary:
             self.model.save_model(str(temporary))
             if not _is_whole(temporary, self.settings):  # the library does not look at a disk that is full
@@ -132,7 +132,7 @@ class FastText(LexicalRanker):
 
     @classmethod
     def load(cls, settings: FastTextSettings, folder: Path) -> Self:
-        """Reads what `save` wrote."""
+        """Read what `save` wrote."""
         fasttext = _library()
         arrays = load_arrays(folder / _ARRAYS_FILE)
         label_count = single_integer(arrays.get("label_count"), "label_count")
@@ -145,7 +145,7 @@ class FastText(LexicalRanker):
         return cls(settings, model, label_count, arrays["ignored"])
 
     def check(self, vocabulary_size: int, label_count: int) -> None:
-        """Refuse a model for other labels."""
+        """Reject a model for other labels."""
         if self.label_count != label_count:
             raise ModelFolderError(f"fastText was trained on {self.label_count} labels, not {label_count}")
         check_array(self.ignored, "ignored", self.ignored.shape[:1], "i")

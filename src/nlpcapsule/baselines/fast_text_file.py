@@ -31,7 +31,7 @@ _COUNT_AND_TYPE = 9  # bytes behind an entry's text
 
 
 def check_fasttext_file(path: Path, size: int, loss: str, prefix: str) -> list[int]:
-    """Refuse a file that the library could not read, or that was trained with other settings.
+    """Reject a file that the library could not read, or that was trained with other settings.
 
     Args:
         path: The file.
@@ -43,7 +43,7 @@ def check_fasttext_file(path: Path, size: int, loss: str, prefix: str) -> list[i
         The ids of the labels that it knows, in its order.
 
     Raises:
-        ModelFolderError: It is refused.
+        ModelFolderError: If it is refused.
     """
     try:
         return _checked(path.read_bytes(), size, loss, prefix)

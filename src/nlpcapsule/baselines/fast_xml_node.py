@@ -40,7 +40,7 @@ def part(
     settings: FastXMLSettings,
     random: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """A node's separator and what it does to the node's documents.
+    """Return a node's separator and what it does to the node's documents.
 
     Returns:
         The columns of w that are not 0, their values, and which documents go right, (len(rows),) bool; None
@@ -67,7 +67,7 @@ def part(
 def settle_sides(
     starts: np.ndarray, labels: np.ndarray, label_count: int, sides: np.ndarray
 ) -> tuple[np.ndarray, list[float]]:
-    """Ranks labels and chooses sides by turns until no document changes its side.
+    """Rank labels and chooses sides by turns until no document changes its side.
 
     Args:
         starts: (N + 1,) where each document's labels begin.
@@ -118,7 +118,7 @@ def inverse_ideal_gains(starts: np.ndarray) -> np.ndarray:
 def rank_discounts(
     starts: np.ndarray, labels: np.ndarray, label_count: int, importance: np.ndarray
 ) -> np.ndarray:
-    """The ranking with the highest total nDCG, as 1 / log₂(1 + l) for the label at place l, (n,).
+    """Return the ranking with the highest total nDCG, as 1 / log₂(1 + l) for the label at place l, (n,).
 
     Args:
         starts: (N + 1,) where each document's labels begin.
@@ -161,5 +161,5 @@ def node_columns(features: Entries, width: int, rows: np.ndarray) -> tuple[np.nd
 
 
 def entries_of(matrix: sparse.csr_matrix) -> Entries:
-    """A matrix as compiled code takes it."""
+    """Return a matrix as compiled code takes it."""
     return matrix.indptr, matrix.indices, matrix.data

@@ -74,7 +74,7 @@ def _descent_direction(
     active: np.ndarray,
     most_passes: int = 30,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The minimum of f's second-order model, roughly: d (columns,) and dᵀx_i (N,)."""
+    """Return the minimum of f's second-order model, roughly: d (columns,) and dᵀx_i (N,)."""
     starts, members, values = columns
     direction = np.zeros(len(weights))
     change = np.zeros(len(bends))
@@ -115,7 +115,7 @@ def _line_search(
     sides: np.ndarray,
     prices: np.ndarray,
 ) -> bool:
-    """Moves weights and margins along the direction by the first of 1, ½, ¼, … that lowers f enough."""
+    """Move weights and margins along the direction by the first of 1, ½, ¼, … that lowers f enough."""
     before = np.abs(weights).sum() + (prices * np.logaddexp(0.0, -sides * margins)).sum()
     promised = (gradients * direction).sum() + np.abs(weights + direction).sum() - np.abs(weights).sum()
     size = 1.0

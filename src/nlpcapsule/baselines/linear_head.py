@@ -28,7 +28,7 @@ class LinearHead(nn.Module):
         nn.init.constant_(self.output.bias, _FIRST_BIAS)
 
     def forward(self, documents: Tensor, outputs: Tensor | None = None) -> Tensor:
-        """Scores labels.
+        """Score labels.
 
         Args:
             documents: (B, h).

@@ -69,7 +69,7 @@ class PDSparse(LexicalRanker):
 
     @classmethod
     def fit(cls, settings: PDSparseSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
-        """Goes over the documents `epochs` times; α is kept after each pass.
+        """Go over the documents `epochs` times; α is kept after each pass.
 
         Raises:
             MissingExtraError: Numba is not installed.
@@ -88,7 +88,7 @@ class PDSparse(LexicalRanker):
         return cls(bag, weights_of(rows, alpha, settings.l1).astype(np.float32))
 
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
-        """The labels with the highest ⟨w_k, x⟩; a document of unknown words has 0 for all of them."""
+        """Return the labels with the highest ⟨w_k, x⟩; a document of unknown words has 0 for all of them."""
         rows = self.bag.rows(tokens).astype(np.float64)
         width = min(top_k, self.weights.shape[1])
         labels, scores = np.zeros((len(tokens), width), dtype=np.int64), np.zeros((len(tokens), width))
@@ -100,23 +100,23 @@ class PDSparse(LexicalRanker):
         return labels, scores
 
     def save(self, folder: Path) -> None:
-        """One file: the word weights and W."""
+        """Return one file: the word weights and W."""
         save_arrays(folder / "pd_sparse.safetensors", idf=self.bag.idf, weights=self.weights)
 
     @classmethod
     def load(cls, settings: PDSparseSettings, folder: Path) -> Self:
-        """Reads what `save` wrote."""
+        """Read what `save` wrote."""
         arrays = load_arrays(folder / "pd_sparse.safetensors")
         return cls(BagOfWords(arrays["idf"]), arrays["weights"])
 
     def check(self, vocabulary_size: int, label_count: int) -> None:
-        """Refuse weights of another shape."""
+        """Reject weights of another shape."""
         self.bag.check(vocabulary_size)
         check_array(self.weights, "weights", (vocabulary_size, label_count))
 
 
 def _kept_alpha(path: Path, shape: tuple[int, int], passes: int) -> tuple[int, sparse.csr_matrix]:
-    """Passes that an earlier run finished, and α after them; none where its file is missing or damaged."""
+    """Pass that an earlier run finished, and α after them; none where its file is missing or damaged."""
     try:
         arrays = load_arrays(path, needs_checksum=True)
         done = single_integer(arrays.get("passes"), "passes")
@@ -163,7 +163,7 @@ def one_pass(
     l1: float,
     penalty: float,
 ) -> sparse.csr_matrix:
-    """Visits each document once.
+    """Visit each document once.
 
     Xᵀα is summed up afresh, so that a pass depends on nothing but its arguments.
 
@@ -198,7 +198,7 @@ def one_pass(
 
 @compiled
 def labels_met(starts, documents, y, a, label_count):  # type: ignore[no-untyped-def]
-    """(V,) for each word, how many labels are right or have α ≠ 0 in documents with that word."""
+    """Return (V,) for each word, how many labels are right or have α ≠ 0 in documents with that word."""
     counts = np.zeros(len(starts) - 1, dtype=np.int64)
     last_word = np.full(label_count, -1)
     for word in range(len(starts) - 1):
@@ -213,7 +213,7 @@ def labels_met(starts, documents, y, a, label_count):  # type: ignore[no-untyped
 
 @compiled
 def add(table, word, label, amount):  # type: ignore[no-untyped-def]
-    """Adds to (Xᵀα)_jk."""
+    """Add to (Xᵀα)_jk."""
     start, slots = table.starts[word], table.starts[word + 1] - table.starts[word]
     slot = label % slots
     while table.labels[start + slot] != label and table.labels[start + slot] != _EMPTY:
@@ -224,7 +224,7 @@ def add(table, word, label, amount):  # type: ignore[no-untyped-def]
 
 @compiled
 def sum_up(x, a, table):  # type: ignore[no-untyped-def]
-    """Fills the empty table with Xᵀα."""
+    """Fill the empty table with Xᵀα."""
     for i in range(len(x.starts) - 1):
         for at in range(x.starts[i], x.starts[i + 1]):
             for place in range(a.starts[i], a.starts[i + 1]):
@@ -233,7 +233,7 @@ def sum_up(x, a, table):  # type: ignore[no-untyped-def]
 
 @compiled
 def score(words, weights, table, l1, z):  # type: ignore[no-untyped-def]
-    """Sets z_k = Σ_j x_j S_λ((Xᵀα)_jk) for all labels; z's last place takes what empty slots would add."""
+    """Set z_k = Σ_j x_j S_λ((Xᵀα)_jk) for all labels; z's last place takes what empty slots would add."""
     z[:] = 0
     for word, weight in zip(words, weights):  # noqa: B905 - numba's zip has no `strict`
         labels = table.labels[table.starts[word] : table.starts[word + 1]]
@@ -248,7 +248,7 @@ def score(words, weights, table, l1, z):  # type: ignore[no-untyped-def]
 
 @compiled
 def soft(value, l1):  # type: ignore[no-untyped-def]
-    """S_λ, without a branch: it is the scoring's innermost step."""
+    """Return S_λ, without a branch: it is the scoring's innermost step."""
     return value - min(max(value, -l1), l1)
 
 
@@ -300,7 +300,7 @@ def visit_all(order, x, y, a, after, table, label_count, l1, penalty):  # type: 
 
 @compiled
 def nearest_allowed(b, c, penalty):  # type: ignore[no-untyped-def]
-    """The u, v ≥ 0 with Σu = Σv ≤ C that lie nearest to b, c.
+    """Return the u, v ≥ 0 with Σu = Σv ≤ C that lie nearest to b, c.
 
     While C does not bind, u = (b − m)₊ and v = (c + m)₊ with the m at which both sums are equal. Their
     difference falls with m and is linear between the b_k and the −c_k, so the root is found exactly.
@@ -327,13 +327,13 @@ def nearest_allowed(b, c, penalty):  # type: ignore[no-untyped-def]
 
 @compiled
 def difference(b, c, m):  # type: ignore[no-untyped-def]
-    """Σ(b − m)₊ − Σ(c + m)₊."""
+    """Return Σ(b − m)₊ − Σ(c + m)₊."""
     return np.maximum(b - m, 0).sum() - np.maximum(c + m, 0).sum()
 
 
 @compiled
 def nearest_with_sum(b, total):  # type: ignore[no-untyped-def]
-    """The u ≥ 0 with Σu = total that lies nearest to b: (b − m)₊, m from the b_k that stay above."""
+    """Return the u ≥ 0 with Σu = total that lies nearest to b: (b − m)₊, m from the b_k that stay above."""
     largest_first = -np.sort(-b)
     running, m = 0.0, 0.0
     for count, value in enumerate(largest_first):

@@ -44,8 +44,8 @@ class XMLCNN(nn.Module):
         settings: The network's settings.
         vocabulary_size: Number of tokens.
         label_count: n.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
+        padding_id: Id of the padding token.
+        vectors: Initial word vectors.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class XMLCNN(nn.Module):
         nn.init.constant_(self.output.bias, -4.0)  # most labels are absent from most documents
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
-        """Scores all labels: (B, l) → (B, n). `outputs` and `valid` must be None: nothing is routed."""
+        """Score all labels: (B, l) → (B, n). `outputs` and `valid` must be None: nothing is routed."""
         words, mask = self.encoder.embedding(tokens)
         states = self.encoder.read(self.word_dropout(words), mask)  # (B, l, H), zero at padding
         hidden = torch.relu(self.bottleneck(dynamic_max_pool(states, mask, self.pools).flatten(1)))

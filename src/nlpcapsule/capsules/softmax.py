@@ -47,7 +47,7 @@ def uniform_coupling(
     Args:
         votes: The votes to be coupled.
         kind: "standard" or "leaky".
-        valid: (B, n), False where an output is only padding.
+        valid: (B, n), False at padding.
         logit: The logit that all pairs share, a number or one per document (B, 1, 1).
 
     Returns:

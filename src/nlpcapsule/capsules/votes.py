@@ -24,27 +24,27 @@ class Votes(Protocol):
         ...
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        """Σ_i w_ij û_{j|i} (B, n, d) for weights (B, m, n)."""
+        """Return Σ_i w_ij û_{j|i} (B, n, d) for weights (B, m, n)."""
         ...
 
     def inner(self, capsules: Tensor) -> Tensor:
-        """⟨û_{j|i}, v_j⟩ (B, m, n) for output capsules (B, n, d)."""
+        """Return ⟨û_{j|i}, v_j⟩ (B, m, n) for output capsules (B, n, d)."""
         ...
 
     def squared_norm(self, scale: Tensor | None = None) -> Tensor:
-        """Σ_h s_jh û²_{jh|i} (B, m, n) for a scale (B, n, d); ‖û_{j|i}‖² without one."""
+        """Return Σ_h s_jh û²_{jh|i} (B, m, n) for a scale (B, n, d); ‖û_{j|i}‖² without one."""
         ...
 
     def second_moment(self, weights: Tensor) -> Tensor:
-        """Σ_i w_ij û²_{jh|i} (B, n, d) for weights (B, m, n)."""
+        """Return Σ_i w_ij û²_{jh|i} (B, n, d) for weights (B, m, n)."""
         ...
 
     def select(self, documents: Tensor) -> Votes:
-        """The votes of these documents only, given by their indices."""
+        """Return the votes of these documents only, given by their indices."""
         ...
 
     def double(self) -> Votes:
-        """The votes in float64."""
+        """Return the votes in float64."""
         ...
 
 
@@ -70,16 +70,16 @@ class PerClassVotes:
         self._squared_norm: Tensor | None = None
 
     def total(self) -> Tensor:
-        """Σ_i û_{j|i} = W_j (Σ_i u_i)  (B, n, d)."""
+        """Return Σ_i û_{j|i} = W_j (Σ_i u_i)  (B, n, d)."""
         return torch.einsum(f"{self._each}hk,bk->bnh", self.transforms, self.capsules.sum(dim=1))
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        """Σ_i w_ij û_{j|i} = W_j (Σ_i w_ij u_i)  (B, n, d)."""
+        """Return Σ_i w_ij û_{j|i} = W_j (Σ_i w_ij u_i)  (B, n, d)."""
         pooled = weights.transpose(1, 2) @ self.capsules  # (B, n, d)
         return torch.einsum(f"{self._each}hk,bnk->bnh", self.transforms, pooled)
 
     def inner(self, capsules: Tensor) -> Tensor:
-        """⟨û_{j|i}, v_j⟩ = ⟨u_i, W_jᵀ v_j⟩  (B, m, n)."""
+        """Return ⟨û_{j|i}, v_j⟩ = ⟨u_i, W_jᵀ v_j⟩  (B, m, n)."""
         turned = torch.einsum(f"{self._each}hk,bnh->bnk", self.transforms, capsules)  # (B, n, d)
         return self.capsules @ turned.transpose(1, 2)
 
@@ -95,18 +95,18 @@ class PerClassVotes:
         return self._squared_norm
 
     def second_moment(self, weights: Tensor) -> Tensor:
-        """Σ_i w_ij û²_{jh|i} = (W_j (Σ_i w_ij u_i u_iᵀ) W_jᵀ)_hh  (B, n, d)."""
+        """Return Σ_i w_ij û²_{jh|i} = (W_j (Σ_i w_ij u_i u_iᵀ) W_jᵀ)_hh  (B, n, d)."""
         outer = torch.einsum("bmk,bml->bmkl", self.capsules, self.capsules).flatten(2)  # (B, m, d²)
         moment = (weights.transpose(1, 2) @ outer).unflatten(-1, self.transforms.shape[-2:])  # (B, n, d, d)
         return (self.transforms @ moment * self.transforms).sum(dim=-1)
 
     def select(self, documents: Tensor) -> PerClassVotes:
-        """The votes of these documents only."""
+        """Return the votes of these documents only."""
         transforms = self.transforms[documents] if self.transforms.dim() == 4 else self.transforms
         return PerClassVotes(self.capsules[documents], transforms)
 
     def double(self) -> PerClassVotes:
-        """The votes in float64."""
+        """Return the votes in float64."""
         return PerClassVotes(self.capsules.double(), self.transforms.double())
 
     def _quadratic_form(self, symmetric: Tensor) -> Tensor:
@@ -134,19 +134,19 @@ class FormedVotes:
         self._squared_norm: Tensor | None = None
 
     def total(self) -> Tensor:
-        """Σ_i û_{j|i}  (B, n, d)."""
+        """Return Σ_i û_{j|i}  (B, n, d)."""
         return self.votes.sum(dim=1)
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        """Σ_i w_ij û_{j|i}  (B, n, d)."""
+        """Return Σ_i w_ij û_{j|i}  (B, n, d)."""
         return torch.einsum("bmn,bmnh->bnh", weights, self.votes)
 
     def inner(self, capsules: Tensor) -> Tensor:
-        """⟨û_{j|i}, v_j⟩  (B, m, n)."""
+        """Return ⟨û_{j|i}, v_j⟩  (B, m, n)."""
         return torch.einsum("bmnh,bnh->bmn", self.votes, capsules)
 
     def squared_norm(self, scale: Tensor | None = None) -> Tensor:
-        """Σ_h s_jh û²_{jh|i}  (B, m, n)."""
+        """Return Σ_h s_jh û²_{jh|i}  (B, m, n)."""
         if scale is not None:
             return torch.einsum("bmnh,bnh->bmn", self.votes.square(), scale)
         if self._squared_norm is None:
@@ -154,15 +154,15 @@ class FormedVotes:
         return self._squared_norm
 
     def second_moment(self, weights: Tensor) -> Tensor:
-        """Σ_i w_ij û²_{jh|i}  (B, n, d)."""
+        """Return Σ_i w_ij û²_{jh|i}  (B, n, d)."""
         return torch.einsum("bmn,bmnh->bnh", weights, self.votes.square())
 
     def select(self, documents: Tensor) -> FormedVotes:
-        """The votes of these documents only."""
+        """Return the votes of these documents only."""
         return FormedVotes(self.votes[documents])
 
     def double(self) -> FormedVotes:
-        """The votes in float64."""
+        """Return the votes in float64."""
         return FormedVotes(self.votes.double())
 
 

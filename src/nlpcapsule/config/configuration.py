@@ -236,7 +236,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(content.decode())
     except FileNotFoundError:
         raise ConfigError(f"{path}: there is no such configuration file") from None
-    except (OSError, ValueError, RecursionError) as error:  # ValueError: not TOML, not UTF-8, a NUL in the name
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: not TOML, not UTF-8, NUL in the name
         raise ConfigError(f"{path}: not a readable TOML file: {error}") from None
 
 

@@ -64,7 +64,7 @@ def resolve(key: str, known: list[str]) -> tuple[str, str | None]:
 
 
 def _is_short_for(key: list[str], path: list[str]) -> bool:
-    """Whether a name is a setting's full name with some of its sections left out."""
+    """Return whether a name is a setting's full name with some of its sections left out."""
     rest = iter(path[:-1])
     return key[-1] == path[-1] and all(part in rest for part in key[:-1])
 

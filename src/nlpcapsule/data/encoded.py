@@ -61,7 +61,7 @@ class EncodedDocuments:
 
     @classmethod
     def load(cls, path: Path) -> EncodedDocuments:
-        """Reads what `save` wrote."""
+        """Read what `save` wrote."""
         from safetensors.numpy import load_file
 
         arrays = load_file(path)
@@ -95,7 +95,7 @@ class EncodedQuestions:
         return np.arange(self.offsets[question], self.offsets[question + 1])
 
     def take(self, rows: np.ndarray | Sequence[int]) -> EncodedQuestions:
-        """The chosen questions, in the given order."""
+        """Return the chosen questions, in the given order."""
         chosen = [self.candidates(int(row)) for row in rows]
         flat = np.concatenate(chosen) if chosen else np.zeros(0, dtype=np.int64)
         offsets = np.concatenate([[0], np.cumsum([len(rows) for rows in chosen])]).astype(np.int64)

@@ -28,11 +28,11 @@ class BiLSTMEncoder(WordEncoder):
     Rows are packed, so states do not depend on the amount of padding. States at padding are zero.
 
     Args:
-        embedding: Word vectors of v numbers.
+        embedding: Word vectors of size v.
         state_size: Size of a state, per direction.
         layers: Number of stacked layers.
         dropout: On word vectors, between layers and on states.
-        word_dropout: Part of the words left out in training.
+        word_dropout: Fraction of the words dropped in training.
     """
 
     settings_type: ClassVar[type[BiLSTMSettings]] = BiLSTMSettings

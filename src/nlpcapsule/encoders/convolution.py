@@ -31,11 +31,11 @@ class ConvolutionEncoder(WordEncoder):
     beyond the row's end, and states at padding are zeroed.
 
     Args:
-        embedding: Word vectors of v numbers.
+        embedding: Word vectors of size v.
         windows: Widths, in tokens.
         filters: Filters per width.
         dropout: On word vectors and on states.
-        word_dropout: Part of the words left out in training.
+        word_dropout: Fraction of the words dropped in training.
     """
 
     settings_type: ClassVar[type[ConvolutionSettings]] = ConvolutionSettings

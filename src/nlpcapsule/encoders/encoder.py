@@ -32,9 +32,9 @@ class EncoderInputs:
 
     Attributes:
         vocabulary_size: V, number of tokens.
-        padding_id: The token that fills rows up.
-        vectors: (V, v') word vectors to start from; None for random vectors.
-        length: Most tokens of a document; None if unknown.
+        padding_id: Id of the padding token.
+        vectors: (V, v') initial word vectors; None for random vectors.
+        length: Maximum tokens of a document; None if unknown.
         transformer: Configuration of a pretrained transformer if its weights are loaded later; None reads the
             transformer that the settings name.
     """
@@ -72,7 +72,7 @@ class Encoder(nn.Module, ABC):
         """Encode documents.
 
         Args:
-            tokens: (B, l) token ids, filled up at the end.
+            tokens: (B, l) token ids, padded at the end.
 
         Returns:
             States (B, l, H), zero at padding, and a mask (B, l) that is True at real ones. If a document is

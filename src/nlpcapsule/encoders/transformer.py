@@ -56,7 +56,7 @@ class TransformerEncoder(nn.Module):
     Args:
         encoder: A folder or a hub id with pretrained weights.
         vocabulary_size: Number of tokens the tokenizer knows.
-        padding_id: The token that fills rows up.
+        padding_id: Id of the padding token.
         longest: Maximum number of tokens in a row.
         config: The transformer's configuration, as `to_json` returns it. If given, `encoder` is ignored, and
             weights are random until a saved state is loaded.

@@ -31,7 +31,7 @@ class Windows(NamedTuple):
     """The W windows of B documents, in document order.
 
     Attributes:
-        tokens: (W, w) token ids, filled up at the end.
+        tokens: (W, w) token ids, padded at the end.
         mask: (W, w) True at real tokens.
         counted: (W, w) True where a state belongs to a token of the text.
         document: (W,) the row each window was cut from.
@@ -86,8 +86,8 @@ class WindowedTransformer(Encoder):
     Args:
         settings: Transformer, windows, dropout and learning rate.
         vocabulary_size: Number of tokens the tokenizer knows.
-        padding_id: The token that fills rows up.
-        length: Most tokens of a document.
+        padding_id: Id of the padding token.
+        length: Maximum tokens of a document.
         transformer: The transformer's configuration if its weights are loaded later; None reads
             `settings.path`.
     """
@@ -163,8 +163,8 @@ def cut_windows(tokens: Tensor, padding_id: int, window: int, stride: int | None
     Every window has text. A document without any has one window, and its special tokens count as text.
 
     Args:
-        tokens: (B, l) token ids, filled up at the end.
-        padding_id: The token that fills rows up.
+        tokens: (B, l) token ids, padded at the end.
+        padding_id: Id of the padding token.
         window: Maximum tokens of a window, including its two special tokens.
         stride: Tokens between the starts of consecutive windows; None cuts even parts.
 
@@ -200,8 +200,8 @@ def leave_out(tokens: Tensor, padding_id: int, part: float) -> Tensor:
     """Drop random tokens of the text from rows [CLS] text [SEP] and close the gaps.
 
     Args:
-        tokens: (B, l) token ids, filled up at the end.
-        padding_id: The token that fills rows up.
+        tokens: (B, l) token ids, padded at the end.
+        padding_id: Id of the padding token.
         part: Probability of dropping each token of the text.
     """
     lengths = (tokens != padding_id).sum(dim=1, keepdim=True)  # (B, 1)

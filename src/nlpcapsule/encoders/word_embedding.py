@@ -18,7 +18,7 @@ class WordEmbedding(nn.Module):
     Args:
         vocabulary_size: Number of tokens.
         size: v, the size of a word vector.
-        padding_id: The token that fills rows up.
+        padding_id: Id of the padding token.
         vectors: (vocabulary_size, v') to start from; None starts from uniform(-0.25, 0.25).
     """
 

@@ -31,7 +31,7 @@ class WordEncoder(Encoder):
 
     Args:
         embedding: The word vectors, trained with the encoder.
-        word_dropout: Part of the words left out in training.
+        word_dropout: Fraction of the words dropped in training.
     """
 
     settings_type: ClassVar[type[WordEncoderSettings]] = WordEncoderSettings

@@ -26,8 +26,8 @@ def build_label_network(
         config: The configuration.
         vocabulary_size: Number of tokens.
         label_count: n.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
+        padding_id: Id of the padding token.
+        vectors: Initial word vectors.
         transformer: A pretrained transformer's configuration, where its weights will be loaded from a model
             folder; None reads the encoder that the configuration names.
     """
@@ -62,8 +62,8 @@ def build_answer_network(
     Args:
         config: The configuration.
         vocabulary_size: Number of tokens.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
+        padding_id: Id of the padding token.
+        vectors: Initial word vectors.
         idf: (V,) weights of words that question and answer share, for networks that use them.
         transformer: As in `build_label_network`.
     """

@@ -175,8 +175,8 @@ class LabelQueryNetwork(nn.Module):
         settings: The network's settings.
         vocabulary_size: Number of tokens.
         label_count: n.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
+        padding_id: Id of the padding token.
+        vectors: Initial word vectors.
         length: Maximum number of tokens of a document.
         transformer: A pretrained transformer's configuration if its weights are loaded later; None reads the
             encoder that the settings name.

@@ -75,8 +75,8 @@ class OfficialNetwork(nn.Module):
         vocabulary_size: Number of tokens.
         label_count: n.
         length: l.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
+        padding_id: Id of the padding token.
+        vectors: Initial word vectors.
     """
 
     def __init__(

@@ -121,8 +121,8 @@ class PaperCapsules(nn.Module):
         settings: The network's settings.
         vocabulary_size: Number of tokens.
         length: l; rows are padded or truncated to it, because filters span all positions.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
+        padding_id: Id of the padding token.
+        vectors: Initial word vectors.
     """
 
     def __init__(
@@ -193,8 +193,8 @@ class PaperNetwork(nn.Module):
         vocabulary_size: Number of tokens.
         label_count: n.
         length: l.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
+        padding_id: Id of the padding token.
+        vectors: Initial word vectors.
     """
 
     def __init__(

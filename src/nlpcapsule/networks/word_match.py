@@ -59,7 +59,7 @@ class WordMatch(nn.Module):
         vocabulary_size: V, number of tokens.
         word_size: v, the size of a word vector or state.
         capsule_size: d.
-        padding_id: The token that fills rows up.
+        padding_id: Id of the padding token.
         idf: (V,) weight of each word, 0 for tokens that are not words; None: zeros, until a saved state is
             loaded.
     """

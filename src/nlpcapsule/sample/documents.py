@@ -52,7 +52,7 @@ def write_letters(seed: int) -> dict[str, tuple[Letter, ...]]:
 
 
 def _deal_main_labels(size: int, least: int, rng: random.Random) -> list[Label]:
-    """One label for each letter: every label at least `least` times, the rest drawn by weight."""
+    """Return one label for each letter: every label at least `least` times, the rest drawn by weight."""
     labels = read_labels()
     dealt = [label for label in labels for _ in range(least)]
     dealt += rng.choices(labels, [label.weight for label in labels], k=size - len(dealt))
@@ -76,7 +76,7 @@ def _general_topic() -> Topic:
 
 
 def _topic_of_letter(main_label: Label, rng: random.Random) -> Topic:
-    """The label's own topic, or any topic if the label may join all of them."""
+    """Return the label's own topic, or any topic if the label may join all of them."""
     own = next(topic for topic in read_topics() if topic.name == main_label.topic)
     if not own.joins_any_topic:
         return own

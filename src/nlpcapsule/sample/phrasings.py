@@ -84,13 +84,13 @@ class Scene:
 
 @cache
 def read_topics() -> tuple[Topic, ...]:
-    """All topics, in the order of their names."""
+    """Return all topics, in the order of their names."""
     return tuple(_read_topic(name) for name in wording_names("topics"))
 
 
 @cache
 def read_labels() -> tuple[Label, ...]:
-    """The labels of all topics."""
+    """Return the labels of all topics."""
     return tuple(label for topic in read_topics() for label in topic.labels)
 
 
@@ -103,7 +103,7 @@ def read_letter_frame() -> LetterFrame:
 
 @cache
 def read_scenes() -> tuple[Scene, ...]:
-    """All scenes, in the order of their names."""
+    """Return all scenes, in the order of their names."""
     return tuple(_read_scene(name) for name in wording_names("scenes"))
 
 

@@ -22,7 +22,7 @@ def read_wording(name: str) -> dict[str, Any]:
 
 
 def wording_names(folder: str) -> list[str]:
-    """The TOML files of a folder, in an order that is the same on every machine."""
+    """Return the TOML files of a folder, in an order that is the same on every machine."""
     return sorted(
         f"{folder}/{file.name}" for file in WORDING.joinpath(folder).iterdir() if file.name.endswith(".toml")
     )
@@ -30,7 +30,7 @@ def wording_names(folder: str) -> list[str]:
 
 @cache
 def listed_values() -> dict[str, list[str]]:
-    """The kinds of slots whose values are listed in `slots.toml`."""
+    """Return the kinds of slots whose values are listed in `slots.toml`."""
     return read_wording("slots.toml")
 
 

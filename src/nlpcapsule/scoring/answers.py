@@ -30,7 +30,7 @@ def score_answers(
     Args:
         network: An answer network, in eval mode.
         questions: The questions.
-        padding_id: The token that fills rows up.
+        padding_id: Id of the padding token.
         batch: Questions per forward pass.
         bf16: Computes in bf16.
         advance: Called with the number of questions done since the last call, for progress.

@@ -24,7 +24,7 @@ class NetworkScorer:
 
     Attributes:
         network: The network, in eval mode.
-        padding_id: The token that fills rows up.
+        padding_id: Id of the padding token.
         batch: Documents per forward pass; documents of similar length go together.
         bf16: Computes in bf16 (scores differ slightly from float32).
     """

@@ -28,8 +28,8 @@ class AnswerTask:
         config: The configuration.
         train: The training questions.
         dev: Held-out questions; None trains without evaluation.
-        padding_id: The token that fills rows up.
-        title: What progress calls it.
+        padding_id: Id of the padding token.
+        title: Its name in progress messages.
     """
 
     select_by = "MAP"

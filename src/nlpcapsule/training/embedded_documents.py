@@ -64,7 +64,7 @@ def embed_documents(
         network: The network, on the device to compute on.
         data: The documents.
         batch: Documents per forward pass.
-        progress: Told what happens.
+        progress: Receives progress.
     """
     parts = [data.train] if data.dev is None else [data.train, data.dev]
     tokens = Ragged.from_rows(row for part in parts for row in part.tokens)

@@ -40,7 +40,7 @@ class PreparedAnswers:
         tokenizer: Trained on the training part alone, or given.
         train: Training questions.
         dev: Held-out questions, or None.
-        vectors: (V, v) word vectors to start from, or None.
+        vectors: (V, v) initial word vectors, or None.
         notes: Remarks about the data, for the user.
     """
 
@@ -116,7 +116,7 @@ def fit_answers(
         data: What to train on.
         config: The configuration.
         folder: Where checkpoints and the finished model go.
-        progress: Told what happens.
+        progress: Receives progress.
     """
     folder.begin(config, data.fingerprint())
     for note in data.notes:

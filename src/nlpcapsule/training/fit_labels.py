@@ -53,7 +53,7 @@ def fit_labels(
         data: What to train on.
         config: The configuration.
         folder: Where checkpoints and the finished model go.
-        progress: Told what happens.
+        progress: Receives progress.
         lexical: A fitted lexical system to join with the network; None fits one for a hybrid.
         nominator: A trained Kim-CNN, as `train_nominator` returns it; None trains one if needed.
     """

@@ -37,7 +37,7 @@ def fit_lexical(
         data: What to train on.
         config: The configuration; of its `training` section only the seed is used.
         folder: Where checkpoints go.
-        progress: Told what happens.
+        progress: Receives progress.
     """
     assert isinstance(config.model, LexicalSettings)
     vocabulary, ignored = data.tokenizer.vocabulary, (data.tokenizer.padding_id, data.tokenizer.unknown_id)

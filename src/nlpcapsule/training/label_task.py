@@ -29,10 +29,10 @@ class LabelTask:
         train: The training documents.
         dev: Held-out documents; None trains without evaluation.
         labels: The label vocabulary.
-        padding_id: The token that fills rows up.
+        padding_id: Id of the padding token.
         train_candidates: (N, C) labels nominated for training documents: the hard negatives.
         dev_candidates: (M, C) labels nominated for dev documents; None ranks all labels.
-        title: What progress calls it.
+        title: Its name in progress messages.
     """
 
     select_by = "nDCG@5"

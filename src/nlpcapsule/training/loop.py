@@ -30,7 +30,7 @@ class Task(Protocol):
     """A learning task: labels of documents, or answers to questions.
 
     Attributes:
-        title: What progress calls it.
+        title: Its name in progress messages.
         select_by: The dev metric of the best epoch.
         warmup: Fraction of the steps in which the learning rate rises.
     """

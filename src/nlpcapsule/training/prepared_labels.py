@@ -32,7 +32,7 @@ class PreparedLabels:
         labels: The labels of the training part, and those known only by name.
         train: Training documents.
         dev: Held-out documents, or None.
-        vectors: (V, v) word vectors to start from, or None.
+        vectors: (V, v) initial word vectors, or None.
         notes: Remarks about the data, for the user.
         thesaurus: The labels' names, or None.
     """

@@ -33,7 +33,7 @@ class BiEncoderSettings(SystemSettings):
     tune: bool = Field(False, description="train the transformer further; false uses it as it is")
 
     def check(self, config: Config) -> None:
-        """Refuses what the transformer cannot read."""
+        """Reject what the transformer cannot read."""
         self.encoder.check(config)
 
 
@@ -45,7 +45,7 @@ class MeanStateText(nn.Module):
         self.encoder = encoder
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(B, l) → (B, h)."""
+        """Map (B, l) to (B, h)."""
         mask = tokens != self.encoder.padding_id  # (B, l)
         return mean_state(self.encoder(tokens, mask), mask)
 
@@ -57,7 +57,7 @@ class BiEncoder(CosineRanker):
         settings: The network's settings.
         vocabulary_size: Number of tokens.
         length: l, most tokens of a text.
-        padding_id: The token that fills rows up.
+        padding_id: Id of the padding token.
         transformer: The transformer's configuration where its weights will be loaded; None reads
             `settings.encoder.path`.
     """

@@ -40,7 +40,7 @@ class BM25(nn.Module):
     Args:
         settings: k₁ and b.
         vocabulary_size: V, number of tokens.
-        padding_id: The token that fills rows up.
+        padding_id: Id of the padding token.
     """
 
     def __init__(self, settings: BM25Settings, vocabulary_size: int, padding_id: int = 0) -> None:
@@ -52,7 +52,7 @@ class BM25(nn.Module):
         self.mean_length = nn.Parameter(torch.ones(()), requires_grad=False)  # L
 
     def start_from(self, texts: Iterable[Sequence[int] | np.ndarray]) -> None:
-        """Takes the words' weights and the mean length from answers, token ids with one array per answer."""
+        """Take the words' weights and the mean length from answers, token ids with one array per answer."""
         rows = list(texts)
         total, containing = document_frequency(rows, len(self.idf))
         tokens = sum(map(len, rows))
@@ -62,7 +62,7 @@ class BM25(nn.Module):
         self.mean_length.fill_(max(tokens, 1) / max(total, 1))
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
-        """Scores candidates: (Q, l), (A, l') and (A,) → (A,) float32.
+        """Score candidates: (Q, l), (A, l') and (A,) → (A,) float32.
 
         Words are looked up in sorted rows, so memory grows with the tokens and not with pairs of them.
         """

@@ -58,14 +58,14 @@ class CNNLR(PairNetwork):
         nn.init.constant_(self.regression.bias, FIRST_LOG_ODDS)
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
-        """Scores candidates: (Q, l), (A, l') and (A,) → (A,)."""
+        """Score candidates: (Q, l), (A, l') and (A,) → (A,)."""
         asked = self._mean_vector(questions)[question_of]  # (A, v)
         similarity = self.similarity(asked, self._mean_vector(answers))  # (A, 1)
         overlap = self.overlap(questions, answers, question_of)
         return self.regression(torch.cat([similarity, overlap], dim=-1)).squeeze(-1).float()
 
     def _mean_vector(self, tokens: Tensor) -> Tensor:
-        """(B, l) → (B, v)."""
+        """Map (B, l) to (B, v)."""
         states, counted = self.words(tokens)  # (B, l, v), (B, l)
         if self.bigrams is not None:
             following = F.pad(states.transpose(1, 2), (0, 1))  # (B, v, l + 1)

@@ -38,7 +38,7 @@ class CNTNSettings(PairSettings):
 
 
 def k_max_pooling(states: Tensor, valid: Tensor, k: int) -> Tensor:
-    """The k largest states over time, in the order in which they occur; zeros where there are fewer.
+    """Return the k largest states over time, in the order in which they occur; zeros where there are fewer.
 
     Args:
         states: (B, filters, t).
@@ -73,7 +73,7 @@ class TensorLayer(nn.Module):
         nn.init.constant_(self.output.bias, FIRST_LOG_ODDS)
 
     def forward(self, asked: Tensor, answered: Tensor, overlap: Tensor) -> Tensor:
-        """(A, d), (A, d) and (A, features) → (A,) float32."""
+        """Map (A, d), (A, d) and (A, features) to (A,) float32."""
         # Divided by d, a step of Adam, which moves all d² numbers of a slice, does not saturate the tanh.
         products = torch.einsum("ad,rde->are", asked, self.tensor / asked.shape[-1])  # (A, r, d)
         slices = torch.einsum("are,ae->ar", products, answered)
@@ -99,13 +99,13 @@ class CNTN(PairNetwork):
         self.relation = TensorLayer(settings.text_size, settings.slices, self.overlap_size)
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
-        """Scores candidates: (Q, l), (A, l') and (A,) → (A,)."""
+        """Score candidates: (Q, l), (A, l') and (A,) → (A,)."""
         asked = self._text_vector(questions)[question_of]  # (A, d)
         overlap = self.overlap(questions, answers, question_of)
         return self.relation(asked, self._text_vector(answers), overlap)
 
     def _text_vector(self, tokens: Tensor) -> Tensor:
-        """(B, l) → (B, d)."""
+        """Map (B, l) to (B, d)."""
         states, valid = self.convolution(*self.words(tokens))
         pooled = k_max_pooling(states, valid, self.top_k)  # (B, filters, k)
         return self.dropout(torch.tanh(self.text(pooled.flatten(start_dim=1))))

@@ -58,7 +58,7 @@ class CosineSimilarity(nn.Module):
     """cos(q, a), in a column of its own."""
 
     def forward(self, asked: Tensor, answered: Tensor) -> Tensor:
-        """(A, d) and (A, d) → (A, 1)."""
+        """Map (A, d) and (A, d) to (A, 1)."""
         return nn.functional.cosine_similarity(asked, answered, dim=-1).unsqueeze(-1)
 
 
@@ -83,7 +83,7 @@ class HDLSTM(PairNetwork):
         self.score = HiddenLayerScore(size + 1 + self.overlap_size, settings.hidden, settings.dropout)
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
-        """Scores candidates: (Q, l), (A, l') and (A,) → (A,)."""
+        """Score candidates: (Q, l), (A, l') and (A,) → (A,)."""
         asked = self.of_questions(*self.words(questions))[question_of]  # (A, H)
         answered = self.of_answers(*self.words(answers))  # (A, H)
         overlap = self.overlap(questions, answers, question_of)

@@ -42,7 +42,7 @@ class LSTMSettings(LSTMTextSettings):
 
 
 def run_lstm(lstm: nn.LSTM, words: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Runs over each text as far as its own words go.
+    """Run over each text as far as its own words go.
 
     Args:
         lstm: An LSTM with the batch first.
@@ -74,7 +74,7 @@ class LSTMTextVector(nn.Module):
         self.lstm = nn.LSTM(size, settings.state_size, settings.layers, batch_first=True, dropout=between)
 
     def forward(self, words: Tensor, mask: Tensor) -> Tensor:
-        """(B, l, v) and (B, l) → (B, H)."""
+        """Map (B, l, v) and (B, l) to (B, H)."""
         states, last = run_lstm(self.lstm, words, mask)
         return states.sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1) if self.takes_mean else last
 
@@ -97,7 +97,7 @@ class LSTMRanker(PairNetwork):
         self.score = HiddenLayerScore(joined, settings.hidden, settings.dropout)
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
-        """Scores candidates: (Q, l), (A, l') and (A,) → (A,)."""
+        """Score candidates: (Q, l), (A, l') and (A,) → (A,)."""
         asked = self.of_questions(*self.words(questions))[question_of]  # (A, H)
         answered = self.of_answers(*self.words(answers))  # (A, H)
         return self.score(asked, answered, self.overlap(questions, answers, question_of))

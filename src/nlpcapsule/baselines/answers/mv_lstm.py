@@ -39,7 +39,7 @@ class MVLSTMSettings(PairSettings):
 
 
 def largest_values(table: Tensor, valid: Tensor, k: int) -> Tensor:
-    """The k largest numbers of each table, largest first; zeros where there are fewer.
+    """Return the k largest numbers of each table, largest first; zeros where there are fewer.
 
     Args:
         table: (A, l, l').
@@ -75,7 +75,7 @@ class MVLSTM(PairNetwork):
         self.score = HiddenLayerScore(settings.top_k + self.overlap_size, settings.hidden, settings.dropout)
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
-        """Scores candidates: (Q, l), (A, l') and (A,) → (A,)."""
+        """Score candidates: (Q, l), (A, l') and (A,) → (A,)."""
         asked, asked_mask = self._positions(questions)  # (Q, l, H), (Q, l)
         answered, answered_mask = self._positions(answers)  # (A, l', H), (A, l')
         if self.transform is not None:
@@ -86,7 +86,7 @@ class MVLSTM(PairNetwork):
         return self.score(largest, self.overlap(questions, answers, question_of))
 
     def _positions(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, l) → states (B, l, H), of length 1 for the cosine, and the mask (B, l)."""
+        """Map (B, l) to states (B, l, H), of length 1 for the cosine, and the mask (B, l)."""
         words, mask = self.words(tokens)
         states, _ = run_lstm(self.lstm, words, mask)
         return (states if self.transform is not None else F.normalize(states, dim=-1)), mask

@@ -38,8 +38,8 @@ class PairNetwork(nn.Module):
     Args:
         settings: The network's settings.
         vocabulary_size: V, number of tokens.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
+        padding_id: Id of the padding token.
+        vectors: Initial word vectors.
         idf: (V,) weight of each word in the overlap; None stands for zeros, until a saved state is loaded.
     """
 
@@ -61,7 +61,7 @@ class PairNetwork(nn.Module):
         self.register_buffer("idf", torch.tensor(weights, dtype=torch.float32))
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
-        """Scores candidates.
+        """Score candidates.
 
         Args:
             questions: (Q, l) token ids.
@@ -74,12 +74,12 @@ class PairNetwork(nn.Module):
         raise NotImplementedError
 
     def words(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, l) → word vectors (B, l, v), with dropout, and the mask (B, l) of real tokens."""
+        """Map (B, l) to word vectors (B, l, v), with dropout, and the mask (B, l) of real tokens."""
         vectors, mask = self.embedding(tokens)
         return self.dropout(vectors), mask
 
     def overlap(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
-        """(A, 2) overlap features, or (A, 0) where the settings leave them out."""
+        """Return (A, 2) overlap features, or (A, 0) where the settings leave them out."""
         if not self.overlap_size:
             return self.idf.new_zeros(len(answers), 0)
         return overlap_features(questions, answers, question_of, self.idf, self.embedding.padding_id)
@@ -93,7 +93,7 @@ class BilinearSimilarity(nn.Module):
         self.transform = nn.Parameter(torch.eye(size))  # M
 
     def forward(self, asked: Tensor, answered: Tensor) -> Tensor:
-        """(A, d) and (A, d) → (A, 1)."""
+        """Map (A, d) and (A, d) to (A, 1)."""
         return ((asked @ self.transform) * answered).sum(dim=-1, keepdim=True)
 
 

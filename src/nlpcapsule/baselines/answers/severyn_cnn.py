@@ -76,14 +76,14 @@ class SeverynCNN(PairNetwork):
         self.score = HiddenLayerScore(2 * filters + 1 + self.overlap_size, settings.hidden, settings.dropout)
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
-        """Scores candidates: (Q, l), (A, l') and (A,) → (A,)."""
+        """Score candidates: (Q, l), (A, l') and (A,) → (A,)."""
         asked = self._strongest(self.of_questions, questions)[question_of]  # (A, filters)
         answered = self._strongest(self.of_answers, answers)  # (A, filters)
         similarity = self.similarity(asked, answered)  # (A, 1)
         return self.score(asked, similarity, answered, self.overlap(questions, answers, question_of))
 
     def _strongest(self, convolution: WideConvolution, tokens: Tensor) -> Tensor:
-        """(B, l) → (B, filters)."""
+        """Map (B, l) to (B, filters)."""
         states, valid = convolution(*self.words(tokens))
         # States are ≥ 0, so that a window of padding, set to 0, never wins.
         return torch.amax(torch.relu(states) * valid.unsqueeze(1), dim=-1)

@@ -52,7 +52,7 @@ def adaptive_kde(
         softmax: "leaky", or "standard" for couplings without a leak.
         kappa: κ of the squash.
         alpha: α, the step along the kernel.
-        valid: (B, n), False where an output is only padding; None where none is.
+        valid: (B, n), False at padding; None without padding.
         literal: Algorithm 1 exactly as printed; see `as_printed`.
         stop: "instance" as above; "batch", as the released code does, stops all documents when the log of
             the batch's mean settles.
@@ -108,7 +108,7 @@ def as_printed(
     Args:
         kernel: k on the unsquashed votes.
         before: The previous iteration's state, with c as its logits; None in the first.
-        valid: (B, n), False where an output is only padding; None where none is.
+        valid: (B, n), False at padding; None without padding.
         softmax: The kind of softmax, "leaky" in Algorithm 1.
         kappa: Not used.
         alpha: α, the step along the kernel.

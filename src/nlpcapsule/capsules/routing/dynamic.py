@@ -35,7 +35,7 @@ def dynamic(
         iterations: T.
         softmax: "standard", or "leaky" for couplings with a leak.
         kappa: κ of the squash.
-        valid: (B, n), False where an output is only padding; None where none is.
+        valid: (B, n), False at padding; None without padding.
     """
     check_iterations("iterations", iterations)
     coupling = uniform_coupling(votes, softmax, valid)  # (B, m, n)

@@ -53,7 +53,7 @@ def em(
         beta_a: β_a, the cost up to which an output is active, likewise.
         inverse_temperature: λ, likewise.
         variance_floor: The smallest σ²; below it rounding dominates.
-        valid: (B, n), False where an output is only padding; None where none is.
+        valid: (B, n), False at padding; None without padding.
     """
     check_iterations("iterations", iterations)
     shares = uniform_coupling(votes, softmax, valid)  # (B, m, n), R

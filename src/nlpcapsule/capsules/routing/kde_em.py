@@ -40,7 +40,7 @@ def kde_em(
         iterations: T.
         softmax: "standard" renormalises as above; "leaky" adds 1 to the denominator, as in the leaky softmax.
         kappa: κ of the squash.
-        valid: (B, n), False where an output is only padding; None where none is.
+        valid: (B, n), False at padding; None without padding.
     """
     check_iterations("iterations", iterations)
     kernel = VoteKernel.of(votes, kappa)

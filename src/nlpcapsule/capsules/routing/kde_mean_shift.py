@@ -40,7 +40,7 @@ def kde_mean_shift(
         softmax: "leaky", or "standard" for couplings without a leak.
         kappa: κ of the squash.
         alpha: α, the step along the kernel.
-        valid: (B, n), False where an output is only padding; None where none is.
+        valid: (B, n), False at padding; None without padding.
     """
     check_iterations("iterations", iterations)
     kernel = VoteKernel.of(votes, kappa)
@@ -105,7 +105,7 @@ def mean_shift(
     Args:
         kernel: k, with its votes û_{j|i}.
         before: The previous iteration's state; None in the first.
-        valid: (B, n), False where an output is only padding; None where none is.
+        valid: (B, n), False at padding; None without padding.
         softmax: The kind of softmax.
         kappa: κ of the squash.
         alpha: α, the step along the kernel.

@@ -99,7 +99,7 @@ def routed_alike(capsules: Tensor, agreement: Tensor, coupling: Tensor, valid: T
         capsules: v (B, n, d).
         agreement: (B, T), the number of iterations is T.
         coupling: c (B, m, n).
-        valid: (B, n), False where an output is only padding; None where none is.
+        valid: (B, n), False at padding; None without padding.
     """
     documents, iterations = agreement.shape
     capsules = mask_padding(capsules, valid)

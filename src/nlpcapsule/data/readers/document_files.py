@@ -49,8 +49,8 @@ def read_documents(
         The documents in the source's order. Documents without labels are included and counted.
 
     Raises:
-        DataError: The source cannot be read, has no rows, or has only bad ones.
-        BadRowError: A row is bad, and bad rows are not to be skipped.
+        DataError: If the source cannot be read, has no rows, or has only bad ones.
+        BadRowError: If a row is bad, and bad rows are not skipped.
 
     Example:
         >>> for document in read_documents("train.jsonl"):  # doctest: +SKIP

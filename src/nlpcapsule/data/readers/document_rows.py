@@ -93,7 +93,7 @@ def document_from_object(
     """Build a document from a JSON object.
 
     Raises:
-        BadRowError: A key is missing or its value is of the wrong type.
+        BadRowError: If a key is missing or its value is of the wrong type.
     """
     if options.text_key not in row and {"question", "candidates"} <= row.keys():
         raise BadRowError(

@@ -52,17 +52,17 @@ class JoinedRow(NamedTuple):
 
 
 def is_layout(folder: Path) -> bool:
-    """Whether a folder holds a part of such a data set."""
+    """Return whether a folder holds a part of such a data set."""
     return any(_part_file(folder, part) for part in PREFIXES)
 
 
 def is_row(keys: set[str]) -> bool:
-    """Whether a JSON row with these keys comes from the repository."""
+    """Return whether a JSON row with these keys comes from the repository."""
     return "target_ind" in keys and bool(keys & {"title", "content"})
 
 
 def is_text_file(path: Path) -> bool:
-    """Whether a file is named like one of the raw text files."""
+    """Return whether a file is named like one of the raw text files."""
     return path.name.removesuffix(".gz").endswith(TEXT_SUFFIXES)
 
 

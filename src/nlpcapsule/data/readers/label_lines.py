@@ -23,7 +23,7 @@ LabelKind = Literal["words", "sparse", "svmlight"]
 
 
 def is_svmlight_header(line: str) -> bool:
-    """Whether a line is the header of an svmlight-like file: "points features labels"."""
+    """Return whether a line is the header of an svmlight-like file: "points features labels"."""
     return HEADERS["svmlight"][0].fullmatch(line.strip()) is not None
 
 
@@ -42,7 +42,7 @@ class LabelNames:
         """Return the name of a label.
 
         Raises:
-            BadRowError: The file of names has no such label.
+            BadRowError: If the file of names has no such label.
         """
         if self._names is None:
             return str(number)

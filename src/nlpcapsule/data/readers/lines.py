@@ -161,7 +161,7 @@ class TextFile:
 
     def _peek_raw(self) -> bytes:
         if self._first is None:
-            # The byte order mark does not count towards the length, so it does not change where a line is cut.
+            # The byte order mark does not count towards the length: it does not change where a line is cut.
             start = self._read(MAX_LINE_BYTES + 1 + len(BYTE_ORDER_MARK))
             self._first = start.removeprefix(BYTE_ORDER_MARK)
         return self._first
@@ -209,7 +209,7 @@ def decode(raw: bytes, path: str | Path, line: int, encoding: str = "utf-8") -> 
         The text.
 
     Raises:
-        DataError: It is a binary or UTF-16 file.
+        DataError: If it is a binary or UTF-16 file.
         BadRowError: If a byte is invalid in the encoding.
     """
     if line == 1 and raw.startswith(UTF16_MARKS):

@@ -42,8 +42,8 @@ def read_questions(
         The questions in the source's order, each with all its candidates.
 
     Raises:
-        DataError: The source cannot be read, has no rows, or has only bad ones.
-        BadRowError: A row is bad, and bad rows are not to be skipped.
+        DataError: If the source cannot be read, has no rows, or has only bad ones.
+        BadRowError: If a row is bad, and bad rows are not skipped.
 
     Example:
         >>> for question in read_questions("questions.tsv"):  # doctest: +SKIP

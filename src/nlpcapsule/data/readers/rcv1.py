@@ -34,12 +34,12 @@ class Story(NamedTuple):
 
 
 def is_layout(folder: Path) -> bool:
-    """Whether a folder holds RCV1-v2's token files."""
+    """Return whether a folder holds RCV1-v2's token files."""
     return any(folder.glob(TOKEN_FILES))
 
 
 def is_token_file(path: Path) -> bool:
-    """Whether a file is named like one of the token files."""
+    """Return whether a file is named like one of the token files."""
     return path.match(TOKEN_FILES)
 
 

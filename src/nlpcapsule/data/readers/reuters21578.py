@@ -35,7 +35,7 @@ class Story(NamedTuple):
 
 
 def is_layout(folder: Path) -> bool:
-    """Whether a folder holds Reuters-21578's SGML files."""
+    """Return whether a folder holds Reuters-21578's SGML files."""
     return any(folder.glob("reut2-*.sgm*"))
 
 

@@ -11,12 +11,12 @@ COLUMNS = {"qid": "QuestionID", "question": "Question", "answer": "Sentence", "l
 
 
 def is_header(line: str) -> bool:
-    """Whether a line is the header of a WikiQA file."""
+    """Return whether a line is the header of a WikiQA file."""
     return {COLUMNS["qid"], COLUMNS["answer"]} <= set(line.split("\t"))
 
 
 def is_layout(folder: Path) -> bool:
-    """Whether a folder holds WikiQA files."""
+    """Return whether a folder holds WikiQA files."""
     return any(folder.glob("WikiQA-*.tsv"))
 
 

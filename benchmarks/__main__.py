@@ -12,7 +12,7 @@ import typer
 from benchmarks import reproduce_command
 from nlpcapsule.errors import NlpCapsuleError
 
-# Typer has click's errors sometimes from click and sometimes built in; this is either's UsageError.
+# Typer uses click's errors or its built-in copies; this is the UsageError of either.
 UsageError: Any = typer.BadParameter.__base__
 
 app = typer.Typer(

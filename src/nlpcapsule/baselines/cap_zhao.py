@@ -12,8 +12,8 @@ its released code 2: the default here. The article also scales couplings by the 
 as in the released code: votes W_j u_i carry these lengths already.
 
 No compression and no partial routing: with l = 500 a chain routes m = 247·16 = 3,952 capsules to every label.
-Votes are never formed, but couplings are (B, m, n), 63 MB a document with 3,956 labels. For the gradient a
-chain keeps 134 MB a document then, and 9 MB with 103 labels.
+Votes are never computed, but couplings are (B, m, n), 63 MB per document with 3,956 labels. For the gradient
+a chain then keeps 134 MB per document, and 9 MB with 103 labels.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class CapZhaoSettings(SystemSettings):
 
     @property
     def compares_words(self) -> bool:
-        """Answers: whether words that question and answer share join the capsules' cosine."""
+        """Whether words shared by question and answer are added to the capsules' cosine."""
         return self.overlap
 
 
@@ -66,13 +66,13 @@ _WINDOWS = {"A": (3,), "B": (3, 4, 5)}
 
 
 class CapZhao(nn.Module):
-    """One or three chains of capsule layers side by side; their label capsules are averaged.
+    """One or three parallel chains of capsule layers, whose label capsules are averaged.
 
     Args:
         settings: The network's settings.
         vocabulary_size: Number of tokens.
         label_count: n.
-        length: l; rows are filled up or cut to it.
+        length: l; rows are padded or truncated to it.
         padding_id: Id of the padding token.
         vectors: Initial word vectors.
     """
@@ -89,7 +89,7 @@ class CapZhao(nn.Module):
         super().__init__()
         self.length, self.padding_id = length, padding_id
         windows = _WINDOWS[settings.variant]
-        # The widest n-gram must leave as many positions as the second capsule layer looks at.
+        # The widest n-gram must leave enough positions for the second capsule layer.
         least = max(windows) + settings.stride * (settings.neighbours - 1)
         if length < least:
             raise ConfigError(f"text.max_tokens={length} is too short for cap-zhao: expected {least} or more")
@@ -113,7 +113,7 @@ class CapZhao(nn.Module):
 
 
 def mean_capsules(chains: list[Routed]) -> Tensor:
-    """Return the mean of what several chains made of one text, (B, n, d)."""
+    """Average the capsules (B, n, d) of several chains."""
     return torch.stack([chain.capsules for chain in chains]).mean(dim=0)
 
 
@@ -150,18 +150,18 @@ class CapsuleChain(nn.Module):
         return parents.unflatten(0, children.shape[:2]).flatten(1, 2)
 
     def route(self, capsules: Tensor, transforms: Tensor) -> Routed:
-        """Dynamic routing of u (B, m, d) by W (n, d, d)."""
+        """Apply dynamic routing to u (B, m, d) with W (n, d, d)."""
         votes = PerClassVotes(capsules, transforms)
         return dynamic(votes, iterations=self.settings.iterations, softmax="leaky")
 
 
 def _random_transforms(count: int, size: int) -> Tensor:
-    """Return (count, d, d) matrices that keep a vector's length on average."""
+    """Return (count, d, d) random matrices that preserve a vector's length on average."""
     return torch.randn(count, size, size) / math.sqrt(size)
 
 
 class NgramTextCapsule(TextCapsule):
-    """Text → one capsule, by Cap-Zhao's capsules over n-grams, routed twice."""
+    """Encode a text as one capsule with Cap-Zhao's capsules over n-grams, routed twice."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class NgramTextCapsule(TextCapsule):
 
     @property
     def word_size(self) -> int:
-        """Numbers in a word vector."""
+        """Size of a word vector."""
         return self.capsules.embedding.size
 
     def read(self, tokens: Tensor) -> TextReading:

@@ -4,7 +4,7 @@
     x      = max over tokens of h           the document                (B, H)
     logit  = W dropout(x) + b                                           (B, n)
 
-Kim's network (`kim-cnn`) is of the same kind, with other windows and other dropout.
+Kim's network (`kim-cnn`) is similar, with different windows and dropout.
 """
 
 from __future__ import annotations

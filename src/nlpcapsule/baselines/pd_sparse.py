@@ -16,9 +16,9 @@ The dual is solved document by document (fully-corrective block-coordinate Frank
     2. takes as active  A = P_i ∪ {k : α_ik ≠ 0} ∪ {k*}
     3. sets α_iA to the minimum of ⟨∇_A G, a − α_iA⟩ + ½‖x_i‖² ‖a − α_iA‖²,   ∇_k G = z_k + [k in N_i],
        which is the allowed point nearest to α_iA − ∇_A G / ‖x_i‖²
-    4. keeps the labels whose α_ik is not 0, and brings Xᵀα up to date
+    4. keeps the labels whose α_ik is not 0, and updates Xᵀα
 
-G never rises, since ‖x_i‖² bounds its curvature. Xᵀα is kept per word, for the labels that word has met.
+G never increases, since ‖x_i‖² bounds its curvature. Xᵀα is stored per word, for the labels seen with it.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class PDSparseSettings(LexicalSettings):
     epochs: int = Field(20, ge=1, description="passes over the training part")
 
 
-_CHUNK = 512  # documents ranked at a time, so that memory stays bounded
-_SPARE_SLOTS = 1.5  # slots of a word's table per label it may meet, so that probing stays short
+_CHUNK = 512  # documents ranked at a time, which bounds memory
+_SPARE_SLOTS = 1.5  # slots of a word's table per label, which keeps probing short
 _EMPTY = -1
 
 
@@ -69,7 +69,7 @@ class PDSparse(LexicalRanker):
 
     @classmethod
     def fit(cls, settings: PDSparseSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
-        """Go over the documents `epochs` times; α is kept after each pass.
+        """Iterate over the documents `epochs` times, saving α after each epoch.
 
         Raises:
             MissingExtraError: Numba is not installed.
@@ -88,7 +88,7 @@ class PDSparse(LexicalRanker):
         return cls(bag, weights_of(rows, alpha, settings.l1).astype(np.float32))
 
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the labels with the highest ⟨w_k, x⟩; a document of unknown words has 0 for all of them."""
+        """Return the labels with the highest ⟨w_k, x⟩; all scores are 0 for a document of unknown words."""
         rows = self.bag.rows(tokens).astype(np.float64)
         width = min(top_k, self.weights.shape[1])
         labels, scores = np.zeros((len(tokens), width), dtype=np.int64), np.zeros((len(tokens), width))
@@ -100,7 +100,7 @@ class PDSparse(LexicalRanker):
         return labels, scores
 
     def save(self, folder: Path) -> None:
-        """Return one file: the word weights and W."""
+        """Write one file: the word weights and W."""
         save_arrays(folder / "pd_sparse.safetensors", idf=self.bag.idf, weights=self.weights)
 
     @classmethod
@@ -110,13 +110,13 @@ class PDSparse(LexicalRanker):
         return cls(BagOfWords(arrays["idf"]), arrays["weights"])
 
     def check(self, vocabulary_size: int, label_count: int) -> None:
-        """Reject weights of another shape."""
+        """Check the shape of the weights."""
         self.bag.check(vocabulary_size)
         check_array(self.weights, "weights", (vocabulary_size, label_count))
 
 
 def _kept_alpha(path: Path, shape: tuple[int, int], passes: int) -> tuple[int, sparse.csr_matrix]:
-    """Pass that an earlier run finished, and α after them; none where its file is missing or damaged."""
+    """Return the epochs that an earlier run finished, and its α; none if the file is missing or damaged."""
     try:
         arrays = load_arrays(path, needs_checksum=True)
         done = single_integer(arrays.get("passes"), "passes")
@@ -128,7 +128,7 @@ def _kept_alpha(path: Path, shape: tuple[int, int], passes: int) -> tuple[int, s
 
 
 def weights_of(rows: sparse.csr_matrix, alpha: sparse.csr_matrix, l1: float) -> sparse.csr_matrix:
-    """W(α) = S_λ(Xᵀα), (V, n) float64."""
+    """Return W(α) = S_λ(Xᵀα), (V, n) float64."""
     weights = (rows.T.astype(np.float64) @ alpha).tocsr()
     weights.data = np.sign(weights.data) * np.maximum(np.abs(weights.data) - l1, 0)
     weights.eliminate_zeros()
@@ -137,7 +137,7 @@ def weights_of(rows: sparse.csr_matrix, alpha: sparse.csr_matrix, l1: float) -> 
 
 
 class Rows(NamedTuple):
-    """A sparse matrix as numba takes it: row i is `ids` and `values` from starts[i] to starts[i + 1]."""
+    """A sparse matrix for numba: row i is `ids` and `values` from starts[i] to starts[i + 1]."""
 
     starts: np.ndarray
     ids: np.ndarray
@@ -145,9 +145,9 @@ class Rows(NamedTuple):
 
 
 class WordTable(NamedTuple):
-    """Xᵀα: word j's labels and sums stand, hashed by label, from starts[j] to starts[j + 1].
+    """Xᵀα: word j's labels and sums, hashed by label, from starts[j] to starts[j + 1].
 
-    A word that has as many slots as there are labels is addressed directly.
+    A word with as many slots as there are labels is addressed directly.
     """
 
     starts: np.ndarray
@@ -165,7 +165,7 @@ def one_pass(
 ) -> sparse.csr_matrix:
     """Visit each document once.
 
-    Xᵀα is summed up afresh, so that a pass depends on nothing but its arguments.
+    Xᵀα is recomputed, so that a pass depends only on its arguments.
 
     Args:
         rows: (N, V) float32, X.
@@ -181,7 +181,7 @@ def one_pass(
     x, y, a = (Rows(matrix.indptr, matrix.indices, matrix.data) for matrix in (rows, right, alpha))
     by_word = rows.tocsc()
     met = labels_met(by_word.indptr, by_word.indices, y, a, right.shape[1])  # (V,)
-    met += np.diff(by_word.indptr)  # each visit makes at most one more label active
+    met += np.diff(by_word.indptr)  # each visit activates at most one more label
     slots = np.minimum(np.ceil(_SPARE_SLOTS * met).astype(np.int64), right.shape[1])
     starts = np.concatenate([[0], np.cumsum(slots)])
     table = WordTable(
@@ -198,7 +198,7 @@ def one_pass(
 
 @compiled
 def labels_met(starts, documents, y, a, label_count):  # type: ignore[no-untyped-def]
-    """Return (V,) for each word, how many labels are right or have α ≠ 0 in documents with that word."""
+    """Count, for each word (V,), the labels that are right or have α ≠ 0 in documents with that word."""
     counts = np.zeros(len(starts) - 1, dtype=np.int64)
     last_word = np.full(label_count, -1)
     for word in range(len(starts) - 1):
@@ -248,20 +248,20 @@ def score(words, weights, table, l1, z):  # type: ignore[no-untyped-def]
 
 @compiled
 def soft(value, l1):  # type: ignore[no-untyped-def]
-    """Return S_λ, without a branch: it is the scoring's innermost step."""
+    """Return S_λ without a branch: it is the innermost step of scoring."""
     return value - min(max(value, -l1), l1)
 
 
 @compiled
 def visit_all(order, x, y, a, after, table, label_count, l1, penalty):  # type: ignore[no-untyped-def]
-    """Steps 1 to 4 for each document; writes the new α into `after`."""
+    """Run steps 1 to 4 for each document, and write the new α into `after`."""
     z, alpha = np.zeros(label_count + 1, dtype=np.float32), np.zeros(label_count)
     is_right = np.zeros(label_count, dtype=np.bool_)
     for i in order:
         words, weights = x.ids[x.starts[i] : x.starts[i + 1]], x.values[x.starts[i] : x.starts[i + 1]]
         right = y.ids[y.starts[i] : y.starts[i + 1]]
         if len(words) == 0 or len(right) == 0 or len(right) == label_count:
-            continue  # nothing can be learned from it
+            continue  # it has nothing to learn from
         curvature = 0.0
         for weight in weights:
             curvature += weight * weight
@@ -300,7 +300,7 @@ def visit_all(order, x, y, a, after, table, label_count, l1, penalty):  # type: 
 
 @compiled
 def nearest_allowed(b, c, penalty):  # type: ignore[no-untyped-def]
-    """Return the u, v ≥ 0 with Σu = Σv ≤ C that lie nearest to b, c.
+    """Return the u, v ≥ 0 with Σu = Σv ≤ C that are nearest to b, c.
 
     While C does not bind, u = (b − m)₊ and v = (c + m)₊ with the m at which both sums are equal. Their
     difference falls with m and is linear between the b_k and the −c_k, so the root is found exactly.
@@ -333,7 +333,7 @@ def difference(b, c, m):  # type: ignore[no-untyped-def]
 
 @compiled
 def nearest_with_sum(b, total):  # type: ignore[no-untyped-def]
-    """Return the u ≥ 0 with Σu = total that lies nearest to b: (b − m)₊, m from the b_k that stay above."""
+    """Return the u ≥ 0 with Σu = total that is nearest to b: (b − m)₊, m from the b_k above it."""
     largest_first = -np.sort(-b)
     running, m = 0.0, 0.0
     for count, value in enumerate(largest_first):

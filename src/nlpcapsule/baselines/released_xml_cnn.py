@@ -1,11 +1,11 @@
-"""`released-xml-cnn`: the network the released NLP-Capsule code calls XML-CNN and compares itself with.
+"""`released-xml-cnn`: the network that the released NLP-Capsule code calls XML-CNN.
 
     m = W^a ∘ X + b                       filters span all tokens, slide along the embedding
     logit = W_o (W_h m + b_h) + b_o       bottleneck
 
 It shares the paper's convolution, and little with Liu et al. (2017), who convolve over time, pool, and use
 ReLU and dropout: for that see `xml_cnn`. As released, nothing here is non-linear in the word vectors; `relu`
-puts a ReLU behind the convolution and behind the bottleneck.
+adds a ReLU after the convolution and after the bottleneck.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ReleasedXMLCNN(nn.Module):
         settings: The network's settings.
         vocabulary_size: Number of tokens.
         label_count: n.
-        length: l; rows are filled up or cut to it, because filters span all positions.
+        length: l; rows are padded or truncated to it, because filters span all positions.
         padding_id: Id of the padding token.
         vectors: Initial word vectors.
     """

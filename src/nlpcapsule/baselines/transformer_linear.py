@@ -38,7 +38,7 @@ class TransformerLinearSettings(SystemSettings):
     dropout: float = Field(0.1, ge=0, lt=1, description="dropout before the linear head")
 
     def check(self, config: Config) -> None:
-        """Reject what the transformer cannot read."""
+        """Reject settings that the transformer does not support."""
         self.encoder.check(config)
 
 

@@ -4,7 +4,7 @@
     P(c) = [max c over the 1st part, …, p-th part]     dynamic max pooling: p maxima per filter
     logit = W_o dropout(ReLU(W_h P + b_h)) + b_o       bottleneck
 
-The p parts divide a document's own length, so padding changes nothing.
+The p parts divide a document's length without padding, so padding has no effect.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class XMLCNN(nn.Module):
 
 
 def dynamic_max_pool(states: Tensor, mask: Tensor, pools: int) -> Tensor:
-    """(B, l, H) non-negative states → (B, p, H): the maximum over each of p equal parts of the document."""
+    """Return the maximum of non-negative states (B, l, H) over each of p equal parts: (B, p, H)."""
     lengths = mask.sum(dim=1, keepdim=True)  # (B, 1)
     position = torch.arange(states.shape[1], device=states.device)  # (l,)
     part = (position * pools // lengths).clamp(max=pools - 1)  # (B, l); padding's zeros join the last part

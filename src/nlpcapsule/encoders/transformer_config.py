@@ -105,7 +105,7 @@ def _hub_constants() -> Any:
 
 
 def refuse_fetching(encoder: str) -> None:
-    """Reject to look for pretrained weights while a saved model is loaded.
+    """Refuse to look for pretrained weights while a saved model is loaded.
 
     Raises:
         ConfigError: If a saved model is being loaded.

@@ -1,9 +1,9 @@
-"""`bi-encoder`: Reimers & Gurevych (2019), "Sentence-BERT": a transformer reads each text by itself.
+"""`bi-encoder`: Reimers & Gurevych (2019), "Sentence-BERT": a transformer encodes each text separately.
 
     x = mean over tokens of transformer([CLS] text [SEP])                     one transformer for both texts
     logit = s · cos(x_q, x_a) + b
 
-Without `tune` nothing is trained: the weights stay as they were pretrained, and so do s and b.
+Without `tune` nothing is trained: the pretrained weights, s and b stay fixed.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class BiEncoderSettings(SystemSettings):
     tune: bool = Field(False, description="train the transformer further; false uses it as it is")
 
     def check(self, config: Config) -> None:
-        """Reject what the transformer cannot read."""
+        """Reject settings that the transformer does not support."""
         self.encoder.check(config)
 
 
 class MeanStateText(nn.Module):
-    """Text → the mean of its tokens' states."""
+    """Encode a text as the mean of its tokens' states."""
 
     def __init__(self, encoder: TransformerEncoder) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class MeanStateText(nn.Module):
 
 
 class BiEncoder(CosineRanker):
-    """Two readings by one transformer and their cosine.
+    """A transformer that encodes both texts, and the cosine of the results.
 
     Args:
         settings: The network's settings.

@@ -1,9 +1,9 @@
-"""`cross-encoder`: Nogueira & Cho (2019), "Passage Re-ranking with BERT": both texts read at once.
+"""`cross-encoder`: Nogueira & Cho (2019), "Passage Re-ranking with BERT": joint encoding of both texts.
 
     h = transformer([CLS] question [SEP] answer [SEP]), token types 0 and 1
     logit = u · dropout(pooled(h)) + c
 
-Every word of the answer is read in the light of the question; nothing can be computed beforehand.
+Every word of the answer attends to the question, so nothing can be precomputed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CrossEncoderSettings(SystemSettings):
     )
 
     def check(self, config: Config) -> None:
-        """Reject what the transformer cannot read."""
+        """Reject settings that the transformer does not support."""
         self.encoder.check(config)
 
 
@@ -77,7 +77,7 @@ class CrossEncoder(nn.Module):
 
 
 def join_texts(questions: Tensor, answers: Tensor, padding_id: int = 0) -> tuple[Tensor, Tensor]:
-    """[CLS] question [SEP] and [CLS] answer [SEP] → [CLS] question [SEP] answer [SEP], padding at the end.
+    """Join [CLS] question [SEP] and [CLS] answer [SEP] to [CLS] question [SEP] answer [SEP].
 
     Args:
         questions: (A, l) token ids.

@@ -3,7 +3,7 @@
     x = last or mean state of LSTM(words)                 own LSTM for questions and for answers
     logit = u · tanh(W [x_q; x_a; overlap features] + b) + c
 
-Overlap features are joined if the settings ask for them; the baseline does without.
+Overlap features are added if enabled; the baseline has none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from nlpcapsule.registry import System, register
 
 
 class LSTMTextSettings(PairSettings):
-    """What rankers that read each text with an LSTM share."""
+    """Settings of rankers that read each text with an LSTM."""
 
     pooling: ClassVar[Literal["last", "mean"]] = "last"  # the text is its last state, or their mean
 
@@ -42,17 +42,17 @@ class LSTMSettings(LSTMTextSettings):
 
 
 def run_lstm(lstm: nn.LSTM, words: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Run over each text as far as its own words go.
+    """Run an LSTM over each text without its padding.
 
     Args:
         lstm: An LSTM with the batch first.
         words: (B, l, v) word vectors.
-        mask: (B, l) True on real tokens.
+        mask: (B, l) True at real tokens.
 
     Returns:
         States (B, l, H), zero at padding, and the last layer's last states (B, H per direction).
     """
-    # A text without words is read as one word that is the zero vector.
+    # A text without words is read as a single zero vector.
     lengths = mask.sum(dim=1).clamp(min=1).cpu()
     packed = pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False)
     states, (last, _) = lstm(packed)
@@ -60,7 +60,7 @@ def run_lstm(lstm: nn.LSTM, words: Tensor, mask: Tensor) -> tuple[Tensor, Tensor
 
 
 class LSTMTextVector(nn.Module):
-    """Words → one vector per text, the last state or the mean of all.
+    """Encode a text as the last state, or the mean of all states.
 
     Args:
         size: v, numbers per word vector.

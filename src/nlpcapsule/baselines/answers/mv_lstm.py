@@ -4,7 +4,7 @@
     S_ij = p_i^T M p_j  or  cos(p_i, p_j)                 word i of the question, word j of the answer
     logit = u · tanh(W [k largest of S; overlap features] + b) + c
 
-Overlap features are joined if the settings ask for them; the original does without.
+Overlap features are added if enabled; the original has none.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from nlpcapsule.registry import System, register
 class MVLSTMSettings(PairSettings):
     """`mv-lstm`: similarities of all positions, the k largest (Wan et al. 2016)."""
 
-    similarity: ClassVar[Literal["bilinear", "cosine"]] = "bilinear"  # how two positions compare
+    similarity: ClassVar[Literal["bilinear", "cosine"]] = "bilinear"  # similarity of two positions
     top_k: ClassVar[int] = 5  # k: similarities that are kept, largest first
     hidden: ClassVar[int] = 32  # numbers in the hidden layer
 
@@ -39,12 +39,12 @@ class MVLSTMSettings(PairSettings):
 
 
 def largest_values(table: Tensor, valid: Tensor, k: int) -> Tensor:
-    """Return the k largest numbers of each table, largest first; zeros where there are fewer.
+    """Return the k largest values of each table, largest first, padded with zeros.
 
     Args:
         table: (A, l, l').
-        valid: (A, l, l') False on what does not count.
-        k: How many to keep.
+        valid: (A, l, l') False at padding.
+        k: Number of values to keep.
 
     Returns:
         (A, k).

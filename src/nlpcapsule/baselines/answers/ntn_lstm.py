@@ -3,7 +3,7 @@
 x = last or mean state of LSTM(words)                 own LSTM for questions and for answers
 logit = u · tanh(x_q^T M^[1:r] x_a + V [x_q; x_a] + b) + c
 
-Overlap features, if the settings ask for them, stand beside the r slices.
+Overlap features, if enabled, are concatenated to the r slices.
 """
 
 from __future__ import annotations

@@ -51,10 +51,8 @@ class CapZhaoSettings(SystemSettings):
     embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
     filters: int = Field(32, ge=1, description="filters of the n-gram convolution")
     channels: int = Field(16, ge=1, description="capsules per position, in both layers below the labels")
-    capsule_size: int = Field(16, ge=2, description="numbers in a capsule")
-    overlap: bool = Field(
-        False, description="answers: words that question and answer share join the capsules' cosine"
-    )
+    capsule_size: int = Field(16, ge=2, description="capsule size")
+    overlap: bool = Field(False, description="answers: add word match features to the capsules' cosine")
 
     @property
     def compares_words(self) -> bool:

@@ -30,11 +30,11 @@ class FastTextSettings(LexicalSettings):
     """`fasttext`: the mean of word vectors and a linear layer (Joulin et al. 2017), by its own library."""
 
     name: Literal["fasttext"] = "fasttext"
-    size: int = Field(50, ge=1, description="numbers in a word vector")
+    size: int = Field(50, ge=1, description="word vector size")
     epochs: int = Field(40, ge=1, description="passes over the training part")
-    learning_rate: float = Field(0.5, gt=0, description="the first learning rate")
+    learning_rate: float = Field(0.5, gt=0, description="initial learning rate")
     loss: Literal["softmax", "ova"] = Field(
-        "ova", description="softmax: one of many; ova: each label by itself"
+        "ova", description="softmax: one of many; ova: each label separately"
     )
 
 

@@ -44,8 +44,8 @@ class PDSparseSettings(LexicalSettings):
     """`pd-sparse`: primal and dual sparse, max-margin (Yen et al. 2016), on tf-idf."""
 
     name: Literal["pd-sparse"] = "pd-sparse"
-    l1: float = Field(0.1, ge=0, description="λ, the price of a weight: more gives fewer weights")
-    C: float = Field(10.0, gt=0, description="the price of a margin that is missed")
+    l1: float = Field(0.1, ge=0, description="λ, the L1 penalty: larger values give fewer weights")
+    C: float = Field(10.0, gt=0, description="weight of the loss; larger values regularise less")
     epochs: int = Field(20, ge=1, description="passes over the training part")
 
 

@@ -17,8 +17,8 @@ class BiLSTMSettings(WordEncoderSettings):
     """`bilstm`: an LSTM in each direction over word vectors."""
 
     name: Literal["bilstm"] = "bilstm"
-    state_size: int = Field(256, ge=1, description="numbers in a state, per direction")
-    layers: int = Field(1, ge=1, description="layers on top of each other")
+    state_size: int = Field(256, ge=1, description="size of a state, per direction")
+    layers: int = Field(1, ge=1, description="stacked layers")
 
 
 @register_encoder("bilstm")

@@ -50,11 +50,13 @@ class TransformerSettings(PretrainedSettings):
     stride: int | None = Field(
         None, ge=1, description="tokens from one window's start to the next; none: even parts"
     )
-    encoder_learning_rate: float = Field(5e-5, gt=0, description="the peak of the transformer's own rate")
+    encoder_learning_rate: float = Field(5e-5, gt=0, description="peak learning rate of the transformer")
     gradient_checkpointing: bool = Field(
-        False, description="computes states again for the gradient, which saves memory"
+        False, description="recompute states in the backward pass to save memory"
     )
-    word_dropout: float = Field(0.0, ge=0, lt=1, description="part of the word pieces left out in training")
+    word_dropout: float = Field(
+        0.0, ge=0, lt=1, description="fraction of the word pieces dropped in training"
+    )
     token_dropout: float = Field(0.15, ge=0, lt=1, description="dropout on states")
 
     def check(self, config: Config) -> None:

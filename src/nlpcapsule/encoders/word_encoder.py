@@ -20,7 +20,7 @@ class WordEncoderSettings(EncoderSettings):
     """Settings that encoders over word vectors share."""
 
     embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
-    word_dropout: float = Field(0.0, ge=0, lt=1, description="part of the words left out in training")
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="fraction of the words dropped in training")
     token_dropout: float = Field(0.15, ge=0, lt=1, description="dropout on word vectors and states")
 
 

@@ -32,7 +32,7 @@ from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, l
 from nlpcapsule.registry import System, register
 from nlpcapsule.strict_json import read_json
 
-_LEAD_TOKENS = "first words of a document that are also features of their own; 0: none"
+_LEAD_TOKENS = "first words of a document that are additional, separate features; 0: none"
 
 
 class OmikujiSettings(LexicalSettings):

@@ -28,14 +28,14 @@ from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, l
 from nlpcapsule.processes import safe_import_path, watch_parent
 from nlpcapsule.registry import System, register
 
-_LEAD_TOKENS = "first words of a document that are also features of their own; 0: none"
+_LEAD_TOKENS = "first words of a document that are additional, separate features; 0: none"
 
 
 class OneVsRestSettings(LexicalSettings):
     """`one-vs-rest`: a linear support vector machine per label, on tf-idf."""
 
     name: Literal["one-vs-rest"] = "one-vs-rest"
-    C: float = Field(1.0, gt=0, description="the price of a margin that is missed")
+    C: float = Field(1.0, gt=0, description="weight of the loss; larger values regularise less")
     smallest_weight: float = Field(0.01, ge=0, description="weights below this are dropped after training")
     lead_tokens: int = Field(0, ge=0, description=_LEAD_TOKENS)
 

@@ -25,12 +25,12 @@ class HybridSettings(SystemSettings):
     name: Literal["hybrid"] = "hybrid"
     network: AnyNetwork = Field(
         default_factory=LabelQuerySettings,
-        description="the network: a section, or in short the name of a network that scores candidates",
+        description="the network: a section, or the name of a network that scores candidates",
     )
     lexical: Literal["auto", "one-vs-rest", "omikuji"] = Field(
         "auto",
-        description="the lexical system that nominates candidates; auto takes one-vs-rest for small data and "
-        "omikuji beyond",
+        description="the lexical system that nominates candidates; auto: one-vs-rest for small data, "
+        "omikuji otherwise",
     )
 
     def check(self, config: Config) -> None:

@@ -60,19 +60,19 @@ class LabelQuerySettings(SystemSettings):
     name: Literal["label-query"] = "label-query"
     encoder: AnyEncoder = Field(
         default_factory=ConvolutionSettings,
-        description="reads the tokens: a section, or in short a name or a transformer's folder or hub id",
+        description="the encoder: a section, a name, or a transformer's folder or hub id",
     )
-    capsule_size: int = Field(256, ge=2, description="numbers in a capsule")
+    capsule_size: int = Field(256, ge=2, description="capsule size")
     condensed: int = Field(128, ge=0, description="condensed capsules; 0 routes every token, uncompressed")
-    routing: LabelRouting = Field("adaptive-kde", description="how label capsules and capsules agree")
+    routing: LabelRouting = Field(
+        "adaptive-kde", description="routing algorithm: the agreement of label capsules and capsules"
+    )
     iterations: int | None = Field(
-        None, ge=1, description="routing iterations, at most these where they adapt; none: 3, adaptive 6"
+        None, ge=1, description="routing iterations, or their maximum if adaptive; none: 3, adaptive 6"
     )
-    document_size: int = Field(512, ge=0, description="numbers for the document as a whole; 0 leaves it out")
+    document_size: int = Field(512, ge=0, description="size of the whole document's vector; 0 disables it")
     capsule_dropout: float = Field(0.3, ge=0, lt=1, description="dropout on label capsules")
-    overlap: bool = Field(
-        False, description="answers: words that question and answer share join the capsules' cosine"
-    )
+    overlap: bool = Field(False, description="answers: add word match features to the capsules' cosine")
 
     @property
     def compares_words(self) -> bool:

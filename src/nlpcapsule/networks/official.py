@@ -45,9 +45,11 @@ class OfficialSettings(SystemSettings):
     name: Literal["official"] = "official"
     embedding_size: int = Field(100, ge=8, description=EMBEDDING_SIZE)
     filters: int = Field(32, ge=1, description="filters per width")
-    capsule_size: int = Field(16, ge=2, description="numbers in a capsule")
+    capsule_size: int = Field(16, ge=2, description="capsule size")
     condensed: int = Field(128, ge=1, description="condensed capsules")
-    iterations: int = Field(50, ge=1, description="most routing iterations: the released code has no cap")
+    iterations: int = Field(
+        50, ge=1, description="maximum routing iterations; the released code has no limit"
+    )
 
     @property
     def is_adaptive(self) -> bool:

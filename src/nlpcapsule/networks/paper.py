@@ -65,28 +65,27 @@ class PaperSettings(SystemSettings):
     windows: Widths = Field((2, 4, 8), min_length=1, description="filter widths along the embedding")
     filters: int = Field(32, ge=1, description="filters per width")
     filter_start: Literal["shared", "independent"] = Field(
-        "shared", description="whether a filter starts alike at all token positions"
+        "shared", description="whether a filter starts with the same weights at all token positions"
     )
-    capsule_size: int = Field(16, ge=2, description="numbers in a capsule")
+    capsule_size: int = Field(16, ge=2, description="capsule size")
     condensed: int = Field(128, ge=0, description="condensed capsules; 0 routes all primary capsules")
     condensed_length: float = Field(
-        3.0, ge=0, description="mean length of condensed capsules at the start; 0 leaves it to chance"
+        3.0, ge=0, description="initial mean length of condensed capsules; 0 does not scale them"
     )
     votes: Literal["pair", "class"] = Field(
         "pair", description="a matrix per pair of capsule and label, or one per label"
     )
-    word_dropout: float = Field(0.2, ge=0, lt=1, description="part of the words left out in training")
+    word_dropout: float = Field(0.2, ge=0, lt=1, description="fraction of the words dropped in training")
     token_dropout: float = Field(0.3, ge=0, lt=1, description="dropout on word vectors")
     routing: CapsuleRouting = Field(
-        "adaptive-kde", description="routing algorithm; adaptive-kde-literal is Algorithm 1 to the letter"
+        "adaptive-kde",
+        description="routing algorithm; adaptive-kde-literal is Algorithm 1 exactly as printed",
     )
     iterations: int | None = Field(
-        None, ge=1, description="routing iterations, at most these where they adapt; none: 3, adaptive 10"
+        None, ge=1, description="routing iterations, or their maximum if adaptive; none: 3, adaptive 10"
     )
-    negative_weight: float = Field(1.0, gt=0, description="λ, the negatives' weight in the loss")
-    overlap: bool = Field(
-        False, description="answers: words that question and answer share join the capsules' cosine"
-    )
+    negative_weight: float = Field(1.0, gt=0, description="λ, the weight of negatives in the loss")
+    overlap: bool = Field(False, description="answers: add word match features to the capsules' cosine")
 
     @property
     def compares_words(self) -> bool:

@@ -30,7 +30,7 @@ class BiEncoderSettings(SystemSettings):
         default_factory=PretrainedSettings,
         description="the transformer: a section with `path`, or its folder or hub id",
     )
-    tune: bool = Field(False, description="train the transformer further; false uses it as it is")
+    tune: bool = Field(False, description="fine-tune the transformer; false keeps it frozen")
 
     def check(self, config: Config) -> None:
         """Reject settings that the transformer does not support."""

@@ -29,8 +29,8 @@ class LSTMTextSettings(PairSettings):
 
     pooling: ClassVar[Literal["last", "mean"]] = "last"  # the text is its last state, or their mean
 
-    state_size: int = Field(128, ge=1, description="numbers in an LSTM's state")
-    layers: int = Field(1, ge=1, description="LSTM layers on top of each other")
+    state_size: int = Field(128, ge=1, description="size of an LSTM's state")
+    layers: int = Field(1, ge=1, description="stacked LSTM layers")
 
 
 class LSTMSettings(LSTMTextSettings):

@@ -35,7 +35,7 @@ class MVLSTMSettings(PairSettings):
     hidden: ClassVar[int] = 32  # numbers in the hidden layer
 
     name: Literal["mv-lstm"] = "mv-lstm"
-    state_size: int = Field(50, ge=1, description="numbers in an LSTM's state, per direction")
+    state_size: int = Field(50, ge=1, description="size of an LSTM's state, per direction")
 
 
 def largest_values(table: Tensor, valid: Tensor, k: int) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.encoders.transformer import TransformerEncoder, mean_state
 
-_NAMES_AT_ONCE = 256  # maximum tokens of a name that a transformer reads
+_NAMES_AT_ONCE = 256  # names that a transformer reads at once
 
 
 def mean_word_vectors(words: Ragged, vectors: np.ndarray, idf: np.ndarray) -> np.ndarray:

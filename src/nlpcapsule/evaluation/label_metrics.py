@@ -43,13 +43,12 @@ def label_metrics(
     - "P@k", "nDCG@k" (ideal over min(k, |y|) labels), "R-precision@k" (hits in the top k / min(k, |y|)),
       "PSP@k", "PSnDCG@k" and "paper-nDCG@k", for k = 1, 3, 5.
     - "recall@5 (0 examples)", "(1-10 examples)", "(11-50 examples)", "(>50 examples)": the share of true
-    labels with that many training documents that are ranked among the first five.
-      A band without true
+      labels with that many training documents that are ranked among the first five. A band without true
       labels is left out.
     - "recall@5 among unused labels", if these were ranked among each other: the share of true labels without
-    a training document that are among the first five of those. - "micro-F1" and "macro-F1", if a threshold is
-    given; "ECE@5", if scores are given. - "documents" (those with labels, which all metrics but F1 and ECE
-    use), "documents without labels",
+      a training document that are among the first five of those.
+    - "micro-F1" and "macro-F1", if a threshold is given; "ECE@5", if scores are given.
+    - "documents" (those with labels, which all metrics but F1 and ECE use), "documents without labels",
       and "unseen true labels": the number of (document, label) pairs whose label has no training document.
 
     Args:

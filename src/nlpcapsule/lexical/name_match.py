@@ -27,7 +27,7 @@ from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS, word_counts
 from nlpcapsule.lexical.whole_words import WholeWords
 
 FILE = "name-match.safetensors"
-_MATCHES_AT_A_TIME = 2**23  # documents matched at once, which bounds memory
+_MATCHES_AT_A_TIME = 2**23  # matches computed at once, which bounds memory
 _SHORTEST = 4  # minimum length of a plural
 
 

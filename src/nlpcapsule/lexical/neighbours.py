@@ -26,7 +26,7 @@ from nlpcapsule.lexical.ranker import label_matrix
 
 NEAREST = 20  # K
 SHARPNESS = 6  # p: the nearer of two neighbours counts far more
-_NUMBERS_AT_A_TIME = 2**23  # documents searched at once, which bounds memory
+_NUMBERS_AT_A_TIME = 2**23  # values computed at once, which bounds memory
 _FILE = "neighbours.safetensors"
 
 

@@ -41,7 +41,7 @@ class OneVsRestSettings(LexicalSettings):
 
 
 _BLOCK = 32  # labels per checkpoint file
-_SCORES_AT_A_TIME = 2**24  # documents ranked at once, which bounds memory
+_SCORES_AT_A_TIME = 2**24  # scores computed at once, which bounds memory
 _FILE = "one-vs-rest.safetensors"
 
 

@@ -32,7 +32,7 @@ _FEWEST = 2  # occurrences of a word in training
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, with well-mixed bits
 _INSIDE, _BYTES, _SPACE = "##", "Ġ", "▁"  # marks: WordPiece's, byte-level BPE's, SentencePiece's
 _SPECIAL = re.compile(r"<\W*\w[^<>]*>|\[\w+\]")  # <s>, </s>, <|endoftext|>, [CLS]
-_ONE_BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # SentencePiece's unknown character
+_ONE_BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a byte of a character that SentencePiece does not know
 _WHOLE = "\x1c"  # precedes a special token in texts: a separator that no text contains
 
 

@@ -42,8 +42,8 @@ from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.strict_json import parse_json
 
 NETWORK, NOMINATOR = "network.safetensors", "nominator.safetensors"
-_SPARE_NUMBERS = 2**24  # buffers that are not weights: masks, positions
-_COPIES = 8  # maximum memory of building a network, per weight
+_SPARE_NUMBERS = 2**24  # numbers in tensors that are not weights: masks, positions
+_COPIES = 8  # maximum copies of a weight while a network is built
 _MAKES_TENSORS = {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.eye}
 
 

@@ -12,7 +12,7 @@ from nlpcapsule.capsules.routing.em import inverse_temperature_factor
 from nlpcapsule.capsules.routing.routed import Routed
 from nlpcapsule.capsules.votes import Votes
 
-FIRST_LOG_ODDS = -4.0  # initial probability of a label in EM routing
+FIRST_LOG_ODDS = -4.0  # initial log-odds of a label in EM routing
 
 
 class RoutingSettings(Protocol):

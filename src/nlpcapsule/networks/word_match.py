@@ -65,7 +65,7 @@ class WordMatch(nn.Module):
     """
 
     idf: Tensor  # (V,)
-    own_rate = 0.01  # the training loop's rate for these few weights, which need larger steps than an encoder
+    own_rate = 0.01  # read by the training loop; these few weights need larger steps than an encoder
 
     def __init__(
         self,

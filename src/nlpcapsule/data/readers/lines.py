@@ -17,7 +17,7 @@ from nlpcapsule.data.readers.reading import bad_row
 from nlpcapsule.errors import BadRowError, DataError
 
 MAX_LINE_BYTES = 10_000_000
-MAX_SKIPPED_BYTES = 1_000_000_000  # maximum length of a line
+MAX_SKIPPED_BYTES = 1_000_000_000  # maximum length of an overlong line that is skipped
 STDIN = "-"
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"

@@ -6,10 +6,10 @@
       labels.json           label names and counts                   (label models)
       network.safetensors   the weights                              (networks)
       lexical/              a lexical system's own files             (where one ranks or nominates)
-      fusion.json           the fusion weights        (where there are both)
+      fusion.json           the fusion weights                       (where there are both)
       nominator.safetensors the candidate generator's weights        (where there is one)
       transformer.json      a pretrained transformer's configuration (where there is one)
-      facts.json            threshold, dev figures, data fingerprint
+      facts.json            threshold, dev metrics, data fingerprint
       manifest.json         format version and a checksum per file: written last
 
 `saving` writes a folder that is complete at every moment, `manifest` lists its files, `loading` reads it, and

@@ -1,7 +1,7 @@
 """Score labels by their names.
 
     x         = mean of the document's states, or of its word vectors weighed by idf               (B, E)
-    logit_j  += γ cos(A x + a, name_j) / √(1 + n_j)      similarity to its name          (B, n)
+    logit_j  += γ cos(A x + a, name_j) / √(1 + n_j)      similarity to its name                    (B, n)
 
 name_j (E) is fixed: the vector that the encoder gives the name before training, less the mean of all names,
 scaled to length 1. A, a and γ are learned and shared by all labels. A starts as the identity, and a subtracts

@@ -67,7 +67,7 @@ def part(
 def settle_sides(
     starts: np.ndarray, labels: np.ndarray, label_count: int, sides: np.ndarray
 ) -> tuple[np.ndarray, list[float]]:
-    """Alternately rank labels and choose sides until no document changes its side.
+    """Rank labels and choose sides alternately, until no document changes its side.
 
     Args:
         starts: (N + 1,) where each document's labels begin.

@@ -110,7 +110,7 @@ class PerClassVotes:
         return PerClassVotes(self.capsules.double(), self.transforms.double())
 
     def _quadratic_form(self, symmetric: Tensor) -> Tensor:
-        """u_iᵀ S_j u_i (B, m, n) for symmetric S (n, d, d) or (B, n, d, d), by their upper triangles."""
+        """Return u_iᵀ S_j u_i (B, m, n) for symmetric S (n, d, d) or (B, n, d, d), from upper triangles."""
         size = self.shape[-1]
         row, column = torch.triu_indices(size, size, device=self.device)  # d(d+1)/2 each
         twice_off_diagonal = 2.0 - (row == column).to(self.dtype)

@@ -20,7 +20,7 @@ from nlpcapsule.registry import NetworkInputs, System, find_system, register
 
 
 class HybridSettings(SystemSettings):
-    """`hybrid`: a network and a lexical system, joined by weights that held-out documents decide."""
+    """`hybrid`: a network and a lexical system, combined by weights fitted to held-out documents."""
 
     name: Literal["hybrid"] = "hybrid"
     network: AnyNetwork = Field(

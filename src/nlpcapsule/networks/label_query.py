@@ -46,7 +46,7 @@ from nlpcapsule.registry import NetworkInputs, System, register
 
 
 class LabelQuerySettings(SystemSettings):
-    """`label-query`: every label asks the document's capsules with a learned query."""
+    """`label-query`: every label has a learned query over the document's capsules."""
 
     routes_to_chosen: ClassVar[bool] = True
     scores_candidates: ClassVar[bool] = True

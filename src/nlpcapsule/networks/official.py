@@ -30,7 +30,7 @@ from nlpcapsule.registry import System, register
 
 
 class OfficialSettings(SystemSettings):
-    """`official`: what the released code does, for comparison."""
+    """`official`: the released code, for comparison."""
 
     routes_to_chosen: ClassVar[bool] = True
     scores_candidates: ClassVar[bool] = True

@@ -17,7 +17,7 @@ def read_json(path: Path) -> Any:
     """Read a JSON file in UTF-8.
 
     Raises:
-        DataError: If it cannot be read, or its text is refused by `parse_json`.
+        DataError: If it cannot be read, or its text is rejected by `parse_json`.
     """
     return parse_json(read_text(path), path)
 
@@ -47,7 +47,7 @@ def parse_json(text: str, path: str | Path | None = None) -> Any:
     nesting, and half of a surrogate pair (`\ud83d`), which UTF-8 cannot encode.
 
     Raises:
-        DataError: If the text is refused.
+        DataError: If the text is rejected.
 
     Example:
         >>> parse_json('{"a": 1, "a": 2}')

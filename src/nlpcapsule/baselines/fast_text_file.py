@@ -43,7 +43,7 @@ def check_fasttext_file(path: Path, size: int, loss: str, prefix: str) -> list[i
         The ids of the known labels, in the file's order.
 
     Raises:
-        ModelFolderError: If it is refused.
+        ModelFolderError: If it is rejected.
     """
     try:
         return _checked(path.read_bytes(), size, loss, prefix)

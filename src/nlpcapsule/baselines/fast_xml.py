@@ -85,7 +85,7 @@ class Forest:
             label_count: n.
 
         Raises:
-            ModelFolderError: If they are refused.
+            ModelFolderError: If they are rejected.
         """
         nodes = len(self.children)
         check_array(self.roots, "roots", (tree_count,), "i")

@@ -99,7 +99,7 @@ class _BandIndex:
         self.sorted_keys = np.take_along_axis(keys, self.order, axis=1)
 
     def candidates(self, signatures: np.ndarray) -> Iterator[np.ndarray]:
-        """Return, for each document, the sorted indices of documents that share a band with it."""
+        """Yield, for each document, the sorted indices of documents that share a band with it."""
         keys = _band_keys(signatures, self.rows)  # (bands, B)
         first = np.stack([np.searchsorted(s, k, "left") for s, k in zip(self.sorted_keys, keys, strict=True)])
         last = np.stack([np.searchsorted(s, k, "right") for s, k in zip(self.sorted_keys, keys, strict=True)])

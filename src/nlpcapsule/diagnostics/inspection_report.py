@@ -111,7 +111,7 @@ def _row(agreement: np.ndarray | None, number: int) -> np.ndarray | None:
 
 
 def _mean_agreement(agreement: np.ndarray) -> list[tuple[int, int, float]]:
-    """Yield iteration, documents that took part in it, and their mean NAS."""
+    """Return iteration, documents that took part in it, and their mean NAS."""
     columns = [(number, column[np.isfinite(column)]) for number, column in enumerate(agreement.T, start=1)]
     return [(number, len(scores), float(scores.mean())) for number, scores in columns if len(scores)]
 

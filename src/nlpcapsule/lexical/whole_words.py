@@ -60,7 +60,7 @@ class JoinedPieces:
         return hashes, np.concatenate([[0], np.cumsum(begins)])[tokens.offsets]
 
     def texts(self, tokens: Ragged, chosen: np.ndarray, vocabulary: Sequence[str]) -> Iterator[str]:
-        """Return the spelling of the words selected by a mask (words,)."""
+        """Yield the spelling of the words selected by a mask (words,)."""
         ends = np.append(np.flatnonzero(self._begins(tokens)), len(tokens.values))
         for place in np.flatnonzero(chosen):
             pieces = (vocabulary[piece] for piece in tokens.values[ends[place] : ends[place + 1]])

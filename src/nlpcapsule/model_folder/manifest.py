@@ -185,7 +185,7 @@ def _is_inside(name: str) -> bool:
 
 
 def _present(folder: Path) -> Iterator[str]:
-    """Return the files in a folder, except those that never belong to its model."""
+    """Yield the files in a folder, except those that never belong to its model."""
     for place, folders, names in os.walk(folder):
         here = Path(place)
         if here == folder:

@@ -12,7 +12,7 @@ import typer
 from benchmarks import reproduce_command
 from nlpcapsule.errors import NlpCapsuleError
 
-# Typer has click's errors sometimes from click and sometimes built in; this is either's UsageError.
+# Typer uses click's errors or its built-in copies; this is the UsageError of either.
 UsageError: Any = typer.BadParameter.__base__
 
 app = typer.Typer(
@@ -35,7 +35,7 @@ def prepare(
         typer.Argument(metavar="NAME...", help="Data sets: eurlex15k, eurlex57k, microthesauri, reuters."),
     ],
 ) -> None:
-    """Tokenise label data sets into compact arrays, for machines that do not have the texts."""
+    """Tokenize label data sets into compact arrays, for machines that do not have the texts."""
     from benchmarks.label_data import label_parts
     from benchmarks.named_labels import keep_label_names
 

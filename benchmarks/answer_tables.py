@@ -1,4 +1,4 @@
-"""Answer selection: answer rankers side by side."""
+"""Answer selection: tables and plots of answer rankers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WHOLE = "1"
 
 
 def answers_markdown(record: Record) -> str:
-    """Return MAP with its interval and MRR of each reported part, and what the paper printed."""
+    """Return MAP with its interval and MRR of each reported part, and the paper's figures."""
     blocks = [f"# {record['title']}\n", f"{record['differs']}\n"]
     for data, fractions in record["results"].items():
         systems = fractions[_WHOLE]

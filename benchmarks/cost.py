@@ -1,6 +1,6 @@
-"""`cost`: parameters, time per batch and memory of each system, beside what the paper printed.
+"""`cost`: parameters, time per batch and memory of each system, next to the paper's figures.
 
-Every system is measured in its own process, one after the other, so that its peak memory is its own.
+Every system is measured in a separate process, one after the other, to isolate its peak memory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CHECKOUT = Path(__file__).parents[1]
 
 
 def make_cost(options: Options) -> Record:
-    """Measure the missing systems, if wanted, and summarise the finished ones."""
+    """Measure the missing systems, if requested, and summarise the finished ones."""
     specs = cost_specs(options.budget)
     known = [spec.system for spec in specs]
     for name in options.systems:
@@ -68,7 +68,7 @@ def _beside(cell: CostRecord, cells: dict[str, CostRecord]) -> Record:
 
 
 def _figures(cell: CostRecord) -> dict[str, float]:
-    """Return the figures to compare, without those that memory was too small for."""
+    """Return the figures to compare, without those for which memory was too small."""
     figures = {
         "parameters": cell.parameters,
         "parameters without word vectors": cell.parameters_without_word_vectors,
@@ -88,7 +88,7 @@ def _finished(spec: Spec, folder: Path) -> CostRecord | None:
 
 @dataclass(frozen=True)
 class CostRun(Run):
-    """One system, measured in a child process so that its peak memory is its own."""
+    """One system, measured in a separate child process."""
 
     spec: Spec
     folder: Path
@@ -101,7 +101,7 @@ class CostRun(Run):
 
     @property
     def log(self) -> Path:
-        """The log lies beside the record."""
+        """The log file, next to the record."""
         return self.folder / f"{self.spec.system}.log"
 
     def is_finished(self) -> bool:
@@ -114,7 +114,7 @@ class CostRun(Run):
         return [*module_command("benchmarks.cost_cell", CHECKOUT), spec, str(self._record), self.commit]
 
     def failure_of(self, child: EndedChild) -> str | None:
-        """Return why it failed, or None; a process that was killed ran out of memory, which is a result."""
+        """Return why it failed, or None; a killed process ran out of memory, which is a result."""
         if child.code == -signal.SIGKILL:
             CostRecord.of_killed(self.spec, self.commit).save(self._record)
             return None
@@ -129,7 +129,7 @@ def _measure_missing(specs: list[Spec], folder: Path, options: Options) -> None:
     commit = options.commit or checked_out_commit()
     runs = [CostRun(spec, folder, commit) for spec in specs]
     progress = RunProgress(options.say, "systems are measured", "measured")
-    failures = run_missing(runs, progress, jobs=1)  # one at a time, so that nothing disturbs the clock
+    failures = run_missing(runs, progress, jobs=1)  # one at a time, so that nothing disturbs the timing
     raise_failures(failures, "systems could not be measured")
 
 

@@ -33,12 +33,12 @@ from nlpcapsule.networks.losses import label_loss
 from nlpcapsule.processes import end_with_parent
 from nlpcapsule.training.optimizers import build_optimizers
 
-_FEWEST = 3  # timed batches, however slow they are
-_MEMORY_SHARE = 0.9  # of the machine's free memory, so that something is left for others
+_FEWEST = 3  # minimum number of timed batches
+_MEMORY_SHARE = 0.9  # fraction of the machine's free memory that may be used
 
 
 def measure(spec: Spec, commit: str = "") -> CostRecord:
-    """Measure a system in this process, which should have done nothing else before."""
+    """Measure a system in this process, which must be fresh."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     config = Config.build(spec.kind, spec.model, overrides={**spec.settings, "training.seed": SEED})
     _wake_torch()
@@ -119,7 +119,7 @@ class _LabelWork:
 class _AnswerWork:
     """An answer network and one batch of random pairs."""
 
-    iterations = None  # these networks do not tell
+    iterations = None  # these networks do not report iterations
 
     def __init__(self, spec: Spec, config: Config, device: torch.device) -> None:
         generator = np.random.default_rng(SEED)
@@ -142,14 +142,14 @@ class _AnswerWork:
 def _random_tokens(
     generator: np.random.Generator, count: int, spec: Spec, config: Config, device: torch.device
 ) -> Tensor:
-    """(count, l) without padding."""
+    """Return random token ids (count, l) without padding."""
     return torch.from_numpy(generator.integers(1, spec.vocabulary, (count, config.text.max_tokens))).to(
         device
     )
 
 
 def _timed(run: Callable[[], object], spec: Spec, device: torch.device) -> dict[str, Any]:
-    """Return the median time of a batch, or that it needs more memory than there is."""
+    """Return the median time of a batch, or that memory was too small."""
     times: list[float] = []
     begun = time.perf_counter()
     try:
@@ -171,7 +171,7 @@ def _timed(run: Callable[[], object], spec: Spec, device: torch.device) -> dict[
 
 
 def asked_for(error: Exception) -> str | None:
-    """Return how much memory could not be allocated, in words; None for any other error.
+    """Return a description of the memory that could not be allocated; None for any other error.
 
     Example:
         >>> asked_for(RuntimeError("can't allocate memory: you tried to allocate 7516192768 bytes."))
@@ -186,7 +186,7 @@ def asked_for(error: Exception) -> str | None:
 
 
 def refuse_more_memory_than_there_is() -> None:
-    """Make an allocation fail that would otherwise get this process, or another one, killed."""
+    """Make allocations fail that would otherwise get this process, or another one, killed."""
     about = Path("/proc/meminfo")
     found = re.search(r"MemAvailable:\s+(\d+) kB", about.read_text("utf-8")) if about.exists() else None
     if found:
@@ -198,14 +198,14 @@ def refuse_more_memory_than_there_is() -> None:
 
 
 def _wake_torch() -> None:
-    """Run a tiny step: what torch loads the first time is not the measured network's memory."""
+    """Run a tiny step, so that torch's first-time memory is not counted for the network."""
     weights = torch.ones(2, 2, requires_grad=True)
     (weights @ weights).sum().backward()
     torch.optim.AdamW([weights], fused=True).step()
 
 
 def _peak_memory(device: torch.device) -> int:
-    """Return the most bytes held so far: by tensors on a GPU, else by the whole process."""
+    """Return the peak memory in bytes: of tensors on a GPU, else of the whole process."""
     return torch.cuda.max_memory_allocated() if device.type == "cuda" else peak_process_memory()
 
 

@@ -1,4 +1,4 @@
-"""The table `cost` as a Markdown page and as pictures."""
+"""Render the table `cost` as a Markdown page and as plots."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from nlpcapsule.compare.table import Record, markdown_table
 
 
 def cost_markdown(record: Record) -> str:
-    """Return a table for labels and one for answers, and how to read them."""
+    """Return a table for labels and one for answers, with an explanation."""
     blocks = [f"# {record['title']}\n"]
     for kind, base in BASES.items():
         names = [system for of, system, _, _, _ in SYSTEMS if of == kind]

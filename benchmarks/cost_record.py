@@ -1,4 +1,4 @@
-"""What is measured of a system's cost, and the record of it."""
+"""The record of a system's cost."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Spec:
         labels: n.
         own_labels: Labels per document.
         batch: Documents, or pairs of question and answer.
-        warm_up: Batches before the clock starts.
+        warm_up: Batches before timing starts.
         repeats: Timed batches.
         seconds: No further batch starts after this time.
     """
@@ -88,7 +88,7 @@ class CostRecord:
 
     @classmethod
     def of_killed(cls, spec: Spec, commit: str) -> Self:
-        """Return the record of a system that the operating system killed, as it does without free memory."""
+        """Return the record of a system that the operating system killed for lack of memory."""
         outcome = {"out of memory": "killed by the operating system"}
         return cls(
             spec=spec,
@@ -100,12 +100,12 @@ class CostRecord:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record as it is written to a file."""
+        """Return the record as written to a file."""
         return {"spec": asdict(self.spec), **{key: getattr(self, field) for field, key in _KEYS.items()}}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        """Read what `to_json` returns."""
+        """Parse the output of `to_json`."""
         fields = {field: values[key] for field, key in _KEYS.items()}
         return cls(spec=Spec(**values["spec"]), **fields)
 

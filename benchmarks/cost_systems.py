@@ -1,4 +1,4 @@
-"""The systems of the table `cost`, and what the paper printed of them."""
+"""The systems of the table `cost`, and the paper's figures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.cost_record import Spec
 _PER_CLASS = {"votes": "class"}
 _NO_COMPRESSION = {"condensed": 0}
 _NO_PARTIAL_ROUTING = {"negatives": "all", "candidates": 0}
-# Kind, system, model, settings, and what the paper printed: millions of parameters, seconds per batch.
+# Kind, system, model, settings, and the paper's millions of parameters and seconds per batch.
 SYSTEMS: tuple[tuple[str, str, str, dict[str, Any], dict[str, float]], ...] = (
     ("labels", "xml-cnn", "xml-cnn", {}, {"parameters": 22.52, "seconds": 0.08}),
     ("labels", "released-xml-cnn", "released-xml-cnn", {}, {}),
@@ -31,7 +31,7 @@ SYSTEMS: tuple[tuple[str, str, str, dict[str, Any], dict[str, float]], ...] = (
     ("answers", "paper-answers", "paper", {}, {"parameters": 17.84, "seconds": 0.06}),
     ("answers", "paper-answers-without-compression", "paper", _NO_COMPRESSION, {"seconds": 0.12}),
 )
-BASES = {"labels": "xml-cnn", "answers": "hd-lstm"}  # what the others are compared with
+BASES = {"labels": "xml-cnn", "answers": "hd-lstm"}  # the baseline of the comparison
 PRINTED = {system: printed for _, system, _, _, printed in SYSTEMS}
 
 _TOKENS = {"full": {"labels": 500, "answers": 64}, "smoke": {"labels": 40, "answers": 12}}

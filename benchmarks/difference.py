@@ -1,4 +1,4 @@
-"""The difference between two rows of a table, from the figures per document that their cells keep."""
+"""The difference between two rows of a table, from the stored metrics per document."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def row_difference(
         data: The data set.
         system: A row of the table.
         rival: Another one.
-        fraction: Part of the training documents that both were trained on.
+        fraction: Fraction of the training documents that both were trained on.
 
     Returns:
         Figure → the difference, system minus rival, and its interval.
@@ -38,7 +38,7 @@ def row_difference(
 
 
 def lead_growth(plan: Plan, folder: Path, data: str, system: str, rival: str) -> dict[str, PairedBootstrap]:
-    """Return how much larger the lead of a system is with half of the training documents than with all."""
+    """Return how much larger a system's lead is with half of the training documents than with all."""
     half, whole = (
         _mean_over_seeds(plan, folder, data, system, fraction)
         - _mean_over_seeds(plan, folder, data, rival, fraction)
@@ -48,7 +48,7 @@ def lead_growth(plan: Plan, folder: Path, data: str, system: str, rival: str) ->
 
 
 def _mean_over_seeds(plan: Plan, folder: Path, data: str, system: str, fraction: float) -> np.ndarray:
-    """(figures, documents) of a row, the mean over its finished seeds."""
+    """Return (figures, documents) of a row, the mean over its finished seeds."""
     cells = [cell for cell in plan.cells(only=[system]) if (cell.data, cell.fraction) == (data, fraction)]
     scores = _finished_scores(cells, folder)
     if not scores:

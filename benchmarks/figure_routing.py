@@ -3,8 +3,8 @@
 System level: the training loss of a trained network when every document gets the same number of iterations.
 Instance level: the agreement score (NAS) of one document, iteration by iteration.
 
-A trained network is kept as a model folder, what was seen in it as a JSON file beside it; neither is made
-again, and a training that was stopped is resumed.
+A trained network is kept as a model folder, with its inspection as a JSON file next to it. Both are reused,
+and a stopped training is resumed.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ SMOKE: dict[str, dict[str, Any]] = {
 }
 LOSS_DOCUMENTS = 300  # training documents of the system-level curve
 COUNTED_DOCUMENTS = 1_000  # documents of the report part whose iterations are counted
-_INSTANCE = 0  # the report part's first document, whatever its curve looks like
+_INSTANCE = 0  # the report part's first document
 _SEED = 1
 
 
@@ -78,14 +78,14 @@ def routing_settings(system: str, budget: str, on_gpu: bool) -> dict[str, Any]:
     Args:
         system: "paper" or "label-query".
         budget: "full" or "smoke".
-        on_gpu: Whether it is trained on a GPU: then in bf16.
+        on_gpu: Whether it is trained on a GPU, in bf16.
     """
     settings = (FULL if budget == "full" else SMOKE)[system]
     return {**settings, "training.seed": _SEED, "precision": "bf16" if on_gpu else "float32"}
 
 
 def make_figure_routing(options: Options) -> Record:
-    """Train and inspect what is missing, if wanted, and summarise the finished inspections."""
+    """Train and inspect missing networks, if requested, and summarise the finished inspections."""
     for name in options.systems:
         if name not in SYSTEMS:
             raise ConfigError(f"figure-routing has no system {name!r}: {did_you_mean(name, SYSTEMS)}")
@@ -143,7 +143,7 @@ def _run_missing(systems: Sequence[str], folder: Path, options: Options) -> None
 
 
 def _finished(system: str, folder: Path, budget: str) -> InspectionRecord | None:
-    """Return the record of a network, if it was trained with these settings, on a GPU or not."""
+    """Return the record of a network, if it was trained with these settings on the same kind of device."""
     path = folder / f"{system}.json"
     if not path.exists():
         return None
@@ -155,7 +155,7 @@ def _finished(system: str, folder: Path, budget: str) -> InspectionRecord | None
 def inspect_trained(
     parts: EncodedParts, model: str, settings: dict[str, Any], folder: Path
 ) -> InspectionRecord:
-    """Train a network, unless its folder holds it already, and inspect its routing.
+    """Train a network, unless its folder already holds it, and inspect its routing.
 
     Args:
         parts: The data.
@@ -216,7 +216,7 @@ def _first(part: EncodedDocuments, count: int) -> EncodedDocuments:
 
 
 def figure_markdown(record: Record) -> str:
-    """Return both curves as tables, and how to read them."""
+    """Return both curves as tables, with an explanation."""
     blocks = [f"# {record['title']}\n"]
     if record["smoke"]:
         blocks.append("Small networks, hardly trained: this shows that the figure can be made, no more.\n")
@@ -264,7 +264,7 @@ def _reading_aid(record: Record) -> str:
 
 
 def figure_plots(record: Record) -> dict[str, str]:
-    """Draw three pictures of each network."""
+    """Draw three plots of each network."""
     pictures = {}
     for name, system in record["systems"].items():
         losses = {int(number): loss for number, loss in system["loss by iterations"].items()}

@@ -1,4 +1,4 @@
-"""`fusion`: hybrids of a network and a lexical system beside linear models, with every comparison."""
+"""`fusion`: hybrids of a network and a lexical system compared with linear models."""
 
 from __future__ import annotations
 

@@ -34,13 +34,13 @@ _KEYS = {
 
 @dataclass(frozen=True, kw_only=True)
 class InspectionRecord:
-    """What was seen in a trained network's routing.
+    """The inspection of a trained network's routing.
 
     Attributes:
         model: The network's name.
         settings: Settings that differ from its defaults.
         routing: The routing algorithm.
-        most_iterations: The most iterations that a document may take.
+        most_iterations: The maximum iterations of a document.
         loss_by_iterations: Number of iterations, as text → loss per document.
         instance_agreement: The agreement score of one document, by iteration.
         instance_stop: The iteration after which that document stops.
@@ -77,12 +77,12 @@ class InspectionRecord:
     commit: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record as it is written to a file."""
+        """Return the record as written to a file."""
         return {key: getattr(self, field) for field, key in _KEYS.items()}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        """Read what `to_json` returns."""
+        """Parse the output of `to_json`."""
         return cls(**{field: values[key] for field, key in _KEYS.items()})
 
     def save(self, path: Path) -> None:

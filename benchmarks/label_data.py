@@ -34,7 +34,7 @@ from nlpcapsule.training.prepared_labels import prepare_labels
 
 MAX_TOKENS = 1_000  # words kept per document; a system may read fewer
 MAX_PIECES = 1_536  # word pieces, likewise
-MINILM = "all-MiniLM-L6-v2"  # its folder beside the data
+MINILM = "all-MiniLM-L6-v2"  # its folder, next to the data
 IN_PIECES = "-minilm"
 _SPLIT_SEED = 2019
 _SELECTED_ON = 0.1  # of reuters' training part
@@ -44,12 +44,12 @@ Split = tuple[list[Document], list[Document], list[Document]]  # train, select, 
 
 
 def label_parts(name: str, data: Path | None, cache: Path) -> EncodedParts:
-    """Return a data set as arrays, made once.
+    """Return a data set as arrays, which are cached.
 
     Args:
         name: Its name.
         data: The folder of real data, or one with encoded parts in a folder of this name.
-        cache: Folder for arrays that were made.
+        cache: Folder for cached arrays.
     """
     for folder in ([] if data is None else [data / name]) + [cache / name]:
         if (folder / "about.json").exists():
@@ -60,7 +60,7 @@ def label_parts(name: str, data: Path | None, cache: Path) -> EncodedParts:
 
 
 def _keep(parts: EncodedParts, folder: Path) -> None:
-    """Save arrays as one atomic step: several processes may make the same data set."""
+    """Save arrays atomically: several processes may prepare the same data set."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder.parent, prefix=".") as temporary:
         made = Path(temporary) / folder.name

@@ -1,4 +1,4 @@
-"""The main table, the routing comparison and the training fractions: label systems side by side."""
+"""The main table, the routing comparison and the training fractions of label systems."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from nlpcapsule.compare.table import Record, markdown_table
 from nlpcapsule.errors import NlpCapsuleError
 
 FIGURES = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@5")
-_PRINTED = ("P@1", "P@3", "P@5")  # what the paper printed for each data set
+_PRINTED = ("P@1", "P@3", "P@5")  # the paper's figures for each data set
 _WHOLE = "1"
 MEMORY = "peak GiB"
 
 
 def make_from_plan(name: str, options: Options) -> Record:
-    """Run the missing cells of a table, if wanted, and summarise the finished ones."""
+    """Run the missing cells of a table, if requested, and summarise the finished ones."""
     plan = read_plan(name, options.budget)
     cells = plan.cells(options.seeds, options.systems)
     if options.run:
@@ -42,7 +42,7 @@ def _command(plan: Plan, options: Options) -> str:
 
 
 def systems_markdown(record: Record) -> str:
-    """Return a table per data set: figures over seeds, the paper's, and the difference to the best rival."""
+    """Return a table per data set: metrics over seeds, the paper's, and the difference to the best rival."""
     blocks = [f"# {record['title']}\n", f"{record['differs']}\n"]
     for data in record["planned data"]:
         blocks.append(f"## {data}\n")
@@ -81,7 +81,7 @@ def systems_table(record: Record, data: str, systems: dict[str, Any]) -> str:
 
 
 def _best_rival(systems: dict[str, Any], name: str) -> str | None:
-    """Return the best other system of a table, by P@1, whether or not both were run together."""
+    """Return the best other system of a table by P@1, even if they were not run together."""
     others = {other: system["figures"]["P@1"]["mean"] for other, system in systems.items() if other != name}
     return max(others, key=lambda other: others[other], default=None)
 
@@ -108,7 +108,7 @@ def systems_plots(record: Record) -> dict[str, str]:
 
 
 def fractions_markdown(record: Record) -> str:
-    """Return P@1 and nDCG@5 by training fraction, and what the paper printed."""
+    """Return P@1 and nDCG@5 by training fraction, and the paper's figures."""
     blocks = [f"# {record['title']}\n", f"{record['differs']}\n"]
     for data in record["planned data"]:
         for figure in ("P@1", "nDCG@5"):
@@ -118,7 +118,7 @@ def fractions_markdown(record: Record) -> str:
 
 
 def fractions_table(record: Record, data: str, figure: str) -> str:
-    """Return one figure by training fraction, a row per system, then what the paper printed."""
+    """Return one metric by training fraction, a row per system, then the paper's."""
     columns = {f"{fraction:g}": f"{fraction:.0%}" for fraction in record["planned fractions"]}
     parts = record["results"].get(data, {})
     rows = []
@@ -146,7 +146,7 @@ def _printed_by_fraction(record: Record, data: str) -> dict[str, list[tuple[floa
 
 
 def fractions_plots(record: Record) -> dict[str, str]:
-    """Plot P@1 by training fraction, a line per system and one for what the paper printed."""
+    """Plot P@1 by training fraction, a line per system and one for the paper's."""
     pictures = {}
     for data, parts in record["results"].items():
         lines: dict[str, list[tuple[float, float]]] = {}
@@ -188,7 +188,7 @@ def against_rival(system: dict[str, Any], figure: str) -> str:
 
 
 def reading_aid(record: Record) -> str:
-    """Return how to read the figures, and where they come from."""
+    """Return an explanation of the figures and their provenance."""
     hardware = sorted(
         {
             system["hardware"]

@@ -1,4 +1,4 @@
-"""Label names of the EURLEX57K data sets, written beside their arrays."""
+"""Label names of the EURLEX57K data sets, stored with their arrays."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def named_folder(name: str, data: Path, made: Path) -> Path:
     Args:
         name: The data set.
         data: The folder of real data, or of data sets as arrays with their names.
-        made: The folder of this data set's arrays, where they were made from real data; names are added.
+        made: The folder of this data set's arrays, if they were made from real data; names are added.
     """
     if (data / name / NAMES_FILE).exists():
         return data / name

@@ -18,7 +18,7 @@ seeds = 1                            where a system needs no more
 data = ["…"]                         where it is not run on all data sets
 fractions = [1.0]                    where it is not trained on all parts
 paper = { "EUR-Lex" = [75.65, 61.81, 50.90] }                  what the paper printed, in percent
-smoke = { … }                        settings that the small system keeps of its own
+smoke = { … }                        settings that the small system keeps
 
 [smoke]                              the same systems, small, on the embedded sample
 settings = { … }                     for all of them
@@ -55,7 +55,7 @@ class Plan:
         fractions: Parts of the training documents.
         differs: How the data differ from the paper's.
         is_smoke: Whether this is the small plan on the embedded sample.
-        paper_data: Data set → the paper's data set that its figures stand beside.
+        paper_data: Data set → the paper's data set to compare with.
         paper_fractions: Parts of the training documents that the paper's lists are of.
         seeds_on: Data sets on which fewer seeds are run, unless more are asked for.
         fractions_on: Data sets on which fewer parts of the training documents are used.

@@ -1,4 +1,4 @@
-"""The tables of README.md and docs/, written from the files in results/ and never by hand.
+"""Write the tables of README.md and docs/ from the files in results/.
 
 A table is between `<!-- results: NAME -->` and `<!-- end -->`; `python -m benchmarks readme` writes them
 again, and a test fails if a page and the files disagree.
@@ -40,7 +40,7 @@ def with_tables(readme: str, results: Path) -> str:
 
 
 def summary_table(record: dict[str, Any]) -> str:
-    """Return the few rows of the fusion table that a visitor wants to see."""
+    """Return the rows of the fusion table that the README shows."""
     systems = record["results"]["eurlex15k"]["1"]
     figures = ("P@1", "P@5", "nDCG@5", RARE[-1], "ECE@5")
     rows = [
@@ -52,7 +52,7 @@ def summary_table(record: dict[str, Any]) -> str:
 
 
 def demo_table(record: dict[str, Any]) -> str:
-    """Return what the demo prints: both test parts of the embedded sample, and its questions."""
+    """Return the demo's tables: both test parts of the embedded sample, and its questions."""
     text = io.StringIO()
     console = Console(file=text, width=80)
     for table in demo_tables(record["labels"], record["answers"]):
@@ -62,7 +62,7 @@ def demo_table(record: dict[str, Any]) -> str:
 
 
 def main_table(record: dict[str, Any]) -> str:
-    """Return every data set's label systems, with what the paper printed for its own."""
+    """Return every data set's label systems, with the paper's figures."""
     text = ""
     for data, parts in record["results"].items():
         where = record["paper data"][data]
@@ -82,7 +82,7 @@ def low_resource_table(record: dict[str, Any]) -> str:
 
 
 def fusion_table(record: dict[str, Any]) -> str:
-    """Return hybrids beside linear models, with all training documents and with half of them."""
+    """Return hybrids and linear models, with all training documents and with half of them."""
     text = ""
     for data, parts in record["results"].items():
         for fraction, systems in parts.items():
@@ -109,7 +109,7 @@ def comparison_table(source: str, record: dict[str, Any]) -> str:
 
 
 def _systems(record: dict[str, Any], systems: dict[str, Any], where: str) -> str:
-    """Return a row per system that has been run, beside what the paper printed, and what is missing."""
+    """Return a row per system that has been run, with the paper's figures, and what is missing."""
     printed_column = f"P@1 on {where} in the paper"
     columns = ["system", "P@1", "P@3", "P@5", "nDCG@5", "PSP@5", "seeds", MEMORY, printed_column]
     rows = []
@@ -125,7 +125,7 @@ def _systems(record: dict[str, Any], systems: dict[str, Any], where: str) -> str
 
 
 def answers_table(record: dict[str, Any]) -> str:
-    """Return MAP with its interval and MRR on both versions of dev, with what the paper printed on test."""
+    """Return MAP with its interval and MRR on both versions of dev, with the paper's figures on test."""
     systems = record["results"]["trecqa"]["1"]
     printed_columns = ["MAP in the paper", "MRR in the paper"]
     columns = ["system", "clean MAP", "clean MRR", "raw MAP", "raw MRR", *printed_columns]
@@ -155,7 +155,7 @@ _TITLES = {
     "reuters": "Reuters-21578: 90 labels, 6,993 training documents",
 }
 
-# Row of the fusion table → what README calls it.
+# Row of the fusion table → its name in README.
 _SUMMARY = {
     "PECOS": "PECOS XR-Linear",
     "Omikuji": "Omikuji",

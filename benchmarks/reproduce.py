@@ -1,4 +1,4 @@
-"""Reproduce a table or figure of the paper, beside what the paper printed."""
+"""Reproduce a table or figure of the paper, next to the paper's figures."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def reproduce(name: str, options: Options) -> str:
 
     Args:
         name: The table's name.
-        options: How it is made.
+        options: Options.
     """
     if name not in TABLES:
         raise ConfigError(f"there is no table {name!r}: {did_you_mean(name, TABLES)}")

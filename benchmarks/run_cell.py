@@ -24,14 +24,14 @@ from nlpcapsule.training.run_folder import RunFolder
 
 
 def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str, pecos: str | None = None) -> RunRecord:
-    """Train a system and write its record; a training that was stopped is resumed.
+    """Train a system and write its record; a stopped training is resumed.
 
     Args:
         cell: What to run.
         data: The folder of real data.
-        cells: Folder for the record; metrics per document are written beside it, for paired tests.
+        cells: Folder for the record; metrics per document are written next to it, for paired tests.
         commit: The commit of the code.
-        pecos: The Python that has libpecos, where the system is PECOS.
+        pecos: The Python that has libpecos, if the system is PECOS.
     """
 
     def measure(folder: RunFolder, progress: TrainingProgress) -> Measured:
@@ -50,7 +50,7 @@ def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str, pecos: str
 
 
 def _with_local_files(cell: Cell, data: Path, made: Path) -> Cell:
-    """Return the cell with the label names and the transformer that lie in the data folder, where used."""
+    """Return the cell with the label names and the transformer of the data folder, if used."""
     local = cell
     if cell.config.text.label_names is not None:
         local = with_names_of(cell, named_folder(cell.data, data, made))
@@ -61,7 +61,7 @@ def _with_local_files(cell: Cell, data: Path, made: Path) -> Cell:
 
 
 def _shared_parts(cell: Cell, stored: Path | None, nominators: Path) -> SharedParts:
-    """Return what cells share: lexical features stored beside the data, and trained nominators."""
+    """Return the shared parts of cells: stored lexical features and trained nominators."""
 
     def lexical(parts: EncodedParts, config: Config) -> StoredEvidence | None:
         if stored is None:

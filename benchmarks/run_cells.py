@@ -33,7 +33,7 @@ class CellRun(Run):
 
     @property
     def log(self) -> Path:
-        """The log lies beside the record."""
+        """The log file, next to the record."""
         return self.options.cells / f"{self.cell.name}.log"
 
     def is_finished(self) -> bool:
@@ -52,10 +52,10 @@ class CellRun(Run):
 
 
 def run_cells(cells: Sequence[Cell], options: Options) -> None:
-    """Run what is missing; a cell that fails does not stop the others.
+    """Run missing cells; a failed cell does not stop the others.
 
     Raises:
-        NlpCapsuleError: Cells failed; the message names them and why.
+        NlpCapsuleError: If cells failed; the message names them and the reasons.
     """
     commit = options.commit or checked_out_commit()
     runs = [CellRun(cell, options, commit) for cell in cells]

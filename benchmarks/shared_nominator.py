@@ -1,4 +1,4 @@
-"""The Kim-CNN that nominates candidates, trained once for all cells that would train the same one."""
+"""The Kim-CNN that nominates candidates, trained once for all cells that share it."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from nlpcapsule.training.run_folder import RunFolder
 def shared_nominator(
     data: PreparedLabels, config: Config, folder: Path, progress: TrainingProgress
 ) -> nn.Module | None:
-    """Returns the nominator of a configuration, or None if it needs none.
+    """Return the nominator of a configuration, or None if it needs none.
 
-    Of several processes that want the same one, the first trains it and the others wait.
+    If several processes need the same one, the first trains it and the others wait.
 
     Args:
         data: What to train on.
-        config: The configuration of the network beside it.
+        config: The configuration of the network that uses it.
         folder: Where nominators are kept.
         progress: Receives progress.
     """
     if config.lexical is not None or not needs_nominator(config, len(data.labels)):
         return None
-    # How the network ranks has no part in the training: a cell that ranks otherwise may go on with it.
+    # Ranking settings do not affect the training: cells that rank differently can share it.
     beside = nominator_config(config).model_copy(update={"inference": InferenceSettings()})
     told = f"{beside.model_dump_json(exclude={'inference'})}{data.fingerprint()}"
     place = folder / hashlib.sha256(told.encode()).hexdigest()[:16]
     place.mkdir(parents=True, exist_ok=True)
     weights = place / "nominator.safetensors"
     with (place / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # given up when the process ends, however it ends
+        fcntl.flock(lock, fcntl.LOCK_EX)  # released when the process ends, however it ends
         if not weights.exists():
             work = place / "work"
             resume = (work / "checkpoint" / "run.json").exists()
             if not resume:
-                rmtree(work, ignore_errors=True)  # of one that was stopped before its first checkpoint
+                rmtree(work, ignore_errors=True)  # of a run that was stopped before its first checkpoint
             run = RunFolder(work, resume)
             run.begin(beside, data.fingerprint())
             trained = train_nominator(data, config, run, progress)

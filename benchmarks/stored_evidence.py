@@ -28,7 +28,7 @@ _KNOWN = ("log-odds", "shares", "nearest")
 
 
 def evidence_path(folder: Path, system: str, fraction: float = 1.0, named: bool = False) -> Path:
-    """Return the file of a data set's features, learned from a part of its documents, perhaps with names."""
+    """Return the path of a data set's features, learned from a fraction of it, with or without names."""
     part = "" if fraction == 1.0 else f"-{100 * fraction:.0f}percent"
     return folder / f"evidence-{system}{part}{'-names' if named else ''}.safetensors"
 
@@ -37,7 +37,7 @@ def store_evidence(data: PreparedLabels, parts: EncodedParts, system: str, path:
     """Fit a lexical system and write its features of all documents.
 
     Args:
-        data: What it learns from.
+        data: The training data.
         parts: The documents to compute features of.
         system: The lexical system.
         path: The file to write.
@@ -50,7 +50,7 @@ def store_evidence(data: PreparedLabels, parts: EncodedParts, system: str, path:
         tokens = getattr(parts, part).tokens
         labels, log_odds = words.top(tokens, CANDIDATES)
         arrays[f"{part} labels"] = labels.astype(np.int32)
-        if part != "train":  # where only the candidates count
+        if part != "train":  # where only the candidates are needed
             shares, nearest = words.shares(tokens, labels)
             arrays[f"{part} log-odds"] = log_odds.astype(np.float32)
             arrays[f"{part} shares"] = shares.astype(np.float16)
@@ -62,7 +62,7 @@ def store_evidence(data: PreparedLabels, parts: EncodedParts, system: str, path:
 
 
 class StoredEvidence:
-    """A `WordEvidence` that looks up stored features; it knows only the data set's documents.
+    """`WordEvidence` that looks up stored features of the data set's documents.
 
     Args:
         labels: (N, C) each document's candidates.
@@ -87,11 +87,11 @@ class StoredEvidence:
 
     @classmethod
     def load(cls, path: Path, parts: EncodedParts) -> Self:
-        """Read what `store_evidence` wrote.
+        """Read the output of `store_evidence`.
 
         Args:
             path: The file.
-            parts: The documents in the stored order, cut to what a network reads.
+            parts: The documents in the stored order, truncated to the network's length.
         """
         documents = [getattr(parts, part).tokens for part in PARTS]
         arrays = load_arrays(path)
@@ -106,7 +106,7 @@ class StoredEvidence:
         if f"{PARTS[-1]} names" in arrays:
             unmatched = np.full((*unknown.shape, 2), np.nan)
             names = np.concatenate([unmatched, *(arrays[f"{part} names"] for part in PARTS[1:])])
-        # A text in several parts counts as the last one's: held out, it has all features.
+        # A text in several parts gets the features of the last one: held out, it has all features.
         rows = {_key(row): place for place, row in enumerate(row for part in documents for row in part)}
         return cls(labels, log_odds, shares, nearest, rows, names)
 
@@ -114,9 +114,9 @@ class StoredEvidence:
         """Return the candidates of documents and their log-odds.
 
         Raises:
-            ConfigError: Another number of candidates than was stored is asked for.
+            ConfigError: If the requested number of candidates differs from the stored one.
         """
-        stored = self._labels.shape[1]  # all labels, where there are fewer than were asked for
+        stored = self._labels.shape[1]  # all labels, if there are fewer than requested
         if top_k not in (CANDIDATES, stored):
             raise ConfigError(
                 f"evidence was stored on {stored} candidates for each document, and {top_k} are wanted: set "
@@ -137,7 +137,7 @@ class StoredEvidence:
         return None if self._names is None else self._names[self._find(tokens)]
 
     def save(self, folder: Path) -> None:
-        """Write nothing: a model with features of known documents only is of no use."""
+        """Write nothing: a model that knows only these documents is of no use."""
 
     def _find(self, tokens: Ragged) -> np.ndarray:
         return np.array([self._rows[_key(row)] for row in tokens], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The finished cells of a table, joined with the rows of an earlier results file that still hold."""
+"""Merge the finished cells of a table with the rows of an earlier results file that are still valid."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from nlpcapsule.compare.table import Record
 from nlpcapsule.config import Config
 from nlpcapsule.config.nesting import NESTED, flatten
 
-# What says nothing about a training's outcome: the seed is in the cell, the vectors are the data set's.
+# Settings that do not affect the result: the seed is in the cell, the vectors are the data set's.
 _IGNORED = {"training.seed", "training.checkpoint_epochs", "text.vectors", "text.tokenizer"}
 
 
 def summarise(plan: Plan, cells: Sequence[Cell], folder: Path, earlier: Record | None = None) -> Record:
-    """Return a table: its finished cells by data set, fraction and system, in the plan's order.
+    """Return a table of finished cells by data set, fraction and system, in the plan's order.
 
     Args:
         plan: The plan.
         cells: Its cells.
         folder: Folder of finished cells.
-        earlier: The table as it was. Its rows stay where there are no cells, unless the plan now asks for
-            other settings. Nothing is compared with such a row, which has no figures per document.
+        earlier: The earlier table. Its rows are kept where there are no cells, unless the plan's settings
+            have changed. They are not compared with, as they have no metrics per document.
     """
     rows: dict[str, dict[str, dict[str, list[FinishedRun]]]] = {}
     for cell in cells:
@@ -62,7 +62,7 @@ def summarise(plan: Plan, cells: Sequence[Cell], folder: Path, earlier: Record |
 
 
 def _with_earlier(results: Record, cells: Sequence[Cell], earlier: Record) -> Record:
-    """Return the rows of both, in the cells' order; what was run again replaces earlier rows."""
+    """Return the rows of both, in the cells' order; new runs replace earlier rows."""
     joined: Record = {}
     stayed: dict[tuple[str, str], set[str]] = {}  # data set and fraction → systems
     for cell in cells:
@@ -81,7 +81,7 @@ def _with_earlier(results: Record, cells: Sequence[Cell], earlier: Record) -> Re
 
 
 def _compared_within(row: Record, systems: set[str]) -> Record:
-    """Return an earlier row without its comparisons with rows that are gone or were run again."""
+    """Return an earlier row without its comparisons with rows that were removed or run again."""
     row = dict(row)
     if row["best rival"] not in systems:
         row |= {"best rival": None, "difference to the best rival": None}
@@ -96,10 +96,10 @@ def _row(results: Record, data: str, fraction: str, system: str) -> Record | Non
 
 
 def _is_still(config: Record, cell: Cell) -> bool:
-    """Return whether a row was trained as the plan says now; files are compared by their names.
+    """Return whether a row was trained with the plan's current settings; files are compared by name.
 
-    A setting that the row does not know is newer than the row. It must be at its default, which leaves things
-    as they were.
+    A setting that the row lacks is newer than the row and must be at its default, which keeps the old
+    behaviour.
     """
     if cell.model == PECOS:
         known = config.get("model", config)
@@ -123,5 +123,5 @@ def _settings(config: Record) -> dict[str, Any]:
 
 
 def _choices(cell: Cell) -> dict[str, Any]:
-    """Return which network and which encoder a cell chooses."""
+    """Return the network and the encoder of a cell."""
     return {key: value for key, value in cell.settings.items() if key in NESTED}

@@ -1,4 +1,4 @@
-"""What every table and figure has in common."""
+"""Types that all tables and figures share."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ COMMAND = "python -m benchmarks reproduce"
 
 @dataclass(frozen=True)
 class Options:
-    """How a table is made.
+    """Options of making a table.
 
     Attributes:
-        data: The folder of real data; None where the embedded sample is enough.
+        data: The folder of real data; None if the embedded sample is enough.
         output: Folder for JSON, Markdown, plots and finished cells.
         budget: "smoke" or "full".
-        seeds: Seeds per system; None for as many as the plan says.
+        seeds: Seeds per system; None for the plan's number.
         systems: Only these systems; all of them if empty.
-        jobs: Cells at a time, each in a child process; 0 runs them in this process.
+        jobs: Parallel cells, each in a child process; 0 runs them in this process.
         run: Whether missing cells are run; if not, the table has what is finished.
-        commit: The commit, where there is no checkout to ask.
+        commit: The commit, if there is no checkout to read it from.
         say: Receives messages.
     """
 
@@ -39,7 +39,7 @@ class Options:
 
     @property
     def cells(self) -> Path:
-        """The folder of finished cells; smoke runs have their own."""
+        """The folder of finished cells; smoke runs have a separate one."""
         return self.output / "cells" / self.budget
 
 
@@ -48,8 +48,8 @@ class Table:
     """A table or a figure.
 
     Attributes:
-        name: What the command line calls it.
-        make: Runs what is missing and returns the record.
+        name: Its name on the command line.
+        make: Runs missing parts and returns the record.
         markdown: The record as a page.
         plots: The record as pictures: file stem → SVG.
     """

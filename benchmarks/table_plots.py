@@ -1,4 +1,4 @@
-"""The tables as pictures: dots for systems, lines for training fractions."""
+"""Plots of the tables: dots for systems, lines for training fractions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Interval = tuple[float, float, float]  # value, low, high
 
 
 def systems_plot(title: str, axis: str, ours: Mapping[str, Interval], paper: Mapping[str, float]) -> str:
-    """A dot per system with its interval, and beside it what the paper printed.
+    """Plot a dot per system with its interval, next to the paper's value.
 
     Args:
         title: The heading.
-        axis: What is measured.
+        axis: The label of the axis.
         ours: System → value and interval, in the order from top to bottom.
         paper: System → the paper's value.
     """
@@ -36,7 +36,7 @@ def systems_plot(title: str, axis: str, ours: Mapping[str, Interval], paper: Map
             axes.plot(
                 printed_values, rows, "s", color=ORANGE, fillstyle="none", label="the paper, on its data"
             )
-            below_the_axis = (0.5, -0.7 / (0.32 * len(names) + 0.9))  # where no system is
+            below_the_axis = (0.5, -0.7 / (0.32 * len(names) + 0.9))  # placed where no system is
             axes.legend(frameon=False, loc="upper center", bbox_to_anchor=below_the_axis, ncols=2)
         axes.set_yticks(list(places), names)
         axes.invert_yaxis()
@@ -47,11 +47,11 @@ def systems_plot(title: str, axis: str, ours: Mapping[str, Interval], paper: Map
 
 
 def fractions_plot(title: str, axis: str, lines: Mapping[str, Sequence[tuple[float, float]]]) -> str:
-    """A line per system over the part of the training documents that was used.
+    """Plot a line per system over the fraction of training documents used.
 
     Args:
         title: The heading.
-        axis: What is measured.
+        axis: The label of the axis.
         lines: System → (fraction, value) pairs.
     """
 
@@ -70,6 +70,6 @@ def fractions_plot(title: str, axis: str, lines: Mapping[str, Sequence[tuple[flo
             )
         used = sorted({100 * part for points in lines.values() for part, _ in points})
         axes.set(title=title, xlabel="part of the training documents (%)", ylabel=axis, xticks=used)
-        axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16))  # where no line is
+        axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16))  # placed where no line is
 
     return svg(draw, width=7.4, height=3.6 + 0.25 * len(lines), integer_axis=False)

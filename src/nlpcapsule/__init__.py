@@ -2,9 +2,9 @@
 
 The main path, folder by folder:
 
-    text → dataset → capsules → models → training → ranking → evaluation
+    data → capsules → encoders → lexical → networks → evaluation → scoring → training
 
-`CapsuleClassifier` and `AnswerRanker` walk it for you; `load` opens a trained model folder.
+`CapsuleClassifier` and `AnswerRanker` cover the whole path; `load` opens a trained model folder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Imports the estimators, and with them torch, when they are first asked for."""
+    """Import the estimators, and with them torch, on first use."""
     if name in ("AnswerRanker", "CapsuleClassifier", "load"):
         from nlpcapsule import estimators
 

@@ -1,7 +1,7 @@
 """The `nlpcapsule` command, also `python -m nlpcapsule`.
 
-Ctrl-C is handled before anything else is imported: torch takes seconds, and an import that is interrupted
-prints a traceback or fails in a way of its own.
+Ctrl-C is handled before anything else is imported: torch takes seconds, and an interrupted import prints a
+traceback or fails in other ways.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main() -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """End at once during an import, where there is nothing to tidy up yet; else raise KeyboardInterrupt."""
+    """Exit at once during an import, when nothing needs cleaning up; otherwise raise KeyboardInterrupt."""
     place = frame
     while place is not None:
         if place.f_code.co_filename.startswith("<frozen importlib"):

@@ -1,4 +1,4 @@
-"""Files appear whole or not at all: written beside their place under another name, then renamed."""
+"""Write files atomically: to a temporary name in the same folder, then renamed."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from safetensors import SafetensorError
 
 from nlpcapsule.errors import NlpCapsuleError
 
-# A file system that cannot sync says so with one of these; a disk that is full or broken does not.
+# Errors of file systems that cannot sync; a full or broken disk raises others.
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EROFS)
 
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place when the block ends well, and goes when not."""
+    """Yield a temporary path that replaces `path` if the block succeeds and is removed otherwise."""
     if path.is_dir():
         raise NlpCapsuleError(f"{path} is a folder: expected the name of a file to write")
-    if path.exists() and not path.is_file():  # a file in the place of /dev/null would do harm
+    if path.exists() and not path.is_file():  # replacing /dev/null by a file would do harm
         raise NlpCapsuleError(f"{path} is a device or a pipe: expected the name of a file to write")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,19 +47,19 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_text(path: Path) -> Iterator[IO[str]]:
-    """An open UTF-8 text file that appears at `path` when the block ends well."""
+    """Yield an open UTF-8 text file that appears at `path` if the block succeeds."""
     with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         yield file
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a whole text file atomically."""
+    """Write a whole text file atomically."""
     with atomic_text(path) as file:
         file.write(text)
 
 
 def _remove_stale_parts(path: Path) -> None:
-    """Removes what processes that were killed while they wrote this file have left beside it."""
+    """Remove temporary files that killed processes have left next to this file."""
     part = re.compile(rf"\.{re.escape(path.name)}\.(\d+)-[0-9a-f]{{8}}\.part")
     with suppress(OSError):
         for entry in list(os.scandir(path.parent)):
@@ -69,7 +69,7 @@ def _remove_stale_parts(path: Path) -> None:
 
 
 def _reason(error: OSError | SafetensorError) -> str:
-    """What the system says; safetensors wraps it, as in "I/O error: File too large (os error 27)"."""
+    """Return the system message, which safetensors wraps as in "I/O error: File too large (os error 27)"."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     wrapped = re.search(r"I/O error: (.+?) \(os error \d+\)", str(error))
@@ -77,7 +77,7 @@ def _reason(error: OSError | SafetensorError) -> str:
 
 
 def sync(path: Path) -> None:
-    """Wait until the bytes of a file, or the names in a folder, are on the disk."""
+    """Wait until the content of a file, or the names in a folder, are on the disk."""
     if path.is_dir() and os.name == "nt":  # Windows cannot open a folder
         return
     descriptor = os.open(path, os.O_RDONLY)
@@ -91,7 +91,7 @@ def sync(path: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """Wait until all files below a folder, and their names, are on the disk."""
+    """Wait until all files of a folder, and their names, are on the disk."""
     for place, _, names in os.walk(folder):
         for name in names:
             sync(Path(place, name))
@@ -99,9 +99,9 @@ def sync_tree(folder: Path) -> None:
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove what writes that were cut short left below a folder: temporary files and folders.
+    """Remove temporary files and folders that interrupted writes have left in a folder.
 
-    Only for a folder that no other process is writing into.
+    No other process may be writing to the folder.
     """
     for path in [*folder.rglob(".*.part"), *folder.rglob(".part-*")]:
         if path.is_dir() and not path.is_symlink():

@@ -1,4 +1,4 @@
-"""The demo: every step on the embedded sample, from text to a table, examples and a page of curves."""
+"""The demo: every step on the embedded sample, from text to tables, examples and a page of curves."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from nlpcapsule.training.prepared_labels import PreparedLabels, prepare_labels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
 
-# Small enough for two cores and four minutes; the same words and the same schedule for every system.
+# Small enough for two cores and four minutes; all systems use the same words and schedule.
 _SHARED = {"max_tokens": 90, "training.batch_size": 32, "learning_rate": 2e-3}
 LABEL_SYSTEMS: dict[str, dict[str, Any]] = {
     "kim-cnn": {"training.epochs": 20},
@@ -44,7 +44,7 @@ LABEL_SYSTEMS: dict[str, dict[str, Any]] = {
         "word_dropout": 0.1,
         "token_dropout": 0.2,
     },
-    # Narrow filters and left-out words: chosen on training letters of which some phrasings were held back.
+    # Narrow filters and word dropout: chosen on training letters with some phrasings held out.
     "hybrid": {
         "training.epochs": 20,
         "windows": (1, 3),
@@ -53,7 +53,7 @@ LABEL_SYSTEMS: dict[str, dict[str, Any]] = {
         "condensed": 32,
         "document_size": 0,
         "word_dropout": 0.2,
-        "routing": "adaptive-kde",  # to show how documents differ
+        "routing": "adaptive-kde",  # shows how documents differ
     },
 }
 ANSWER_SYSTEMS: dict[str, dict[str, Any]] = {
@@ -71,21 +71,21 @@ TEST_PARTS = {"test-seen": "phrasings seen in training", "test-unseen": "phrasin
 
 @dataclass
 class Demo:
-    """Where the demo writes, and what it tells."""
+    """Output folder and messages of the demo."""
 
     folder: Path
     console: Console
     progress: TrainingProgress
 
     def train_labels(self, data: PreparedLabels, name: str) -> LabelModel:
-        """Trains a label system, or opens the one an earlier demo has trained on the same data."""
+        """Train a label system, or load the one that an earlier demo has trained on the same data."""
         config = Config.build("labels", name, overrides={**_SHARED, **LABEL_SYSTEMS[name]})
         path = self.folder / "models" / name
         model = _trained_before(path, config, data.fingerprint())
         return model or fit_labels(data, config, _run_folder(path), self.progress)
 
     def train_answers(self, train: list[Question], dev: list[Question], name: str) -> AnswerModel:
-        """Trains an answer system, or opens the one an earlier demo has trained on the same data."""
+        """Train an answer system, or load the one that an earlier demo has trained on the same data."""
         config = Config.build("answers", name, overrides=ANSWER_SYSTEMS[name])
         data = prepare_answers(train, dev, config)
         path = self.folder / "models" / f"answers-{name}"
@@ -94,15 +94,15 @@ class Demo:
 
 
 def run_demo(folder: Path, quiet: bool = False, compare: bool = False) -> dict[str, Any]:
-    """Trains the default on the embedded sample, shows what it does and writes report.html.
+    """Train the default on the embedded sample, show its results and write report.html.
 
     Args:
-        folder: For the sample's files, the models and the report.
-        quiet: No progress.
-        compare: Also trains the networks it is compared with.
+        folder: Folder for the sample's files, the models and the report.
+        quiet: Hide progress.
+        compare: Also train the networks it is compared with.
 
     Returns:
-        All figures, as results.json has them.
+        All metrics, as in results.json.
     """
     started = time.perf_counter()
     console = Console()
@@ -114,7 +114,7 @@ def run_demo(folder: Path, quiet: bool = False, compare: bool = False) -> dict[s
         data = prepare_labels(train, load_documents("dev"), config)
         for note in data.notes:
             progress.say(note)
-        data = replace(data, notes=())  # said once, not with every system
+        data = replace(data, notes=())  # said once, not for every system
         chosen = LABEL_SYSTEMS if compare else [DEFAULT_SYSTEM["labels"]]
         models = {name: demo.train_labels(data, name) for name in chosen}
         questions = {part: load_questions(part) for part in ("train", "dev", "test")}
@@ -178,14 +178,14 @@ def run_demo(folder: Path, quiet: bool = False, compare: bool = False) -> dict[s
 
 
 def evaluate_labels(model: LabelModel, documents: list[Document]) -> dict[str, float]:
-    """All figures of a label model on documents."""
+    """Return all metrics of a label model on documents."""
     return model.evaluate(
         encode_documents(documents, model.tokenizer, model.labels, model.config.text.max_tokens)
     )
 
 
 def example_documents(model: LabelModel, documents: list[Document]) -> list[ExampleDocument]:
-    """Documents beside their labels and the model's best five."""
+    """Return documents with their labels and the model's best five."""
     ranked = model.rank([document.text for document in documents], 5)
     return [
         ExampleDocument(document.text, document.labels, tuple((row.label, row.score) for row in rows))
@@ -194,7 +194,7 @@ def example_documents(model: LabelModel, documents: list[Document]) -> list[Exam
 
 
 def example_questions(model: AnswerModel, questions: list[Question]) -> list[ExampleQuestion]:
-    """Questions beside the model's ranking of their candidates."""
+    """Return questions with the model's ranking of their candidates."""
     return [
         ExampleQuestion(
             question.text,
@@ -205,7 +205,7 @@ def example_questions(model: AnswerModel, questions: list[Question]) -> list[Exa
 
 
 def _trained_before(path: Path, config: Config, fingerprint: str) -> Any:
-    """The model of an earlier demo with the same settings and data; anything else there is put away."""
+    """Load the model of an earlier demo with the same settings and data; remove anything else."""
     if not (path / "manifest.json").exists():
         return None
     with suppress(ModelFolderError):  # of an older version, or damaged
@@ -221,7 +221,7 @@ def _run_folder(path: Path) -> RunFolder:
 
 
 def _curves(folder: Path, models: dict[str, LabelModel]) -> dict[str, str]:
-    """Training curves of all systems, and the paper's two routing curves of ours."""
+    """Return training curves of all systems, and the paper's two routing curves of the default."""
     histories = {
         name: [
             json.loads(line)

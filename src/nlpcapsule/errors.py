@@ -1,8 +1,8 @@
-"""What went wrong, worded for the person who can fix it.
+"""Exceptions with messages that tell users how to fix the problem.
 
-Every error a user can cause is a `NlpCapsuleError`: the command line prints its message alone and exits
+Every error that a user can cause is a `NlpCapsuleError`: the command line prints only its message and exits
 with code 2. A message says what is wrong, where, what was expected and what to do. Errors about values are
-also `ValueError`s, as scikit-learn expects of them.
+also `ValueError`s, as scikit-learn expects.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _MEMORY_SIGNS = (
 
 
 class NlpCapsuleError(Exception):
-    """Anything the user can fix; printed without a traceback."""
+    """Base class of errors that the user can fix; printed without a traceback."""
 
 
 class DataError(NlpCapsuleError, ValueError):
-    """Data that cannot be read as what they should be.
+    """Data that cannot be read as expected.
 
     Args:
         problem: What is wrong and what was expected.
         path: The file (or "<stdin>").
-        line: The line, counted from 1, if one is to blame.
+        line: The line, counted from 1, if known.
         hint: What to do about it.
 
     Example:
@@ -59,7 +59,7 @@ class DataError(NlpCapsuleError, ValueError):
 
 
 class BadRowError(DataError):
-    """One row of a file is unusable; `--skip-bad-rows` counts such rows and goes on."""
+    """One row of a file is unusable; `--skip-bad-rows` counts such rows and continues."""
 
 
 class ConfigError(NlpCapsuleError, ValueError):
@@ -71,7 +71,7 @@ class ModelFolderError(NlpCapsuleError):
 
 
 class MissingExtraError(NlpCapsuleError):
-    """An optional dependency is needed and not installed."""
+    """An optional dependency is required but not installed."""
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(
@@ -80,7 +80,7 @@ class MissingExtraError(NlpCapsuleError):
 
 
 def out_of_memory(error: BaseException) -> str | None:
-    """The message for an error that means that memory ran out, whoever raised it; None for any other.
+    """Return the message for an out-of-memory error of any library; None for other errors.
 
     Example:
         >>> out_of_memory(MemoryError("Unable to allocate 7 EiB"))[:40]
@@ -92,18 +92,18 @@ def out_of_memory(error: BaseException) -> str | None:
         isinstance(error, OSError | RuntimeError | ValueError) and any(sign in text for sign in _MEMORY_SIGNS)
     ):
         return None
-    # torch puts the place in its own source in front.
+    # torch prepends the location in its source.
     told = text.split("DefaultCPUAllocator: ")[-1][:_LONGEST_REASON]
     return f"out of memory{f' ({told})' if told else ''}; {_LOWER}"
 
 
 def quoted(value: object) -> str:
-    """A value for a message, as Python writes it, cut where it gets long."""
+    """Return the repr of a value for a message, shortened if it is long."""
     return repr(cut(value)) if isinstance(value, str) else cut(_written(value))
 
 
 def cut(text: str, longest: int = _LONGEST_QUOTE) -> str:
-    """A text for a message, cut where it gets long."""
+    """Return a text for a message, shortened if it is long."""
     return text if len(text) <= longest else f"{text[:longest]}…"
 
 
@@ -115,7 +115,7 @@ def _written(value: object) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A suggestion to append to an error about an unknown name, or the names there are.
+    """Return a suggestion for an unknown name, or the list of known names.
 
     Example:
         >>> did_you_mean("routng", ["routing", "iterations"])

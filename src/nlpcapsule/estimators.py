@@ -1,4 +1,4 @@
-"""The Python front door, with scikit-learn's manners: fit, predict, score, get_params, clone, save, load."""
+"""Estimators with the scikit-learn interface: fit, predict, score, get_params, clone, save, load."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from nlpcapsule.training.prepared_labels import prepare_labels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
 
-_FILES = "model_files"  # in a pickle, in the place of the model
+_FILES = "model_files"  # in a pickle, in place of the model
 
 ModelType = TypeVar("ModelType", LabelModel, AnswerModel)
 
 
 class _CapsuleEstimator(BaseEstimator, Generic[ModelType]):
-    """What both estimators share: their parameters, and how a fitted one is kept and opened."""
+    """Base class of both estimators: parameters, saving and loading."""
 
     _task: ClassVar[str]
 
@@ -52,12 +52,12 @@ class _CapsuleEstimator(BaseEstimator, Generic[ModelType]):
         self.verbose = verbose
 
     def save(self, folder: str | Path) -> None:
-        """Writes a model folder that the command line and `load` read, in place of a model that is there."""
+        """Save a model folder that the command line and `load` can read, replacing an earlier model."""
         save_model(self._fitted(), Path(folder))
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Opens a model folder."""
+        """Load a model folder."""
         model = load_model(folder)
         if model.config.task != cls._task:
             other = "AnswerRanker" if cls._task == "labels" else "CapsuleClassifier"
@@ -65,9 +65,9 @@ class _CapsuleEstimator(BaseEstimator, Generic[ModelType]):
         return cls._holding(model)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled: parameters, and the files of a fitted one's model folder.
+        """Return the state to pickle: parameters, and the files of the model folder if fitted.
 
-        Some systems hold what no pickle can, and the folder is read by later versions, too.
+        Some systems cannot be pickled, and later versions can read the folder, too.
         """
         state = {**super().__getstate__()}
         model = state.pop("model_", None)
@@ -101,7 +101,7 @@ class _CapsuleEstimator(BaseEstimator, Generic[ModelType]):
 
     @classmethod
     def _holding(cls, model: LabelModel | AnswerModel) -> Self:
-        """An estimator around a trained model, with the parameters that lead to it."""
+        """Create an estimator around a trained model, with the parameters of its configuration."""
         estimator = cls(**_parameters(model.config))
         estimator.model_ = model
         return estimator
@@ -126,13 +126,13 @@ class _CapsuleEstimator(BaseEstimator, Generic[ModelType]):
 
 
 class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
-    """Tags texts with labels.
+    """Classifier that assigns labels to texts.
 
     Args:
         model: A system for labels that docs/configuration.md names, such as "label-query" or "paper"; None
-            takes "hybrid".
-        epochs: Passes over the training texts; None takes the model's default.
-        seed: Same seed, same machine, same result.
+            uses "hybrid".
+        epochs: Number of training epochs; None uses the model's default.
+        seed: The same seed gives the same result on the same machine.
         settings: Any other setting by name, for example {"training.batch_size": 64, "routing": "kde"}.
         verbose: Show progress on standard error.
 
@@ -153,7 +153,7 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
         dev_texts: Sequence[str] | None = None,
         dev_labels: Sequence[Sequence[str]] | None = None,
     ) -> Self:
-        """Trains on texts and their label lists; a dev part, if given, selects the best epoch."""
+        """Train on texts and their label lists; a dev part, if given, selects the best epoch."""
         train = _documents(texts, labels)
         if (dev_texts is None) != (dev_labels is None):
             raise DataError("dev_texts and dev_labels go together. Got only one of the two")
@@ -174,18 +174,18 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
     def predict(
         self, texts: Sequence[str], top_k: int = 5, threshold: float | None = None
     ) -> list[list[str]]:
-        """The names of the best labels of each text, best first; arguments as in `rank`."""
+        """Return the best labels of each text, best first; arguments as in `rank`."""
         return [[row.label for row in ranked] for ranked in self.rank(texts, top_k, threshold)]
 
     def rank(
         self, texts: Sequence[str], top_k: int = 5, threshold: float | None = None
     ) -> list[list[RankedLabel]]:
-        """The best labels of each text with their probabilities, best first.
+        """Return the best labels of each text with their probabilities, best first.
 
         Args:
             texts: The texts.
             top_k: Labels per text, at most.
-            threshold: Leaves labels out whose probability is below it; `threshold_` is the tuned one.
+            threshold: Drops labels whose probability is below it; `threshold_` is the tuned one.
         """
         check_positive_integer("top_k", top_k)
         if isinstance(threshold, str):
@@ -195,13 +195,13 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
         return self._fitted().rank(_texts(texts), top_k, threshold)
 
     def rank_unused(self, texts: Sequence[str], top_k: int = 5) -> list[list[RankedLabel]]:
-        """Of the labels that `label_names` names and no training text has, those that fit each text best."""
+        """Return the best labels of each text among those of `label_names` without training texts."""
         check_positive_integer("top_k", top_k)
         return self._fitted().rank_unused(_texts(texts), top_k)
 
     @property
     def threshold_(self) -> float:
-        """The probability from which on a label is given, tuned on the dev part; 0.5 without one."""
+        """The probability from which a label is predicted, tuned on the dev part; 0.5 without one."""
         return self._fitted().threshold
 
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
@@ -210,11 +210,11 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
         return model.probabilities(model.encode(_texts(texts)))
 
     def score(self, texts: Sequence[str], labels: Sequence[Sequence[str]]) -> float:
-        """Precision at 1: how often the best label is right."""
+        """Return precision at 1: how often the best label is right."""
         return self.evaluate(texts, labels)["P@1"]
 
     def evaluate(self, texts: Sequence[str], labels: Sequence[Sequence[str]]) -> dict[str, float]:
-        """All figures of `nlpcapsule evaluate`."""
+        """Return all metrics of `nlpcapsule evaluate`."""
         model = self._fitted()
         documents = _documents(texts, labels)
         _check_measurable(documents, model.labels)
@@ -229,12 +229,12 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
 
 
 class AnswerRanker(_CapsuleEstimator[AnswerModel]):
-    """Ranks candidate answers of questions.
+    """Ranker of candidate answers to questions.
 
     Args:
-        model: A system for answers that docs/configuration.md names; None takes "label-query".
-        epochs: Passes over the training questions; None takes the model's default.
-        seed: Same seed, same machine, same result.
+        model: A system for answers that docs/configuration.md names; None uses "label-query".
+        epochs: Number of training epochs; None uses the model's default.
+        seed: The same seed gives the same result on the same machine.
         settings: Any other setting by name, for example {"loss": "pairwise"}.
         verbose: Show progress on standard error.
     """
@@ -244,7 +244,7 @@ class AnswerRanker(_CapsuleEstimator[AnswerModel]):
     def fit(
         self, questions: Sequence[str], candidates: Sequence[Sequence[str]], labels: Sequence[Sequence[int]]
     ) -> Self:
-        """Trains on questions, each with candidate answers and their labels (1 right, 0 wrong)."""
+        """Train on questions, each with candidate answers and their labels (1 right, 0 wrong)."""
         config = self._config()
         with tempfile.TemporaryDirectory() as folder, TrainingProgress(not self.verbose) as progress:
             data = prepare_answers(_questions(questions, candidates, labels), None, config)
@@ -252,29 +252,29 @@ class AnswerRanker(_CapsuleEstimator[AnswerModel]):
         return self
 
     def predict(self, questions: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[list[str]]:
-        """Each question's candidates, best first."""
+        """Return each question's candidates, best first."""
         return [[row.answer for row in ranked] for ranked in self.rank(questions, candidates)]
 
     def rank(self, questions: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[list[RankedAnswer]]:
-        """Each question's candidates with their probabilities, best first."""
+        """Return each question's candidates with their probabilities, best first."""
         return self._fitted().rank(_questions(questions, candidates, None))
 
     def score(
         self, questions: Sequence[str], candidates: Sequence[Sequence[str]], labels: Sequence[Sequence[int]]
     ) -> float:
-        """Mean average precision."""
+        """Return mean average precision."""
         return self._fitted().evaluate(_questions(questions, candidates, labels))["MAP"]
 
 
 def load(folder: str | Path) -> CapsuleClassifier | AnswerRanker:
-    """Opens a model folder, whatever it ranks."""
+    """Load a model folder as the estimator that fits its task."""
     model = load_model(folder)
     kind = CapsuleClassifier if isinstance(model, LabelModel) else AnswerRanker
     return kind._holding(model)
 
 
 def _parameters(config: Config) -> dict[str, Any]:
-    """Constructor arguments that lead to the same configuration."""
+    """Return the constructor arguments of a configuration."""
     settings = {
         f"{section}.{name}": value
         for section in Config.SECTIONS
@@ -302,7 +302,7 @@ def _texts(texts: Sequence[str], name: str = "texts") -> list[str]:
 
 
 def _lists(rows: Sequence[Any], name: str) -> list[Any]:
-    """The rows in their order: looked up by number, a pandas Series gives others, those of its own index."""
+    """Return the rows in order, since indexing a pandas Series by number uses its index."""
     if isinstance(rows, str) or not isinstance(rows, Iterable):
         raise DataError(f"{name} must be a list of lists. Got {type(rows).__name__} instead")
     return list(rows)
@@ -319,7 +319,7 @@ def _documents(texts: Sequence[str], labels: Sequence[Sequence[str]]) -> list[Do
 
 
 def _label_names(row: Any, index: int) -> tuple[str, ...]:
-    """The labels of one text without repeats, such as file readers would give them."""
+    """Return the labels of one text without repeats, as file readers do."""
     names = None if isinstance(row, str) or not isinstance(row, Iterable) else list(row)
     if names is None or not all(isinstance(name, str) for name in names):
         raise DataError(
@@ -332,7 +332,7 @@ def _label_names(row: Any, index: int) -> tuple[str, ...]:
 
 
 def _check_measurable(documents: Sequence[Document], known: LabelVocabulary) -> None:
-    """Refuses labels that cannot be measured, as `nlpcapsule evaluate` does."""
+    """Reject labels that cannot be measured, as `nlpcapsule evaluate` does."""
     names = dict.fromkeys(name for document in documents for name in document.labels)
     if not names:
         raise DataError("no text has a label, so there is nothing to measure", hint="give labelled texts")
@@ -363,7 +363,7 @@ def _questions(
 
 
 def _marks(row: Any, index: int, count: int) -> list[Any]:
-    """Which of a question's candidates are right."""
+    """Return which of a question's candidates are right."""
     if not isinstance(row, Iterable):
         raise DataError(
             f"labels[{index}] must be a list of 1 (right) and 0 (wrong), one per candidate. "

@@ -1,8 +1,8 @@
-"""Files outside the package that add systems, routings, encoders, losses or formats.
+"""Load files outside the package that add systems, routings, encoders, losses or formats.
 
 A plugin is a Python file that registers what it adds when it is imported. It runs with all rights of the
-user, so it is only ever loaded by name: with `nlpcapsule --plugin FILE`, or from `NLPCAPSULE_PLUGINS`, by
-which the processes that a command starts get the same plugins.
+user, so it is only loaded on request: with `nlpcapsule --plugin FILE`, or from `NLPCAPSULE_PLUGINS`, which
+passes the plugins on to child processes.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ VARIABLE = "NLPCAPSULE_PLUGINS"  # paths, separated as in PATH
 
 
 def load_plugins(paths: Iterable[str | Path] = ()) -> None:
-    """Imports these files, and those that `NLPCAPSULE_PLUGINS` names, once each.
+    """Import these files, and those in `NLPCAPSULE_PLUGINS`, once each.
 
     Raises:
-        ConfigError: A file is missing, or fails when it is imported.
+        ConfigError: If a file is missing, or fails when it is imported.
     """
     named = [path for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path]
     wanted = list(dict.fromkeys([*named, *(str(Path(path).absolute()) for path in paths)]))

@@ -1,6 +1,6 @@
-"""Child processes: they end with their parent, and import nothing from the working folder.
+"""Child processes that end with their parent and import nothing from the working folder.
 
-The module uses the standard library alone: it is copied to the Python that runs PECOS.
+The module uses only the standard library, since it is copied to the Python that runs PECOS.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-PARENT_VARIABLE = "NLPCAPSULE_PARENT"  # the process id of the parent, for the child alone
+PARENT_VARIABLE = "NLPCAPSULE_PARENT"  # the process id of the parent, for the child only
 WATCH_SECONDS = 0.5
 
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux's prctl
@@ -31,11 +31,11 @@ _watched: set[int] = set()
 def module_command(module: str, folder: Path | None = None) -> list[str]:
     """Return the command that runs a module.
 
-    With `-P`, a file such as `random.py` in the working folder is not taken for Python's own module.
+    With `-P`, a file such as `random.py` in the working folder cannot shadow Python's module.
 
     Args:
         module: The module.
-        folder: The folder to import it from if it is not installed; Python's own modules come first.
+        folder: The folder to import it from if it is not installed; the standard library comes first.
     """
     if folder is None:
         return [sys.executable, "-P", "-m", module]
@@ -44,7 +44,7 @@ def module_command(module: str, folder: Path | None = None) -> list[str]:
 
 @contextmanager
 def safe_import_path() -> Iterator[None]:
-    """Give processes that a library starts in this block a module path without the working folder."""
+    """Remove the working folder from the module path of processes that a library starts in this block."""
     before = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"
     try:
@@ -62,11 +62,11 @@ def child_environment() -> dict[str, str]:
 
 
 def end_with_parent() -> None:
-    """In a child: end when the process that started this one ends, however that one ends.
+    """Make this child process end when its parent ends, however that happens.
 
-    Linux does it; a thread that looks for another parent does the same elsewhere.
+    Linux has a system call for this; elsewhere, a thread watches for a change of the parent.
     """
-    # Without the variable, the parent may have ended before this line, and could not be told.
+    # Without the variable, the parent may already have ended, which could not be noticed.
     parent = int(os.environ.pop(PARENT_VARIABLE, os.getppid()))
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
@@ -76,7 +76,7 @@ def end_with_parent() -> None:
 def watch_parent(parent: int) -> None:
     """End this process soon after the process `parent` has ended; does nothing in `parent` itself.
 
-    For workers of a pool: Linux would end those with the thread that started them, and a pool outlives it.
+    For pool workers: Linux would end them with the thread that started them, which the pool outlives.
     """
     if os.getpid() in _watched or os.getpid() == parent:
         return
@@ -87,4 +87,4 @@ def watch_parent(parent: int) -> None:
 def _end_after(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(WATCH_SECONDS)
-    os._exit(128 + signal.SIGTERM)  # nobody is left to read an error
+    os._exit(128 + signal.SIGTERM)  # there is no one left to read an error

@@ -1,8 +1,8 @@
-"""The systems there are, by name: networks, lexical systems and the rivals they are compared with.
+"""The registry of systems: networks, lexical systems and the baselines they are compared with.
 
 A system is one file. It holds the system's settings and its class, and registers both with `register`: what
-it builds for which task, where its defaults differ, and the extra it needs. The tables below say in which
-module a name is found, so that only the system that is used is imported. A package outside this one adds
+it builds for which task, where its defaults differ, and the extra it needs. The tables below map names to
+modules, so that only the system in use is imported. A package outside this one adds
 systems with the entry-point group `nlpcapsule.systems` (name → module), or by calling `register` itself.
 
 Example:
@@ -80,7 +80,7 @@ class Registry(Mapping[str, Item]):
     """Interchangeable parts by name: routings, label losses, readers of documents.
 
     Args:
-        what: What the parts are called in messages.
+        what: The noun for the parts in messages.
 
     Example:
         >>> greetings = Registry("greeting")
@@ -95,7 +95,7 @@ class Registry(Mapping[str, Item]):
         self._items: dict[str, Item] = {}
 
     def register(self, name: str) -> Callable[[Item], Item]:
-        """Decorates a part to make it known under a name."""
+        """Register a part under a name, as a decorator."""
 
         def add(item: Item) -> Item:
             self._items[name] = item
@@ -104,10 +104,10 @@ class Registry(Mapping[str, Item]):
         return add
 
     def check(self, name: str) -> str:
-        """Returns a name that is known.
+        """Return the name if it is registered.
 
         Raises:
-            ConfigError: It is not.
+            ConfigError: If it is not.
         """
         if name not in self._items:
             raise ConfigError(f"unknown {self.what} {quoted(name)}: {did_you_mean(name, self._items)}")
@@ -136,17 +136,17 @@ ENCODERS: Registry[Any] = Registry("encoder")
 
 @dataclass(frozen=True)
 class NetworkInputs:
-    """What a network is built for.
+    """Sizes and starting values that a network is built from.
 
     Attributes:
         vocabulary_size: Number of tokens.
-        padding_id: The token that fills rows up.
-        length: Most tokens of a text.
+        padding_id: Id of the padding token.
+        length: Maximum tokens of a text.
         label_count: n; 0 for answers.
-        vectors: (V, v) word vectors to start from.
+        vectors: (V, v) initial word vectors.
         idf: (V,) weights of words that question and answer share.
-        transformer: A pretrained transformer's configuration where its weights will be loaded from a model
-            folder; None reads the encoder that the settings name.
+        transformer: A pretrained transformer's configuration if its weights are loaded from a model folder;
+            None reads the encoder that the settings name.
         named: Whether labels have names.
     """
 
@@ -165,13 +165,13 @@ class System:
     """A system as its file registers it.
 
     Attributes:
-        name: What users call it.
+        name: Its name for users.
         settings: The class of its `[model]` section.
         labels: Builds its network for labels; None if it has none.
         answers: Builds its network for answers; None if it has none.
-        lexical: The class of a lexical system for labels, which is no network; None for networks.
+        lexical: The class of a lexical system for labels; None for networks.
         defaults: Task → section → setting → default, where a task's default differs from the section's; those
-            of its encoder are in `model.encoder`, and count where the chosen encoder has the setting.
+            of its encoder are in `model.encoder`, and apply if the chosen encoder has the setting.
         pretrained_defaults: Likewise, where its encoder is a pretrained transformer.
         extra: The optional dependency it needs, as in `pip install 'nlpcapsule[EXTRA]'`.
     """
@@ -187,13 +187,13 @@ class System:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """The tasks it is for."""
+        """The tasks it supports."""
         has_labels = self.labels is not None or self.lexical is not None
         return (*(("labels",) if has_labels else ()), *(("answers",) if self.answers is not None else ()))
 
     @property
     def description(self) -> str:
-        """What it is, in a line."""
+        """A one-line description."""
         first = (self.settings.__doc__ or "").strip().splitlines()[0]
         return first.split(": ", 1)[-1]
 
@@ -202,16 +202,16 @@ _registered: dict[str, System] = {}
 
 
 def register(system: System) -> System:
-    """Makes a system known under its name."""
+    """Register a system under its name."""
     _registered[system.name] = system
     return system
 
 
 def find_system(name: str) -> System:
-    """The system of this name; imports the module that registers it, and no other.
+    """Return the system of this name, importing only the module that registers it.
 
     Raises:
-        ConfigError: There is no such system.
+        ConfigError: If there is no such system.
     """
     if name not in _registered:
         module = LABEL_SYSTEMS.get(name) or ANSWER_SYSTEMS.get(name) or _entry_points().get(name)
@@ -222,10 +222,10 @@ def find_system(name: str) -> System:
 
 
 def find_encoder(name: str) -> Any:
-    """The encoder class of this name; imports the module that registers it, and no other.
+    """Return the encoder class of this name, importing only the module that registers it.
 
     Raises:
-        ConfigError: There is no such encoder.
+        ConfigError: If there is no such encoder.
     """
     if name not in ENCODERS and name in ENCODER_MODULES:
         import_module(ENCODER_MODULES[name])
@@ -235,17 +235,17 @@ def find_encoder(name: str) -> Any:
 
 
 def is_encoder(name: str) -> bool:
-    """Whether there is an encoder of this name."""
+    """Return whether there is an encoder of this name."""
     return name in ENCODER_MODULES or name in ENCODERS
 
 
 def encoder_names() -> list[str]:
-    """The names of all encoders."""
+    """Return the names of all encoders."""
     return list(dict.fromkeys([*ENCODER_MODULES, *ENCODERS]))
 
 
 def system_names(task: str | None = None) -> list[str]:
-    """The names of all systems, or of those for a task; nothing is imported but what is not built in."""
+    """Return the names of all systems, or of those for a task, importing only external ones."""
     built_in = {"labels": LABEL_SYSTEMS, "answers": ANSWER_SYSTEMS}
     names = [*LABEL_SYSTEMS, *ANSWER_SYSTEMS] if task is None else list(built_in[task])
     known = {*LABEL_SYSTEMS, *ANSWER_SYSTEMS}

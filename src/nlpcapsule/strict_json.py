@@ -1,4 +1,4 @@
-"""Reads JSON that may be damaged or hostile: one reading only, bounded, or an error that says why."""
+"""Parse JSON that may be damaged or malicious: unambiguous and bounded, or an error that says why."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from nlpcapsule.errors import DataError
 
-LARGEST_FILE = 2**30  # bytes of JSON that are read at all
+LARGEST_FILE = 2**30  # maximum bytes of JSON
 _HALF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -17,16 +17,16 @@ def read_json(path: Path) -> Any:
     """Read a JSON file in UTF-8.
 
     Raises:
-        DataError: It cannot be read, or its text is refused by `parse_json`.
+        DataError: If it cannot be read, or its text is rejected by `parse_json`.
     """
     return parse_json(read_text(path), path)
 
 
 def read_text(path: Path) -> str:
-    """Read a file in UTF-8 that is to be parsed as JSON.
+    """Read a UTF-8 file that will be parsed as JSON.
 
     Raises:
-        DataError: It cannot be read, or it is too large.
+        DataError: If it cannot be read, or it is too large.
     """
     try:
         if path.stat().st_size > LARGEST_FILE:
@@ -43,12 +43,11 @@ def read_text(path: Path) -> str:
 def parse_json(text: str, path: str | Path | None = None) -> Any:
     r"""Parse JSON.
 
-    Refused are, besides what is not JSON: a key that an object has twice, NaN and Infinity, numbers of
-    thousands of digits, deep nesting, and half of a surrogate pair (`\ud83d`), which no file can hold as
-    UTF-8.
+    Rejects invalid JSON, repeated keys of an object, NaN and Infinity, numbers of thousands of digits, deep
+    nesting, and half of a surrogate pair (`\ud83d`), which UTF-8 cannot encode.
 
     Raises:
-        DataError: The text is refused.
+        DataError: If the text is rejected.
 
     Example:
         >>> parse_json('{"a": 1, "a": 2}')
@@ -71,7 +70,7 @@ def parse_json(text: str, path: str | Path | None = None) -> Any:
 
 
 class _RefusedError(ValueError):
-    """JSON that Python would read, and this module does not."""
+    """JSON that Python accepts but this module does not."""
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

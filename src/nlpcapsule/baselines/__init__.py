@@ -1,1 +1,1 @@
-"""Fourth step too: the systems capsules are compared with; one small file each."""
+"""The baselines that capsules are compared with; one small file each."""

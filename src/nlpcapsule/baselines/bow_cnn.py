@@ -5,8 +5,8 @@
     P(c) = [average of c over the 1st part, …, p-th part]       or the maximum
     logit = W_o dropout(P) + b_o
 
-W is a table with a row per word, so the sparse r_t is never formed. These rows are the convolution's weights
-and no word vectors: vectors that are given are not used. A word that a region has twice counts twice.
+W is a table with a row per word, so the sparse r_t is never computed. The rows are the convolution's weights,
+not word vectors; given vectors are ignored. A word that occurs twice in a region counts twice.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class BowCNNSettings(SystemSettings):
     """`bow-cnn`: convolution over bags of neighbouring words (Johnson & Zhang 2015); uses no word vectors."""
 
     windows: ClassVar[Widths] = (20,)  # region sizes, in tokens
-    pools: ClassVar[int] = 10  # equal parts of the document, each pooled alone
-    pooling: ClassVar[Literal["average", "max"]] = "average"  # what a part gives per filter
+    pools: ClassVar[int] = 10  # equal parts of the document, pooled separately
+    pooling: ClassVar[Literal["average", "max"]] = "average"  # pooling of a part
     dropout: ClassVar[float] = 0.5  # before the output layer
 
     name: Literal["bow-cnn"] = "bow-cnn"
@@ -44,8 +44,8 @@ class BowCNN(nn.Module):
         settings: The network's settings.
         vocabulary_size: Number of tokens.
         label_count: n.
-        padding_id: The token that fills rows up.
-        vectors: Not used: this network has weights per word and no word vectors.
+        padding_id: Id of the padding token.
+        vectors: Not used: this network has no word vectors.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class BowCNN(nn.Module):
         nn.init.constant_(self.output.bias, -4.0)  # most labels are absent from most documents
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
-        """Scores all labels: (B, l) → (B, n). `outputs` and `valid` must be None: nothing is routed."""
+        """Score all labels: (B, l) → (B, n). `outputs` and `valid` must be None: nothing is routed."""
         mask = tokens != self.padding_id  # (B, l)
         states = torch.cat([regions(tokens) for regions in self.regions], dim=-1)  # (B, l, H)
         pooled = self.pool(states * mask.unsqueeze(-1), mask, self.pools)  # (B, p, H)
@@ -82,7 +82,7 @@ class BagOfWordsRegions(nn.Module):
         vocabulary_size: Number of tokens.
         width: k, words in a region; fewer at a document's ends.
         filters: Numbers per region.
-        padding_id: The token that fills rows up; it adds nothing to a region.
+        padding_id: Id of the padding token, which adds nothing to a region.
     """
 
     def __init__(self, vocabulary_size: int, width: int, filters: int, padding_id: int) -> None:
@@ -92,18 +92,18 @@ class BagOfWordsRegions(nn.Module):
         self.bias = nn.Parameter(torch.zeros(filters))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(B, l) → (B, l, filters)."""
+        """Map (B, l) to (B, l, filters)."""
         rows, _ = self.weights(tokens)  # (B, l, filters)
         left = (self.width - 1) // 2
         padded = nn.functional.pad(rows.transpose(1, 2), (left, self.width - 1 - left))
-        # A sliding average times k is a sliding sum, without the rounding that differences of running
-        # totals collect along a document.
+        # A sliding average times k is a sliding sum, without the accumulated rounding of differences of
+        # running totals.
         sums = nn.functional.avg_pool1d(padded, self.width, stride=1) * self.width  # (B, filters, l)
         return torch.relu(sums.transpose(1, 2) + self.bias)
 
 
 def dynamic_average_pool(states: Tensor, mask: Tensor, pools: int) -> Tensor:
-    """(B, l, H), zero at padding → (B, p, H): the average over each of p equal parts of the document."""
+    """Average (B, l, H), zero at padding, over each of p equal parts of the document: (B, p, H)."""
     lengths = mask.sum(dim=1, keepdim=True)  # (B, 1)
     position = torch.arange(states.shape[1], device=states.device)  # (l,)
     part = (position * pools // lengths).clamp(max=pools - 1)  # (B, l); padding's zeros join the last part

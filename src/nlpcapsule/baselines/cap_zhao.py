@@ -12,8 +12,8 @@ its released code 2: the default here. The article also scales couplings by the 
 as in the released code: votes W_j u_i carry these lengths already.
 
 No compression and no partial routing: with l = 500 a chain routes m = 247·16 = 3,952 capsules to every label.
-Votes are never formed, but couplings are (B, m, n), 63 MB a document with 3,956 labels. For the gradient a
-chain keeps 134 MB a document then, and 9 MB with 103 labels.
+Votes are never computed, but couplings are (B, m, n), 63 MB per document with 3,956 labels. For the gradient
+a chain then keeps 134 MB per document, and 9 MB with 103 labels.
 """
 
 from __future__ import annotations
@@ -51,14 +51,12 @@ class CapZhaoSettings(SystemSettings):
     embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
     filters: int = Field(32, ge=1, description="filters of the n-gram convolution")
     channels: int = Field(16, ge=1, description="capsules per position, in both layers below the labels")
-    capsule_size: int = Field(16, ge=2, description="numbers in a capsule")
-    overlap: bool = Field(
-        False, description="answers: words that question and answer share join the capsules' cosine"
-    )
+    capsule_size: int = Field(16, ge=2, description="capsule size")
+    overlap: bool = Field(False, description="answers: add word match features to the capsules' cosine")
 
     @property
     def compares_words(self) -> bool:
-        """Answers: whether words that question and answer share join the capsules' cosine."""
+        """Whether words shared by question and answer are added to the capsules' cosine."""
         return self.overlap
 
 
@@ -66,15 +64,15 @@ _WINDOWS = {"A": (3,), "B": (3, 4, 5)}
 
 
 class CapZhao(nn.Module):
-    """One or three chains of capsule layers side by side; their label capsules are averaged.
+    """One or three parallel chains of capsule layers, whose label capsules are averaged.
 
     Args:
         settings: The network's settings.
         vocabulary_size: Number of tokens.
         label_count: n.
-        length: l; rows are filled up or cut to it.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
+        length: l; rows are padded or truncated to it.
+        padding_id: Id of the padding token.
+        vectors: Initial word vectors.
     """
 
     def __init__(
@@ -89,7 +87,7 @@ class CapZhao(nn.Module):
         super().__init__()
         self.length, self.padding_id = length, padding_id
         windows = _WINDOWS[settings.variant]
-        # The widest n-gram must leave as many positions as the second capsule layer looks at.
+        # The widest n-gram must leave enough positions for the second capsule layer.
         least = max(windows) + settings.stride * (settings.neighbours - 1)
         if length < least:
             raise ConfigError(f"text.max_tokens={length} is too short for cap-zhao: expected {least} or more")
@@ -99,13 +97,13 @@ class CapZhao(nn.Module):
         )
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
-        """Scores all labels: (B, l) → (B, n). `outputs` and `valid` must be None: it routes to all."""
+        """Score all labels: (B, l) → (B, n). `outputs` and `valid` must be None: it routes to all."""
         routed = self.route_text(tokens)
         agreement = torch.stack([one.agreement for one in routed]).mean(dim=0)  # (B, T)
         return Scored(log_odds(activation(mean_capsules(routed))), routed[0].iterations, agreement)
 
     def route_text(self, tokens: Tensor) -> list[Routed]:
-        """(B, l) → the label capsules (B, n, d) of each chain."""
+        """Map (B, l) to the label capsules (B, n, d) of each chain."""
         tokens = tokens[:, : self.length]
         tokens = nn.functional.pad(tokens, (0, self.length - tokens.shape[1]), value=self.padding_id)
         words, _ = self.embedding(tokens)  # (B, l, v)
@@ -113,7 +111,7 @@ class CapZhao(nn.Module):
 
 
 def mean_capsules(chains: list[Routed]) -> Tensor:
-    """The mean of what several chains made of one text, (B, n, d)."""
+    """Average the capsules (B, n, d) of several chains."""
     return torch.stack([chain.capsules for chain in chains]).mean(dim=0)
 
 
@@ -137,31 +135,31 @@ class CapsuleChain(nn.Module):
         self.transform = nn.Parameter(_random_transforms(label_count, numbers))  # W^d_j
 
     def forward(self, words: Tensor) -> Routed:
-        """(B, l, v) → label capsules (B, n, d)."""
+        """Map (B, l, v) to label capsules (B, n, d)."""
         ngrams = torch.relu(self.ngrams(words.transpose(1, 2))).transpose(1, 2)  # (B, L, filters)
         lifted = self.primary(ngrams).unflatten(-1, (-1, self.settings.capsule_size))
         return self.route(self.neighbourhoods(squash(lifted)), self.transform)
 
     def neighbourhoods(self, primary: Tensor) -> Tensor:
-        """Routes the capsules of each K neighbouring positions: (B, L, C, d) → (B, (L-K+1)·C, d)."""
+        """Route the capsules of each K neighbouring positions: (B, L, C, d) → (B, (L-K+1)·C, d)."""
         children = primary.unfold(1, self.settings.neighbours, 1)  # (B, L-K+1, C, d, K)
         children = children.transpose(3, 4).flatten(2, 3)  # (B, L-K+1, C·K, d)
         parents = self.route(children.flatten(0, 1), self.neighbourhood).capsules  # (B·(L-K+1), C, d)
         return parents.unflatten(0, children.shape[:2]).flatten(1, 2)
 
     def route(self, capsules: Tensor, transforms: Tensor) -> Routed:
-        """Dynamic routing of u (B, m, d) by W (n, d, d)."""
+        """Apply dynamic routing to u (B, m, d) with W (n, d, d)."""
         votes = PerClassVotes(capsules, transforms)
         return dynamic(votes, iterations=self.settings.iterations, softmax="leaky")
 
 
 def _random_transforms(count: int, size: int) -> Tensor:
-    """(count, d, d) matrices that keep a vector's length on average."""
+    """Return (count, d, d) random matrices that preserve a vector's length on average."""
     return torch.randn(count, size, size) / math.sqrt(size)
 
 
 class NgramTextCapsule(TextCapsule):
-    """Text → one capsule, by Cap-Zhao's capsules over n-grams, routed twice."""
+    """Encode a text as one capsule with Cap-Zhao's capsules over n-grams, routed twice."""
 
     def __init__(
         self,
@@ -176,15 +174,15 @@ class NgramTextCapsule(TextCapsule):
 
     @property
     def word_size(self) -> int:
-        """Numbers in a word vector."""
+        """Size of a word vector."""
         return self.capsules.embedding.size
 
     def read(self, tokens: Tensor) -> TextReading:
-        """(B, l) → word vectors and the capsule."""
+        """Map (B, l) to word vectors and the capsule."""
         return TextReading(tokens, self.capsules.embedding(tokens)[0], self(tokens))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(B, l) → (B, d)."""
+        """Map (B, l) to (B, d)."""
         return mean_capsules(self.capsules.route_text(tokens)).squeeze(1)
 
 

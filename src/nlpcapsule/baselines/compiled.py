@@ -1,4 +1,4 @@
-"""Loops compiled by numba, an extra: without it the package imports, and says so when one is asked for."""
+"""Compile loops with numba, an optional dependency; without it, an error is raised on first use."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ compiled: Callable[[Any], Any] = numba.njit(cache=True) if numba else lambda fun
 
 
 def check_numba() -> None:
-    """Raises where numba is missing: as plain Python the loops would take hours."""
+    """Raise an error if numba is missing: plain Python loops would take hours."""
     if numba is None:
         raise MissingExtraError("numba", "trees")

@@ -4,7 +4,7 @@
     x      = max over tokens of h           the document                (B, H)
     logit  = W dropout(x) + b                                           (B, n)
 
-Kim's network (`kim-cnn`) is of the same kind, with other windows and other dropout.
+Kim's network (`kim-cnn`) is similar, with different windows and dropout.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class ConvolutionLinear(nn.Module):
         settings: The network's settings.
         vocabulary_size: Number of tokens.
         label_count: n.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
+        padding_id: Id of the padding token.
+        vectors: Initial word vectors.
     """
 
     def __init__(
@@ -61,10 +61,10 @@ class ConvolutionLinear(nn.Module):
         self.head = LinearHead(self.encoder.state_size, label_count, settings.dropout)
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
-        """Scores labels.
+        """Score labels.
 
         Args:
-            tokens: (B, l) token ids, filled up at the end.
+            tokens: (B, l) token ids, padded at the end.
             outputs: None for all labels, (n',) ids for the batch, or (B, n') ids per document.
             valid: Not used: a label's score does not depend on the other labels.
         """

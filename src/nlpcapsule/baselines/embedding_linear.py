@@ -4,10 +4,10 @@
     x      = √h · mean(s) / ‖mean(s)‖            the embedding, scaled               (B, h)
     logit  = W x + b                                                                 (B, n)
 
-Up to √h, x is what sentence-transformers makes of a text: the mean of all states, the special tokens' among
-them, scaled to length 1. Scaled by √h, its numbers have a mean square of 1, which suits learning rates.
+Up to √h, x is the embedding of sentence-transformers: the mean of all states, including special tokens,
+scaled to length 1. Scaled by √h, its values have a mean square of 1, which suits learning rates.
 
-The transformer is not trained. So training embeds each document once and then reads the embeddings alone:
+The transformer is frozen, so training embeds each document once and then uses only the embeddings:
 `training.embedded_documents`.
 """
 
@@ -49,7 +49,7 @@ class EmbeddingLinearSettings(SystemSettings):
     dropout: float = Field(0.0, ge=0, lt=1, description="dropout on the embeddings")
 
     def check(self, config: Config) -> None:
-        """Refuses what the transformer cannot read."""
+        """Reject settings that the transformer does not support."""
         self.encoder.check(config)
 
 
@@ -60,8 +60,8 @@ class EmbeddingLinear(nn.Module):
         settings: The network's settings.
         vocabulary_size: Number of tokens.
         label_count: n.
-        padding_id: The token that fills rows up.
-        length: Most tokens of a document.
+        padding_id: Id of the padding token.
+        length: Maximum tokens of a document.
         transformer: The transformer's configuration where its weights will be loaded; None reads
             `settings.encoder.path`.
     """
@@ -89,14 +89,14 @@ class EmbeddingLinear(nn.Module):
         self.head = LinearHead(self.encoder.size, label_count, settings.dropout)
 
     def train(self, mode: bool = True) -> Self:
-        """Switches the head's mode; the transformer has no dropout in either."""
+        """Switch the head's mode; the transformer never has dropout."""
         super().train(mode)
         self.encoder.eval()
         return self
 
     @torch.no_grad()
     def embed(self, tokens: Tensor) -> Tensor:
-        """(B, l) token ids, filled up at the end → (B, h) embeddings of length √h."""
+        """Map token ids (B, l), padded at the end, to embeddings (B, h) of length √h."""
         windows = cut_windows(tokens, self.encoder.padding_id, self.window)
         states = self.encoder(windows.tokens, windows.mask).float()  # (W, w, h)
         sums = (states * windows.mask.unsqueeze(-1)).sum(dim=1)  # (W, h)
@@ -105,10 +105,10 @@ class EmbeddingLinear(nn.Module):
         return nn.functional.normalize(totals, dim=-1) * math.sqrt(self.encoder.size)
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
-        """Scores labels.
+        """Score labels.
 
         Args:
-            tokens: (B, l) token ids, filled up at the end.
+            tokens: (B, l) token ids, padded at the end.
             outputs: None for all labels, (n',) ids for the batch, or (B, n') ids per document.
             valid: Not used: a label's score does not depend on the other labels.
         """
@@ -128,7 +128,7 @@ register(
             inputs.transformer,
         ),
         defaults={
-            # Chosen on eurlex15k's documents to select on, of which 128 word pieces were read.
+            # Chosen on eurlex15k's select part, with 128 word pieces per document.
             "labels": {
                 "text": {"max_tokens": 512},
                 "training": {"epochs": 30, "batch_size": 128, "learning_rate": 3e-3, "weight_decay": 0.3},

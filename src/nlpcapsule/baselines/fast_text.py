@@ -1,4 +1,4 @@
-"""fastText by its own library: the mean of a document's word vectors, and a linear layer on it."""
+"""fastText with its library: the mean of a document's word vectors, and a linear layer."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ class FastTextSettings(LexicalSettings):
     """`fasttext`: the mean of word vectors and a linear layer (Joulin et al. 2017), by its own library."""
 
     name: Literal["fasttext"] = "fasttext"
-    size: int = Field(50, ge=1, description="numbers in a word vector")
+    size: int = Field(50, ge=1, description="word vector size")
     epochs: int = Field(40, ge=1, description="passes over the training part")
-    learning_rate: float = Field(0.5, gt=0, description="the first learning rate")
+    learning_rate: float = Field(0.5, gt=0, description="initial learning rate")
     loss: Literal["softmax", "ova"] = Field(
-        "ova", description="softmax: one of many; ova: each label by itself"
+        "ova", description="softmax: one of many; ova: each label separately"
     )
 
 
 _PREFIX = "__label__"
-_LINE_END = "</s>"  # a word of every document, by the library's custom: even an empty one has a vector
+_LINE_END = "</s>"  # a word in every document, as in the library: even an empty one has a vector
 _MODEL_FILE, _ARRAYS_FILE = "fasttext.bin", "fasttext.safetensors"
-_NEAREST_TO_CERTAIN = -1e-12  # log-probabilities stay below it: the log-odds of certainty are infinite
+_NEAREST_TO_CERTAIN = -1e-12  # maximum log-probability: the log-odds of certainty are infinite
 
 
 @dataclass(frozen=True, eq=False)
 class FastText(LexicalRanker):
-    """Word vectors and label vectors. To the library a word is its token id, which needs no escaping.
+    """Word vectors and label vectors. For the library, a word is its token id, which needs no escaping.
 
     Attributes:
         settings: What it was trained with.
         model: The library's model.
         label_count: n.
-        ignored: (I,) token ids that are no words.
+        ignored: (I,) ids of tokens that are not words.
     """
 
     settings_type = FastTextSettings
@@ -64,7 +64,7 @@ class FastText(LexicalRanker):
 
     @classmethod
     def fit(cls, settings: FastTextSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
-        """Trains with one thread, as several would write over each other's steps in random order."""
+        """Train with one thread, since several would overwrite each other's steps in random order."""
         fasttext = _library()
         ignored = np.array(fitting.ignored, dtype=np.int64)
         fitting.advance(0, 1)
@@ -95,12 +95,12 @@ class FastText(LexicalRanker):
 
     @cached_property
     def _label_vectors(self) -> tuple[np.ndarray, np.ndarray]:
-        """Label ids (m,) in the library's order and their vectors (m, size): only labels that it saw."""
+        """Label ids (m,) in the library's order, and the vectors (m, size) of these known labels."""
         ids = [int(name.removeprefix(_PREFIX)) for name in self.model.get_labels()]
         return np.array(ids, dtype=np.int64), self.model.get_output_matrix()
 
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
-        """The best labels of documents and their log-odds."""
+        """Return the best labels of documents and their log-odds."""
         width = min(top_k, self.label_count)
         labels = np.empty((len(tokens), width), dtype=np.int64)
         log_odds = np.empty((len(tokens), width))
@@ -111,28 +111,28 @@ class FastText(LexicalRanker):
         return labels, log_odds
 
     def _log_odds(self, document: np.ndarray) -> np.ndarray:
-        """(1, n). The library's own `predict` would round probabilities, and so make labels equal."""
+        """Return the log-odds (1, n). The library's `predict` would round probabilities and create ties."""
         ids, vectors = self._label_vectors
         mean = self.model.get_sentence_vector(_text(document, self.ignored))  # (size,)
         scores = (vectors @ mean).astype(np.float64)  # (m,)
         if self.settings.loss == "softmax":
             log_probability = np.minimum(scores - logsumexp(scores), _NEAREST_TO_CERTAIN)
             scores = log_probability - np.log(-np.expm1(log_probability))
-        filled = np.full((1, self.label_count), scores.min() - 1)  # labels it never saw come last
+        filled = np.full((1, self.label_count), scores.min() - 1)  # labels without examples come last
         filled[0, ids] = scores
         return filled
 
     def save(self, folder: Path) -> None:
-        """Writes the library's own file and a small one beside it."""
+        """Write the library's file and a small additional one."""
         with atomic_path(folder / _MODEL_FILE) as temporary:
             self.model.save_model(str(temporary))
-            if not _is_whole(temporary, self.settings):  # the library does not look at a disk that is full
+            if not _is_whole(temporary, self.settings):  # the library does not detect a full disk
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         save_arrays(folder / _ARRAYS_FILE, label_count=np.array([self.label_count]), ignored=self.ignored)
 
     @classmethod
     def load(cls, settings: FastTextSettings, folder: Path) -> Self:
-        """Reads what `save` wrote."""
+        """Read what `save` wrote."""
         fasttext = _library()
         arrays = load_arrays(folder / _ARRAYS_FILE)
         label_count = single_integer(arrays.get("label_count"), "label_count")
@@ -145,7 +145,7 @@ class FastText(LexicalRanker):
         return cls(settings, model, label_count, arrays["ignored"])
 
     def check(self, vocabulary_size: int, label_count: int) -> None:
-        """Refuse a model for other labels."""
+        """Check that the model fits the labels."""
         if self.label_count != label_count:
             raise ModelFolderError(f"fastText was trained on {self.label_count} labels, not {label_count}")
         check_array(self.ignored, "ignored", self.ignored.shape[:1], "i")
@@ -175,7 +175,7 @@ def _text(document: np.ndarray, ignored: np.ndarray) -> str:
 def _write_training_file(
     path: Path, documents: EncodedDocuments, label_count: int, ignored: np.ndarray
 ) -> None:
-    """A line per document: "__label__17 __label__4 305 12 9"; the library skips those without labels."""
+    """Write a line per document: "__label__17 __label__4 305 12 9"; unlabelled ones are skipped."""
     with atomic_text(path) as file:
         for tokens, labels in zip(documents.tokens, documents.labels, strict=True):
             names = " ".join(f"{_PREFIX}{label}" for label in labels[labels < label_count].tolist())
@@ -183,9 +183,9 @@ def _write_training_file(
 
 
 def _write_first_vectors(path: Path, tokens: Ragged, ignored: np.ndarray, size: int, seed: int) -> None:
-    """The vectors that training starts from, drawn evenly from ±1/size, as the library means to do itself.
+    """Write the initial vectors, drawn uniformly from ±1/size, as the library intends.
 
-    With one thread, fasttext 0.9.3 draws a tenth of the numbers and leaves the rest as the memory was.
+    With one thread, fasttext 0.9.3 draws a tenth of the values and leaves the rest uninitialised.
     """
     words = [*map(str, np.setdiff1d(tokens.values, ignored).tolist()), _LINE_END]
     vectors = np.random.default_rng(seed).uniform(-1 / size, 1 / size, (len(words), size))

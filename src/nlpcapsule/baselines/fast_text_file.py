@@ -1,4 +1,4 @@
-"""fastText's own file, checked before the library reads it: it trusts every size in it.
+"""Check fastText's file before the library reads it: the library does not validate sizes.
 
 All numbers are little-endian, one after another:
 
@@ -27,23 +27,23 @@ _LOSSES = {"softmax": 3, "ova": 4}
 _ARGUMENTS = struct.Struct("<12id")
 _DICTIONARY = struct.Struct("<iiiqq")
 _MATRIX = struct.Struct("<qq")
-_COUNT_AND_TYPE = 9  # bytes behind an entry's text
+_COUNT_AND_TYPE = 9  # bytes after an entry's text
 
 
 def check_fasttext_file(path: Path, size: int, loss: str, prefix: str) -> list[int]:
-    """Refuse a file that the library could not read, or that was trained with other settings.
+    """Reject a file that the library could not read, or that was trained with other settings.
 
     Args:
         path: The file.
-        size: Numbers in a vector.
+        size: Size of a vector.
         loss: "softmax" or "ova".
-        prefix: What a label's text begins with, before its id.
+        prefix: The prefix of a label's text, before its id.
 
     Returns:
-        The ids of the labels that it knows, in its order.
+        The ids of the known labels, in the file's order.
 
     Raises:
-        ModelFolderError: It is refused.
+        ModelFolderError: If it is rejected.
     """
     try:
         return _checked(path.read_bytes(), size, loss, prefix)
@@ -86,7 +86,7 @@ def _checked(content: bytes, size: int, loss: str, prefix: str) -> list[int]:
 
 
 def _check_matrix(content: bytes, place: int, rows: int, columns: int) -> int:
-    """Check a matrix that is not quantised; return where it ends."""
+    """Check a matrix that is not quantised, and return its end."""
     if content[place] != 0:
         raise ValueError("its vectors are quantised")
     place += 1

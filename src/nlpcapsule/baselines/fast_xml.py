@@ -1,7 +1,7 @@
-"""FastXML: a forest whose nodes part the documents so that each side's labels rank well.
+"""FastXML: a forest whose nodes split documents so that each side's labels rank well.
 
 Prabhu & Varma (KDD 2014), "FastXML: a fast, accurate and stable tree-classifier for extreme multi-label
-learning". How a node parts its documents: `fast_xml_node`. A leaf keeps the share of its documents that have
+learning". `fast_xml_node` splits the documents of a node. A leaf keeps the share of its documents that have
 each label; trees are averaged.
 """
 
@@ -31,10 +31,10 @@ from nlpcapsule.registry import System, register
 class FastXMLSettings(LexicalSettings):
     """`fast-xml`: trees whose splits maximise nDCG (Prabhu & Varma 2014), on tf-idf."""
 
-    largest_leaf: ClassVar[int] = 10  # a node of so many documents or fewer is a leaf
-    kept_labels: ClassVar[int] = 100  # most frequent labels a leaf keeps
-    C: ClassVar[float] = 4.0  # of a node's logistic loss: more gives denser nodes
-    bias: ClassVar[float] = 1.0  # a constant feature's value; 0 leaves it out
+    largest_leaf: ClassVar[int] = 10  # a node with this many documents or fewer is a leaf
+    kept_labels: ClassVar[int] = 100  # most frequent labels that a leaf keeps
+    C: ClassVar[float] = 4.0  # weight of a node's logistic loss: larger values give denser nodes
+    bias: ClassVar[float] = 1.0  # a constant feature's value; 0 disables it
 
     name: Literal["fast-xml"] = "fast-xml"
     trees: int = Field(50, ge=1, description="trees whose leaves are averaged")
@@ -46,7 +46,7 @@ _MODEL_FILE = "fast_xml.safetensors"
 
 @dataclass(frozen=True)
 class Forest:
-    """Trees, their nodes one after another.
+    """Trees with concatenated nodes.
 
     Attributes:
         roots: (T,) int32, the first node of each tree.
@@ -62,7 +62,7 @@ class Forest:
 
     @classmethod
     def join(cls, forests: Sequence[Forest]) -> Forest:
-        """All trees as one forest, in order."""
+        """Concatenate trees to one forest, in order."""
         begins = np.cumsum([0] + [len(forest.children) for forest in forests])[:-1]
         children = [
             np.where(forest.children < 0, -1, forest.children + begin)
@@ -77,7 +77,7 @@ class Forest:
         )
 
     def check(self, tree_count: int, width: int, label_count: int) -> None:
-        """Refuse trees of other sizes, or in which a path does not end.
+        """Reject trees of other sizes, or in which a path does not end.
 
         Args:
             tree_count: T.
@@ -85,7 +85,7 @@ class Forest:
             label_count: n.
 
         Raises:
-            ModelFolderError: They are refused.
+            ModelFolderError: If they are rejected.
         """
         nodes = len(self.children)
         check_array(self.roots, "roots", (tree_count,), "i")
@@ -101,7 +101,7 @@ class Forest:
 
 
 class FastXML(LexicalRanker):
-    """A fitted forest and the word weights it sees documents by."""
+    """A fitted forest and its word weights."""
 
     settings_type: ClassVar[Any] = FastXMLSettings
 
@@ -110,7 +110,7 @@ class FastXML(LexicalRanker):
 
     @classmethod
     def fit(cls, settings: FastXMLSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
-        """Grows tree after tree; those the checkpoint folder holds are read instead."""
+        """Grow tree after tree, reusing those in the checkpoint folder."""
         check_numba()
         words = BagOfWords.fit(documents.tokens, len(fitting.words), fitting.ignored)
         features = _with_constant(words.rows(documents.tokens), settings.bias)  # (N, V + 1)
@@ -128,7 +128,7 @@ class FastXML(LexicalRanker):
         return cls(settings, words, Forest.join(trees))
 
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Labels by their mean share over the trees; those that no leaf reached has come last, by id."""
+        """Rank labels by their mean share over the trees; labels in no reached leaf come last, by id."""
         check_numba()
         features = _with_constant(self.words.rows(tokens), self.settings.bias)
         forest, label_count = self.forest, self.forest.shares.shape[1]
@@ -146,23 +146,23 @@ class FastXML(LexicalRanker):
         return ids, np.log(probabilities) - np.log1p(-probabilities)
 
     def save(self, folder: Path) -> None:
-        """Writes one file."""
+        """Write one file."""
         save_arrays(folder / _MODEL_FILE, idf=self.words.idf, **vars(self.forest))
 
     @classmethod
     def load(cls, settings: FastXMLSettings, folder: Path) -> Self:
-        """Reads what `save` wrote."""
+        """Read what `save` wrote."""
         arrays = load_arrays(folder / _MODEL_FILE)
         return cls(settings, BagOfWords(arrays.pop("idf")), Forest(**arrays))
 
     def check(self, vocabulary_size: int, label_count: int) -> None:
-        """Refuse a forest in which a document would get lost."""
+        """Reject a forest in which a document would not reach a leaf."""
         self.words.check(vocabulary_size)
         self.forest.check(self.settings.trees, vocabulary_size + 1, label_count)
 
 
 def _kept_tree(path: Path, width: int, label_count: int) -> Forest | None:
-    """A tree that an earlier run grew; None where it is missing or damaged."""
+    """Return a tree that an earlier run grew; None where it is missing or damaged."""
     try:
         tree = Forest(**load_arrays(path, needs_checksum=True))
         tree.check(1, width, label_count)
@@ -177,7 +177,7 @@ def grow_tree(
     settings: FastXMLSettings,
     random: np.random.Generator,
 ) -> Forest:
-    """One tree: nodes are parted until they are small or cannot be parted."""
+    """Grow one tree: split nodes until they are small or cannot be split."""
     nothing = (np.zeros(0, dtype=np.int64), np.zeros(0))
     children, weights, shares = [[-1, -1]], [nothing], [nothing]
     pending = [(0, np.arange(features.shape[0]))]
@@ -214,7 +214,7 @@ def _rank(
     label_count: int,
     top_k: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Label ids (N, K), best first, and their mean shares (N, K), one document at a time."""
+    """Return label ids (N, K), best first, and their mean shares (N, K), document by document."""
     indptr, indices, data = features
     weight_starts, weight_columns, weight_values = weights
     share_starts, share_labels, share_values = shares
@@ -235,7 +235,7 @@ def _rank(
             for entry in range(share_starts[node], share_starts[node + 1]):
                 total[share_labels[entry]] += share_values[entry]
         reached = np.flatnonzero(total)
-        best = reached[np.argsort(-total[reached], kind="mergesort")][:top_k]  # stable: equal ones go by id
+        best = reached[np.argsort(-total[reached], kind="mergesort")][:top_k]  # stable: ties are broken by id
         ids[i, : len(best)] = best
         means[i, : len(best)] = total[best] / len(roots)
         filled, label = len(best), 0
@@ -250,14 +250,14 @@ def _rank(
 
 
 def _label_shares(labels: sparse.csr_matrix, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """A leaf's most frequent labels, ascending, and the share of its documents that have each."""
+    """Return a leaf's most frequent labels, ascending, and the share of its documents that have each."""
     seen, counts = np.unique(labels.indices, return_counts=True)
     kept = np.sort(np.argsort(-counts, kind="stable")[:most])
     return seen[kept], counts[kept] / labels.shape[0]
 
 
 def _stacked(rows: list[tuple[np.ndarray, np.ndarray]], width: int) -> sparse.csr_matrix:
-    """(len(rows), width) float32 from the columns and values of each row."""
+    """Return (len(rows), width) float32 from the columns and values of each row."""
     starts = np.cumsum([0] + [len(columns) for columns, _ in rows])
     columns = np.concatenate([columns for columns, _ in rows]).astype(np.int32)
     values = np.concatenate([values for _, values in rows]).astype(np.float32)
@@ -265,7 +265,7 @@ def _stacked(rows: list[tuple[np.ndarray, np.ndarray]], width: int) -> sparse.cs
 
 
 def _with_constant(features: sparse.csr_matrix, bias: float) -> sparse.csr_matrix:
-    """(N, V + 1): one more feature, the same for all documents."""
+    """Append a constant feature: (N, V + 1)."""
     constant = sparse.csr_matrix(np.full((features.shape[0], 1), bias, dtype=np.float32))
     return sparse.hstack([features, constant], format="csr")
 

@@ -1,4 +1,4 @@
-"""A node of FastXML: which documents go to which side, and what tells the sides apart.
+"""A node of FastXML: assign documents to two sides and learn a separator.
 
 A node puts each document i on a side δ_i ∈ {−1, +1}, and learns a sparse separator w of the sides
 and a ranking r± of all labels for each side, so as to minimise
@@ -6,14 +6,14 @@ and a ranking r± of all labels for each side, so as to minimise
     ‖w‖₁ + Σ_i C_δ(δ_i) log(1 + exp(−δ_i wᵀx_i)) − C_r Σ_i nDCG(r^{δ_i}, y_i),
     nDCG(r, y) = I(y) Σ_l y_{r_l} / log₂(1 + l),        I(y) = 1 / Σ_{l=1..|y|} 1 / log₂(1 + l)
 
-by turns, from random sides and w = 0:
+alternately, from random sides and w = 0:
 
     r±  = labels by falling Σ_{i: δ_i = ±1} I(y_i) y_i              the best ranking for a side's documents
     δ_i = sign(nDCG(r⁺, y_i) − nDCG(r⁻, y_i))                       while w = 0, both sides have the same loss
     w   = the minimum of the first two terms                        once, when the sides stay as they are
 
-The documents then part by the sign of wᵀx. C_δ(±1) = C N / 2N_±, so that a small side counts as much as a
-large one. The paper's turns may go on from there, with the loss in the choice of δ; here w is learned once.
+The documents are then split by the sign of wᵀx. C_δ(±1) = C N / 2N_±, so that a small side counts as much as
+a large one. The paper may continue to alternate, with the loss in the choice of δ; here w is learned once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from nlpcapsule.baselines.l1_logistic import Entries, l1_logistic
 if TYPE_CHECKING:
     from nlpcapsule.baselines.fast_xml import FastXMLSettings
 
-_TIE = 1e-9  # gains below this are rounding: the document stays where it is, so that the turns end
+_TIE = 1e-9  # smaller gains are rounding errors: the document stays on its side, so that the iteration ends
 _TOLERANCE, _MOST_STEPS = 0.01, 30  # of a node's separator
 
 
@@ -40,15 +40,15 @@ def part(
     settings: FastXMLSettings,
     random: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """A node's separator and what it does to the node's documents.
+    """Return a node's separator and the resulting split of its documents.
 
     Returns:
         The columns of w that are not 0, their values, and which documents go right, (len(rows),) bool; None
-        where all would go the same way.
+        if all go the same way.
     """
     sides = 2 * random.integers(2, size=len(rows)) - 1  # δ (N,)
     held = labels[rows]
-    seen, local = np.unique(held.indices, return_inverse=True)  # labels of the node, numbered anew
+    seen, local = np.unique(held.indices, return_inverse=True)  # labels of the node, renumbered
     sides, _ = settle_sides(held.indptr, local, len(seen), sides)
     on_right = int((sides > 0).sum())
     if on_right in (0, len(rows)):
@@ -67,13 +67,13 @@ def part(
 def settle_sides(
     starts: np.ndarray, labels: np.ndarray, label_count: int, sides: np.ndarray
 ) -> tuple[np.ndarray, list[float]]:
-    """Ranks labels and chooses sides by turns until no document changes its side.
+    """Rank labels and choose sides alternately, until no document changes its side.
 
     Args:
         starts: (N + 1,) where each document's labels begin.
         labels: The documents' labels, one document after another.
         label_count: n.
-        sides: (N,) −1 or +1, to begin with.
+        sides: (N,) −1 or +1, the initial sides.
 
     Returns:
         Sides (N,), and Σ_i nDCG(r^{δ_i}, y_i) after each turn.
@@ -103,7 +103,7 @@ def settle_sides(
 
 @compiled
 def inverse_ideal_gains(starts: np.ndarray) -> np.ndarray:
-    """I(y_i) of each document, (N,); 0 without labels."""
+    """Return I(y_i) of each document, (N,); 0 without labels."""
     inverse = np.zeros(len(starts) - 1)
     for i in range(len(inverse)):
         gain = 0.0
@@ -118,7 +118,7 @@ def inverse_ideal_gains(starts: np.ndarray) -> np.ndarray:
 def rank_discounts(
     starts: np.ndarray, labels: np.ndarray, label_count: int, importance: np.ndarray
 ) -> np.ndarray:
-    """The ranking with the highest total nDCG, as 1 / log₂(1 + l) for the label at place l, (n,).
+    """Return the ranking with the highest total nDCG, as 1 / log₂(1 + l) for the label at place l, (n,).
 
     Args:
         starts: (N + 1,) where each document's labels begin.
@@ -132,14 +132,14 @@ def rank_discounts(
             for label in labels[starts[i] : starts[i + 1]]:
                 totals[label] += importance[i]
     discounts = np.empty(label_count)
-    for place, label in enumerate(np.argsort(-totals, kind="mergesort")):  # stable: equal totals go by label
+    for place, label in enumerate(np.argsort(-totals, kind="mergesort")):  # stable: ties are broken by label
         discounts[label] = 1 / np.log2(2.0 + place)
     return discounts
 
 
 @compiled
 def node_columns(features: Entries, width: int, rows: np.ndarray) -> tuple[np.ndarray, Entries]:
-    """The columns that hold anything in the chosen rows, ascending, and their entries, column by column."""
+    """Return the non-empty columns of the chosen rows, ascending, and their entries, column by column."""
     indptr, indices, data = features
     sizes = np.zeros(width, dtype=np.int64)
     for row in rows:
@@ -161,5 +161,5 @@ def node_columns(features: Entries, width: int, rows: np.ndarray) -> tuple[np.nd
 
 
 def entries_of(matrix: sparse.csr_matrix) -> Entries:
-    """A matrix as compiled code takes it."""
+    """Return a matrix in the format of compiled code."""
     return matrix.indptr, matrix.indices, matrix.data

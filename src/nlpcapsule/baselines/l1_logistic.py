@@ -13,17 +13,17 @@ Entries = tuple[np.ndarray, np.ndarray, np.ndarray]  # of a sparse matrix, as in
 def l1_logistic(
     columns: Entries, sides: np.ndarray, prices: np.ndarray, tolerance: float, most_steps: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The w that minimises f(w) = ‖w‖₁ + Σ_i C_i log(1 + exp(−δ_i wᵀx_i)), by newGLMNET (Yuan et al. 2012).
+    """Minimise f(w) = ‖w‖₁ + Σ_i C_i log(1 + exp(−δ_i wᵀx_i)) by newGLMNET (Yuan et al. 2012).
 
     A step finds a direction by coordinate descent on the second-order model of f, over the weights that are
-    not 0 or want to leave it, and halves it until f falls enough.
+    not 0 or have a gradient away from 0, and halves it until f decreases enough.
 
     Args:
         columns: The documents' features, column by column.
         sides: (N,) δ.
         prices: (N,) C_i.
-        tolerance: It ends when the optimality conditions are violated this many times as much as by w = 0.
-        most_steps: Or after this many steps.
+        tolerance: Stop when the violation of the optimality conditions, relative to w = 0, is this small.
+        most_steps: Maximum number of steps.
 
     Returns:
         w (columns,) and wᵀx_i (N,).
@@ -74,7 +74,7 @@ def _descent_direction(
     active: np.ndarray,
     most_passes: int = 30,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The minimum of f's second-order model, roughly: d (columns,) and dᵀx_i (N,)."""
+    """Minimise f's second-order model approximately: d (columns,) and dᵀx_i (N,)."""
     starts, members, values = columns
     direction = np.zeros(len(weights))
     change = np.zeros(len(bends))
@@ -91,7 +91,7 @@ def _descent_direction(
             elif slope - 1 > curvature * weight:
                 by = -(slope - 1) / curvature
             else:
-                by = -weight  # the corner of |w_j|
+                by = -weight  # the kink of |w_j|
             by = min(max(by, -10.0), 10.0)
             if by != 0:
                 moved += abs(by) * curvature
@@ -115,7 +115,7 @@ def _line_search(
     sides: np.ndarray,
     prices: np.ndarray,
 ) -> bool:
-    """Moves weights and margins along the direction by the first of 1, ½, ¼, … that lowers f enough."""
+    """Move weights and margins along the direction by the first of 1, ½, ¼, … that decreases f enough."""
     before = np.abs(weights).sum() + (prices * np.logaddexp(0.0, -sides * margins)).sum()
     promised = (gradients * direction).sum() + np.abs(weights + direction).sum() - np.abs(weights).sum()
     size = 1.0

@@ -1,4 +1,4 @@
-"""The linear head: what label-query's capsules are compared with.
+"""The linear head that label-query's capsules are compared with.
 
 logit_j = ⟨w_j, dropout(x)⟩ + b_j
 """
@@ -13,10 +13,10 @@ _FIRST_BIAS = -4.0  # most labels are absent from most documents
 
 
 class LinearHead(nn.Module):
-    """Document vectors → log-odds of all labels, or of chosen ones.
+    """Map document vectors to log-odds of all labels, or of chosen ones.
 
     Args:
-        size: h, numbers in a document's vector.
+        size: h, the size of a document's vector.
         label_count: n.
         dropout: On the vectors.
     """
@@ -28,7 +28,7 @@ class LinearHead(nn.Module):
         nn.init.constant_(self.output.bias, _FIRST_BIAS)
 
     def forward(self, documents: Tensor, outputs: Tensor | None = None) -> Tensor:
-        """Scores labels.
+        """Score labels.
 
         Args:
             documents: (B, h).

@@ -16,9 +16,9 @@ The dual is solved document by document (fully-corrective block-coordinate Frank
     2. takes as active  A = P_i ∪ {k : α_ik ≠ 0} ∪ {k*}
     3. sets α_iA to the minimum of ⟨∇_A G, a − α_iA⟩ + ½‖x_i‖² ‖a − α_iA‖²,   ∇_k G = z_k + [k in N_i],
        which is the allowed point nearest to α_iA − ∇_A G / ‖x_i‖²
-    4. keeps the labels whose α_ik is not 0, and brings Xᵀα up to date
+    4. keeps the labels whose α_ik is not 0, and updates Xᵀα
 
-G never rises, since ‖x_i‖² bounds its curvature. Xᵀα is kept per word, for the labels that word has met.
+G never increases, since ‖x_i‖² bounds its curvature. Xᵀα is stored per word, for the labels seen with it.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class PDSparseSettings(LexicalSettings):
     """`pd-sparse`: primal and dual sparse, max-margin (Yen et al. 2016), on tf-idf."""
 
     name: Literal["pd-sparse"] = "pd-sparse"
-    l1: float = Field(0.1, ge=0, description="λ, the price of a weight: more gives fewer weights")
-    C: float = Field(10.0, gt=0, description="the price of a margin that is missed")
+    l1: float = Field(0.1, ge=0, description="λ, the L1 penalty: larger values give fewer weights")
+    C: float = Field(10.0, gt=0, description="weight of the loss; larger values regularise less")
     epochs: int = Field(20, ge=1, description="passes over the training part")
 
 
-_CHUNK = 512  # documents ranked at a time, so that memory stays bounded
-_SPARE_SLOTS = 1.5  # slots of a word's table per label it may meet, so that probing stays short
+_CHUNK = 512  # documents ranked at a time, which bounds memory
+_SPARE_SLOTS = 1.5  # slots of a word's table per label, which keeps probing short
 _EMPTY = -1
 
 
@@ -69,7 +69,7 @@ class PDSparse(LexicalRanker):
 
     @classmethod
     def fit(cls, settings: PDSparseSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
-        """Goes over the documents `epochs` times; α is kept after each pass.
+        """Iterate over the documents `epochs` times, saving α after each epoch.
 
         Raises:
             MissingExtraError: Numba is not installed.
@@ -88,7 +88,7 @@ class PDSparse(LexicalRanker):
         return cls(bag, weights_of(rows, alpha, settings.l1).astype(np.float32))
 
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
-        """The labels with the highest ⟨w_k, x⟩; a document of unknown words has 0 for all of them."""
+        """Return the labels with the highest ⟨w_k, x⟩; all scores are 0 for a document of unknown words."""
         rows = self.bag.rows(tokens).astype(np.float64)
         width = min(top_k, self.weights.shape[1])
         labels, scores = np.zeros((len(tokens), width), dtype=np.int64), np.zeros((len(tokens), width))
@@ -100,23 +100,23 @@ class PDSparse(LexicalRanker):
         return labels, scores
 
     def save(self, folder: Path) -> None:
-        """One file: the word weights and W."""
+        """Write one file: the word weights and W."""
         save_arrays(folder / "pd_sparse.safetensors", idf=self.bag.idf, weights=self.weights)
 
     @classmethod
     def load(cls, settings: PDSparseSettings, folder: Path) -> Self:
-        """Reads what `save` wrote."""
+        """Read what `save` wrote."""
         arrays = load_arrays(folder / "pd_sparse.safetensors")
         return cls(BagOfWords(arrays["idf"]), arrays["weights"])
 
     def check(self, vocabulary_size: int, label_count: int) -> None:
-        """Refuse weights of another shape."""
+        """Check the shape of the weights."""
         self.bag.check(vocabulary_size)
         check_array(self.weights, "weights", (vocabulary_size, label_count))
 
 
 def _kept_alpha(path: Path, shape: tuple[int, int], passes: int) -> tuple[int, sparse.csr_matrix]:
-    """Passes that an earlier run finished, and α after them; none where its file is missing or damaged."""
+    """Return the epochs that an earlier run finished, and its α; none if the file is missing or damaged."""
     try:
         arrays = load_arrays(path, needs_checksum=True)
         done = single_integer(arrays.get("passes"), "passes")
@@ -128,7 +128,7 @@ def _kept_alpha(path: Path, shape: tuple[int, int], passes: int) -> tuple[int, s
 
 
 def weights_of(rows: sparse.csr_matrix, alpha: sparse.csr_matrix, l1: float) -> sparse.csr_matrix:
-    """W(α) = S_λ(Xᵀα), (V, n) float64."""
+    """Return W(α) = S_λ(Xᵀα), (V, n) float64."""
     weights = (rows.T.astype(np.float64) @ alpha).tocsr()
     weights.data = np.sign(weights.data) * np.maximum(np.abs(weights.data) - l1, 0)
     weights.eliminate_zeros()
@@ -137,7 +137,7 @@ def weights_of(rows: sparse.csr_matrix, alpha: sparse.csr_matrix, l1: float) -> 
 
 
 class Rows(NamedTuple):
-    """A sparse matrix as numba takes it: row i is `ids` and `values` from starts[i] to starts[i + 1]."""
+    """A sparse matrix for numba: row i is `ids` and `values` from starts[i] to starts[i + 1]."""
 
     starts: np.ndarray
     ids: np.ndarray
@@ -145,9 +145,9 @@ class Rows(NamedTuple):
 
 
 class WordTable(NamedTuple):
-    """Xᵀα: word j's labels and sums stand, hashed by label, from starts[j] to starts[j + 1].
+    """Xᵀα: word j's labels and sums, hashed by label, from starts[j] to starts[j + 1].
 
-    A word that has as many slots as there are labels is addressed directly.
+    A word with as many slots as there are labels is addressed directly.
     """
 
     starts: np.ndarray
@@ -163,9 +163,9 @@ def one_pass(
     l1: float,
     penalty: float,
 ) -> sparse.csr_matrix:
-    """Visits each document once.
+    """Visit each document once.
 
-    Xᵀα is summed up afresh, so that a pass depends on nothing but its arguments.
+    Xᵀα is recomputed, so that a pass depends only on its arguments.
 
     Args:
         rows: (N, V) float32, X.
@@ -181,7 +181,7 @@ def one_pass(
     x, y, a = (Rows(matrix.indptr, matrix.indices, matrix.data) for matrix in (rows, right, alpha))
     by_word = rows.tocsc()
     met = labels_met(by_word.indptr, by_word.indices, y, a, right.shape[1])  # (V,)
-    met += np.diff(by_word.indptr)  # each visit makes at most one more label active
+    met += np.diff(by_word.indptr)  # each visit activates at most one more label
     slots = np.minimum(np.ceil(_SPARE_SLOTS * met).astype(np.int64), right.shape[1])
     starts = np.concatenate([[0], np.cumsum(slots)])
     table = WordTable(
@@ -198,7 +198,7 @@ def one_pass(
 
 @compiled
 def labels_met(starts, documents, y, a, label_count):  # type: ignore[no-untyped-def]
-    """(V,) for each word, how many labels are right or have α ≠ 0 in documents with that word."""
+    """Count, for each word (V,), the labels that are right or have α ≠ 0 in documents with that word."""
     counts = np.zeros(len(starts) - 1, dtype=np.int64)
     last_word = np.full(label_count, -1)
     for word in range(len(starts) - 1):
@@ -213,7 +213,7 @@ def labels_met(starts, documents, y, a, label_count):  # type: ignore[no-untyped
 
 @compiled
 def add(table, word, label, amount):  # type: ignore[no-untyped-def]
-    """Adds to (Xᵀα)_jk."""
+    """Add to (Xᵀα)_jk."""
     start, slots = table.starts[word], table.starts[word + 1] - table.starts[word]
     slot = label % slots
     while table.labels[start + slot] != label and table.labels[start + slot] != _EMPTY:
@@ -224,7 +224,7 @@ def add(table, word, label, amount):  # type: ignore[no-untyped-def]
 
 @compiled
 def sum_up(x, a, table):  # type: ignore[no-untyped-def]
-    """Fills the empty table with Xᵀα."""
+    """Fill the empty table with Xᵀα."""
     for i in range(len(x.starts) - 1):
         for at in range(x.starts[i], x.starts[i + 1]):
             for place in range(a.starts[i], a.starts[i + 1]):
@@ -233,7 +233,7 @@ def sum_up(x, a, table):  # type: ignore[no-untyped-def]
 
 @compiled
 def score(words, weights, table, l1, z):  # type: ignore[no-untyped-def]
-    """Sets z_k = Σ_j x_j S_λ((Xᵀα)_jk) for all labels; z's last place takes what empty slots would add."""
+    """Set z_k = Σ_j x_j S_λ((Xᵀα)_jk) for all labels; z's last place takes what empty slots would add."""
     z[:] = 0
     for word, weight in zip(words, weights):  # noqa: B905 - numba's zip has no `strict`
         labels = table.labels[table.starts[word] : table.starts[word + 1]]
@@ -248,20 +248,20 @@ def score(words, weights, table, l1, z):  # type: ignore[no-untyped-def]
 
 @compiled
 def soft(value, l1):  # type: ignore[no-untyped-def]
-    """S_λ, without a branch: it is the scoring's innermost step."""
+    """Return S_λ without a branch: it is the innermost step of scoring."""
     return value - min(max(value, -l1), l1)
 
 
 @compiled
 def visit_all(order, x, y, a, after, table, label_count, l1, penalty):  # type: ignore[no-untyped-def]
-    """Steps 1 to 4 for each document; writes the new α into `after`."""
+    """Run steps 1 to 4 for each document, and write the new α into `after`."""
     z, alpha = np.zeros(label_count + 1, dtype=np.float32), np.zeros(label_count)
     is_right = np.zeros(label_count, dtype=np.bool_)
     for i in order:
         words, weights = x.ids[x.starts[i] : x.starts[i + 1]], x.values[x.starts[i] : x.starts[i + 1]]
         right = y.ids[y.starts[i] : y.starts[i + 1]]
         if len(words) == 0 or len(right) == 0 or len(right) == label_count:
-            continue  # nothing can be learned from it
+            continue  # it has nothing to learn from
         curvature = 0.0
         for weight in weights:
             curvature += weight * weight
@@ -300,7 +300,7 @@ def visit_all(order, x, y, a, after, table, label_count, l1, penalty):  # type: 
 
 @compiled
 def nearest_allowed(b, c, penalty):  # type: ignore[no-untyped-def]
-    """The u, v ≥ 0 with Σu = Σv ≤ C that lie nearest to b, c.
+    """Return the u, v ≥ 0 with Σu = Σv ≤ C that are nearest to b, c.
 
     While C does not bind, u = (b − m)₊ and v = (c + m)₊ with the m at which both sums are equal. Their
     difference falls with m and is linear between the b_k and the −c_k, so the root is found exactly.
@@ -327,13 +327,13 @@ def nearest_allowed(b, c, penalty):  # type: ignore[no-untyped-def]
 
 @compiled
 def difference(b, c, m):  # type: ignore[no-untyped-def]
-    """Σ(b − m)₊ − Σ(c + m)₊."""
+    """Return Σ(b − m)₊ − Σ(c + m)₊."""
     return np.maximum(b - m, 0).sum() - np.maximum(c + m, 0).sum()
 
 
 @compiled
 def nearest_with_sum(b, total):  # type: ignore[no-untyped-def]
-    """The u ≥ 0 with Σu = total that lies nearest to b: (b − m)₊, m from the b_k that stay above."""
+    """Return the u ≥ 0 with Σu = total that is nearest to b: (b − m)₊, m from the b_k above it."""
     largest_first = -np.sort(-b)
     running, m = 0.0, 0.0
     for count, value in enumerate(largest_first):

@@ -1,11 +1,11 @@
-"""`released-xml-cnn`: the network the released NLP-Capsule code calls XML-CNN and compares itself with.
+"""`released-xml-cnn`: the network that the released NLP-Capsule code calls XML-CNN.
 
     m = W^a ∘ X + b                       filters span all tokens, slide along the embedding
     logit = W_o (W_h m + b_h) + b_o       bottleneck
 
 It shares the paper's convolution, and little with Liu et al. (2017), who convolve over time, pool, and use
 ReLU and dropout: for that see `xml_cnn`. As released, nothing here is non-linear in the word vectors; `relu`
-puts a ReLU behind the convolution and behind the bottleneck.
+adds a ReLU after the convolution and after the bottleneck.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ReleasedXMLCNNSettings(SystemSettings):
     dropout: float = Field(0.0, ge=0, lt=1, description="dropout on the bottleneck")
 
     def check(self, config: Config) -> None:
-        """Refuses filters that are wider than the embedding."""
+        """Reject filters that are wider than the embedding."""
         check_widths(self.windows, self.embedding_size, config)
 
 
@@ -49,9 +49,9 @@ class ReleasedXMLCNN(nn.Module):
         settings: The network's settings.
         vocabulary_size: Number of tokens.
         label_count: n.
-        length: l; rows are filled up or cut to it, because filters span all positions.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
+        length: l; rows are padded or truncated to it, because filters span all positions.
+        padding_id: Id of the padding token.
+        vectors: Initial word vectors.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class ReleasedXMLCNN(nn.Module):
         nn.init.constant_(self.output.bias, -4.0)  # most labels are absent from most documents
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
-        """Scores all labels: (B, l) → (B, n). `outputs` and `valid` must be None: nothing is routed."""
+        """Score all labels: (B, l) → (B, n). `outputs` and `valid` must be None: nothing is routed."""
         maps = self.convolution(self.embedding(self.convolution.fit(tokens))[0])
         features = torch.cat([feature.flatten(1) for feature in maps], dim=1)  # (B, filters · Σ map sizes)
         hidden = self.activation(self.bottleneck(self.activation(features)))  # (B, bottleneck)

@@ -38,7 +38,7 @@ class TransformerLinearSettings(SystemSettings):
     dropout: float = Field(0.1, ge=0, lt=1, description="dropout before the linear head")
 
     def check(self, config: Config) -> None:
-        """Refuses what the transformer cannot read."""
+        """Reject settings that the transformer does not support."""
         self.encoder.check(config)
 
 
@@ -49,8 +49,8 @@ class TransformerLinear(nn.Module):
         settings: The network's settings.
         vocabulary_size: Number of tokens.
         label_count: n.
-        padding_id: The token that fills rows up.
-        length: Most tokens of a document.
+        padding_id: Id of the padding token.
+        length: Maximum tokens of a document.
         transformer: The transformer's configuration where its weights will be loaded; None reads
             `settings.encoder.path`.
     """
@@ -70,10 +70,10 @@ class TransformerLinear(nn.Module):
         self.head = LinearHead(self.encoder.state_size, label_count, settings.dropout)
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
-        """Scores labels.
+        """Score labels.
 
         Args:
-            tokens: (B, l) token ids, filled up at the end.
+            tokens: (B, l) token ids, padded at the end.
             outputs: None for all labels, (n',) ids for the batch, or (B, n') ids per document.
             valid: Not used: a label's score does not depend on the other labels.
         """

@@ -4,7 +4,7 @@
     P(c) = [max c over the 1st part, …, p-th part]     dynamic max pooling: p maxima per filter
     logit = W_o dropout(ReLU(W_h P + b_h)) + b_o       bottleneck
 
-The p parts divide a document's own length, so padding changes nothing.
+The p parts divide a document's length without padding, so padding has no effect.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class XMLCNN(nn.Module):
         settings: The network's settings.
         vocabulary_size: Number of tokens.
         label_count: n.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
+        padding_id: Id of the padding token.
+        vectors: Initial word vectors.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class XMLCNN(nn.Module):
         nn.init.constant_(self.output.bias, -4.0)  # most labels are absent from most documents
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
-        """Scores all labels: (B, l) → (B, n). `outputs` and `valid` must be None: nothing is routed."""
+        """Score all labels: (B, l) → (B, n). `outputs` and `valid` must be None: nothing is routed."""
         words, mask = self.encoder.embedding(tokens)
         states = self.encoder.read(self.word_dropout(words), mask)  # (B, l, H), zero at padding
         hidden = torch.relu(self.bottleneck(dynamic_max_pool(states, mask, self.pools).flatten(1)))
@@ -75,7 +75,7 @@ class XMLCNN(nn.Module):
 
 
 def dynamic_max_pool(states: Tensor, mask: Tensor, pools: int) -> Tensor:
-    """(B, l, H) non-negative states → (B, p, H): the maximum over each of p equal parts of the document."""
+    """Return the maximum of non-negative states (B, l, H) over each of p equal parts: (B, p, H)."""
     lengths = mask.sum(dim=1, keepdim=True)  # (B, 1)
     position = torch.arange(states.shape[1], device=states.device)  # (l,)
     part = (position * pools // lengths).clamp(max=pools - 1)  # (B, l); padding's zeros join the last part

@@ -1,4 +1,4 @@
-"""Capsule compression: thousands of primary capsules become a few condensed ones."""
+"""Capsule compression: reduce thousands of primary capsules to a few condensed ones."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from torch import Tensor, nn
 
 from nlpcapsule.capsules.primary import PrimaryCapsules
 
-# A start that is measured as smaller than this is left as it is.
+# Initial scales below this are left unchanged.
 NEGLIGIBLE_START = 1e-6
-# The root mean square length of a primary capsule at the start: about half of the ReLU's features are
-# absent (length 0), the others are squashed to somewhat under 1.
+# The root mean square length of an initial primary capsule: about half of the ReLU's features are
+# absent (length 0), the others are squashed to slightly below 1.
 PRIMARY_LENGTH = 0.5
 
 
@@ -20,7 +20,7 @@ class CapsuleCompression(nn.Module):
     """The paper's u_i = Σ_j b_ij p_j with a learned (m, P) matrix b.
 
     The matrix starts at N(0, σ²) with σ² = 1 / (P · PRIMARY_LENGTH²), so that E‖u_i‖² = σ² Σ_j ‖p_j‖² ≈ 1:
-    with much shorter condensed capsules the votes are short as well, and every routing stands still.
+    with much shorter condensed capsules the votes are short as well, and routing has no effect.
 
     Args:
         primary: P, the number of primary capsules.
@@ -33,15 +33,15 @@ class CapsuleCompression(nn.Module):
         self.weight = nn.Parameter(torch.empty(condensed, primary).normal_(std=deviation))  # (m, P)
 
     def forward(self, primary_capsules: Tensor) -> Tensor:
-        """Condenses primary capsules (B, P, d) to (B, m, d)."""
+        """Condense primary capsules (B, P, d) to (B, m, d)."""
         return torch.einsum("mp,bpd->bmd", self.weight, primary_capsules)
 
     def condense(self, layers: Sequence[PrimaryCapsules], feature_maps: Sequence[Tensor]) -> Tensor:
-        """Condenses the primary capsules of feature maps (B, F, L) to (B, m, d) without forming them.
+        """Condense the primary capsules of feature maps (B, F, L) to (B, m, d) without computing them.
 
-        Of one filter all capsules are p = (s m) w + s bias, so that
-        Σ_l b_il p_l = (Σ_l b_il s_l m_l) w + (Σ_l b_il s_l) bias: d times less to compute and to keep than
-        the (B, P, d) numbers of the capsules.
+        All capsules of a filter are p = (s m) w + s bias, so that
+        Σ_l b_il p_l = (Σ_l b_il s_l m_l) w + (Σ_l b_il s_l) bias: d times less computation and memory than
+        for the (B, P, d) capsules.
 
         Args:
             layers: The primary capsules of each filter width.
@@ -60,7 +60,7 @@ class CapsuleCompression(nn.Module):
 
     @torch.no_grad()
     def scale_start(self, condensed: Tensor, length: float) -> None:
-        """Scales b so that capsules which it condensed to (B, m, d) come out at this mean length."""
+        """Scale b so that the condensed capsules (B, m, d) have this mean length."""
         found = torch.linalg.vector_norm(condensed, dim=-1).mean()
-        if found > NEGLIGIBLE_START:  # documents without a known word say nothing about the scale
+        if found > NEGLIGIBLE_START:  # documents without a known word do not determine the scale
             self.weight.mul_(length / found)

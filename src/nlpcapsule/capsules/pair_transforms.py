@@ -8,15 +8,15 @@ from torch.nn import functional as F
 
 from nlpcapsule.capsules.votes import FormedVotes, PairwiseVotes
 
-# Numbers of W that are gathered at once where documents have outputs of their own: 256 MiB of float32.
+# Values of W gathered at once if documents have different outputs: 256 MiB of float32.
 _GATHERED = 2**26
 
 
 class PairTransforms(nn.Module):
     """W (n, m, d, d), one row of m·d·d numbers per output: 32,768 with 128 capsules of size 16.
 
-    Only the rows of the outputs that are routed to are read. With `sparse` their gradient has these rows
-    alone, and an optimizer for sparse gradients updates no other.
+    Only the rows of routed outputs are read. With `sparse` the gradient has only these rows, and an optimizer
+    for sparse gradients updates no others.
 
     Args:
         outputs: n.
@@ -32,7 +32,7 @@ class PairTransforms(nn.Module):
         self.rows = nn.Parameter(torch.randn(outputs, inputs * size * size) * deviation)
 
     def forward(self, capsules: Tensor, outputs: Tensor | None = None) -> FormedVotes:
-        """Forms the votes û_{j|i} = W_ij u_i for the outputs asked for, and for no others.
+        """Compute the votes û_{j|i} = W_ij u_i for the given outputs only.
 
         Args:
             capsules: Condensed capsules u (B, m, d).
@@ -40,7 +40,7 @@ class PairTransforms(nn.Module):
         """
         if outputs is None or outputs.dim() == 1:
             return PairwiseVotes(capsules, self._gather(outputs))
-        # A document's rows may be gigabytes in a batch: few documents at a time, of which the votes are kept.
+        # The rows of a batch may take gigabytes: process few documents at a time and keep only the votes.
         documents = max(1, _GATHERED // max(1, outputs.shape[1] * self.rows.shape[1]))
         parts = [
             PairwiseVotes(some, self._gather(ids)).votes
@@ -49,7 +49,7 @@ class PairTransforms(nn.Module):
         return FormedVotes(parts[0] if len(parts) == 1 else torch.cat(parts))
 
     def _gather(self, outputs: Tensor | None) -> Tensor:
-        """W of these outputs, (…, m, d, d)."""
+        """Return W of these outputs, (…, m, d, d)."""
         if outputs is None:
             if not (self.sparse and torch.is_grad_enabled()):
                 return self.rows.unflatten(-1, (self.inputs, self.size, self.size))

@@ -1,4 +1,4 @@
-"""Primary capsules: every scalar of the feature maps becomes a small vector."""
+"""Primary capsules: turn every scalar of the feature maps into a small vector."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from nlpcapsule.capsules.squash import squash
 
-# Below this, a squared length counts as this much: the root's slope at 0 is infinite.
+# Lower bound of a squared length: the slope of the root at 0 is infinite.
 _SHORTEST = 1e-12
 
 
@@ -27,12 +27,12 @@ class PrimaryCapsules(nn.Module):
         super().__init__()
         self.kappa = kappa
         self.weight = nn.Parameter(torch.empty(filters, size).uniform_(-1.0, 1.0))
-        # Zero, so that a feature that is absent starts as a capsule of length zero: "not useful".
+        # Zero, so that an absent feature starts as a capsule of length zero.
         self.bias = nn.Parameter(torch.zeros(filters, size))
 
     def forward(self, feature_maps: Tensor) -> Tensor:
-        """Lifts feature maps (B, F, L) to primary capsules (B, F·L, d), a filter's capsules side by side."""
-        # A group convolution of width 1 is a product per entry; written so, d comes out last without a copy.
+        """Map feature maps (B, F, L) to primary capsules (B, F·L, d), filter by filter."""
+        # A group convolution of width 1 is an elementwise product; this form yields d last without a copy.
         lifted = torch.addcmul(
             self.bias[:, None, :],  #              (F, 1, d)
             feature_maps.unsqueeze(-1),  #         (B, F, L, 1)
@@ -41,9 +41,9 @@ class PrimaryCapsules(nn.Module):
         return squash(lifted, self.kappa).flatten(1, 2)  # (B, F·L, d)
 
     def factors(self, feature_maps: Tensor) -> Tensor:
-        """Returns s m and s (2, B, F, L), of which capsule i is p_i = (s m)_i w + s_i bias.
+        """Return s m and s (2, B, F, L), where capsule i is p_i = (s m)_i w + s_i bias.
 
-        The squash only stretches a vector, g(x) = s x with s = ‖x‖ / (κ + ‖x‖²), and
+        The squash only scales a vector, g(x) = s x with s = ‖x‖ / (κ + ‖x‖²), and
         ‖m w + bias‖² = m² ‖w‖² + 2 m ⟨w, bias⟩ + ‖bias‖² needs no vector either.
         """
         with torch.autocast(feature_maps.device.type, enabled=False):

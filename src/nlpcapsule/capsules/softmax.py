@@ -1,4 +1,4 @@
-"""Couplings c_ij from logits b_ij: how an input capsule i divides itself among the outputs j."""
+"""Couplings c_ij from logits b_ij: how an input capsule i is distributed over the outputs j."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ SoftmaxKind = Literal["standard", "leaky"]
 
 
 def couple(logits: Tensor, kind: SoftmaxKind, valid: Tensor | None = None) -> Tensor:
-    """Softmax over the outputs: exp(b_ij) / Σ_j exp(b_ij), or with 1 + Σ_j exp(b_ij) below if leaky.
+    """Return the softmax over the outputs: exp(b_ij) / Σ_j exp(b_ij), or over 1 + Σ_j exp(b_ij) if leaky.
 
-    The leaky one (Zhao 2018) has one more output, with a logit of zero, that takes the strength of capsules
-    which agree with no output.
+    The leaky softmax (Zhao 2018) has an extra output with a logit of zero, which absorbs capsules that agree
+    with no output.
 
     Args:
         logits: b (B, m, n).
         kind: "standard" or "leaky".
-        valid: (B, n), False where an output is only padding and takes no part.
+        valid: (B, n), False at padding, which is ignored.
 
     Returns:
         c (B, m, n), zero for padding; Σ_j c_ij is 1 if standard, less than 1 if leaky.
     """
     _check(kind)
     if valid is not None:
-        # The lowest finite number and not -inf, lest a document with nothing but padding gets NaN; and a sum,
-        # as filling by a mask is many times slower on a CPU.
+        # The lowest finite number: -inf would give NaN for a document with nothing but padding; and a sum,
+        # since filling by a mask is many times slower on a CPU.
         padding = (~valid).to(logits.dtype) * torch.finfo(logits.dtype).min  # (B, n)
         logits = logits + padding.unsqueeze(-2)
     if kind == "standard":
@@ -42,12 +42,12 @@ def couple(logits: Tensor, kind: SoftmaxKind, valid: Tensor | None = None) -> Te
 def uniform_coupling(
     votes: Votes, kind: SoftmaxKind, valid: Tensor | None = None, logit: float | Tensor = 0.0
 ) -> Tensor:
-    """`couple` where all logits are equal, as in every first iteration: no softmax of (B, m, n) is needed.
+    """Return `couple` of equal logits, as in every first iteration, without a softmax of (B, m, n).
 
     Args:
         votes: The votes to be coupled.
         kind: "standard" or "leaky".
-        valid: (B, n), False where an output is only padding.
+        valid: (B, n), False at padding.
         logit: The logit that all pairs share, a number or one per document (B, 1, 1).
 
     Returns:

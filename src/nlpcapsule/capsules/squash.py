@@ -1,4 +1,4 @@
-"""The squashing non-linearity: a capsule keeps its direction and gets a length in [0, 1)."""
+"""The squashing non-linearity: keep a capsule's direction and map its length to [0, 1)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from torch import Tensor
 
 
 def squash(x: Tensor, kappa: float = 1.0, dim: int = -1) -> Tensor:
-    """The paper's g(x) = ‖x‖² / (κ + ‖x‖²) · x / ‖x‖.
+    """Return the paper's g(x) = ‖x‖² / (κ + ‖x‖²) · x / ‖x‖.
 
-    Written as ‖x‖ / (κ + ‖x‖²) · x, which divides by nothing that can be zero: value and gradient at x = 0
-    are 0, as in the limit.
+    Computed as ‖x‖ / (κ + ‖x‖²) · x, which never divides by zero: value and gradient at x = 0 are 0, as in
+    the limit.
 
     Args:
         x: Vectors along `dim`.
-        kappa: κ; 1 in the paper, 0.5 in the released code. A vector of length √κ comes out half a unit long.
+        kappa: κ; 1 in the paper, 0.5 in the released code. A vector of length √κ is mapped to length ½.
         dim: The axis along which the vectors lie.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The scale at which a kernel sees a document's capsules."""
+"""Scale a document's capsules for the agreement kernel."""
 
 from __future__ import annotations
 
@@ -7,31 +7,30 @@ from torch import Tensor, nn
 
 from nlpcapsule.capsules.votes import at_least_float32
 
-# Capsules closer to each other than a hundredth of their length are as good as alike.
+# Capsules closer to each other than a hundredth of their length count as equal.
 _ALIKE = 1e-4
-_LEAST_RATE = 0.02  # a running mean over the last fifty batches or so: capsules spread while they learn
-_SETTLED = 0.5  # documents that two iterations are to be enough for
-_STEER = 0.05  # how fast the reach follows: e-fold in some forty batches where all documents say the same
+_LEAST_RATE = 0.02  # running mean over about the last fifty batches, since capsules spread while they learn
+_SETTLED = 0.5  # fraction of documents that should stop after two iterations
+_STEER = 0.05  # how fast β adapts: e-fold in about forty batches if all documents agree
 
 
 class VoteScale(nn.Module):
-    """Scales capsules by how far those of a typical training document lie apart.
+    """Scale capsules by the spread of those of a typical training document.
 
     A document's spread is h² = mean_i ‖u_i - ū‖² / d, and H² the geometric mean of the spreads of documents
     trained on, kept as a running mean of log h². Capsules come out as (u_i - ū) / √(β H²), so that
 
         1 - ‖u_i - v_j‖² / d  becomes  1 - ‖u_i - v_j‖² / (β H² d)
 
-    for every mean v_j of them. H is one for all documents: one whose capsules lie far apart has more to route
-    than one whose capsules are alike.
+    for every mean v_j of them. H is the same for all documents: a document whose capsules lie far apart has
+    more to route than one whose capsules are alike.
 
-    How far agreement then moves from one iteration to the next depends on how sharply labels have learned to
-    choose. So β is steered in training: narrower while more than half of the documents stand still in the
-    second iteration, wider while fewer do. Outside training H and β stay, so a document's result depends on
-    no other.
+    The change of agreement between iterations depends on how sharp the learned couplings are. So β is adapted
+    in training: it decreases while more than half of the documents settle in the second iteration, and
+    increases while fewer do. Outside training H and β are fixed, so a document's result depends on no other.
 
     Args:
-        bandwidth: β, the reach of the kernel, to start from.
+        bandwidth: Initial value of β, the bandwidth of the kernel.
     """
 
     bandwidth: Tensor
@@ -45,11 +44,11 @@ class VoteScale(nn.Module):
         self.register_buffer("batches", torch.zeros(()))  # seen in training
 
     def forward(self, capsules: Tensor, real: Tensor | None = None) -> Tensor:
-        """Capsules (B, m, d) as the kernel is to compare them, in float32 at least.
+        """Return capsules (B, m, d) scaled for the kernel, in float32 at least.
 
         Args:
             capsules: Condensed capsules u (B, m, d).
-            real: (B, m), False where a capsule is only padding; None where none is.
+            real: (B, m), False at padding; None without padding.
         """
         with torch.autocast(capsules.device.type, enabled=False):
             capsules = at_least_float32(capsules)
@@ -61,17 +60,17 @@ class VoteScale(nn.Module):
             return centred * (self.bandwidth * self.log_spread.exp()).rsqrt()
 
     def steer(self, agreement: Tensor, eps: float) -> None:
-        """Moves β after a batch, in training alone.
+        """Adapt β after a batch, in training only.
 
         Args:
             agreement: (B, T) each document's NAS by iteration, NaN where there is none.
-            eps: ε, below which a document stands still.
+            eps: ε, the change below which a document has settled.
         """
         if not self.training or agreement.shape[1] < 2:
             return
         moved = (agreement[:, 1] - agreement[:, 0]).abs()  # (B,)
         still = (moved < eps).float().mean() - _SETTLED
-        # Of two iterations at most the second is not scored.
+        # With at most two iterations the second is not scored.
         self.bandwidth *= torch.where(moved.isnan().any(), 0.0, -_STEER * still).exp()
 
     def _learn(self, share: Tensor, capsules: Tensor, centred: Tensor) -> None:

@@ -1,1 +1,1 @@
-"""The command line: one small file per command; torch is imported only once there is work to do."""
+"""The command line: one small file per command; torch is only imported when there is work to do."""

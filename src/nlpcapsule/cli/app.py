@@ -1,4 +1,4 @@
-"""`nlpcapsule`: the entry point, and what happens to errors."""
+"""`nlpcapsule`: the entry point and its error handling."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nlpcapsule import __version__
 from nlpcapsule.cli import compare, demo, evaluate, inspect, predict, systems, train
 from nlpcapsule.errors import NlpCapsuleError, out_of_memory
 
-# Typer has click's errors sometimes from click and sometimes built in; this is either's UsageError.
+# Typer uses click's errors or its built-in copies; this is the UsageError of either.
 UsageError: Any = typer.BadParameter.__base__
 
 INTERRUPTED, BROKEN_PIPE = 130, 141  # exit codes, as a shell reports SIGINT and SIGPIPE
@@ -23,7 +23,7 @@ app = typer.Typer(
     name="nlpcapsule",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help: half as long, never cut, and brackets stay what they are
+    rich_markup_mode=None,  # plain help: half as long, never truncated, and brackets are kept
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="`nlpcapsule demo` shows it all on an embedded sample. `nlpcapsule COMMAND --help` says more.",
 )
@@ -66,12 +66,12 @@ def options(
 
 
 def main() -> None:
-    """Runs a command; what the user can fix is one message and exit code 2."""
+    """Run a command; errors that the user can fix become one message and exit code 2."""
     debug = "--debug" in sys.argv
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:
         code = app(arguments, prog_name="nlpcapsule", standalone_mode=False)
-        sys.stdout.flush()  # a reader that has stopped is noticed here, not while Python ends
+        sys.stdout.flush()  # notice a closed reader here, not while Python exits
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(INTERRUPTED)
     except UsageError as error:
@@ -91,7 +91,7 @@ def main() -> None:
 
 
 def _message(error: Exception) -> str | None:
-    """What to tell the user; None for an error that no user can cause."""
+    """Return the message for the user; None for an error that no user can cause."""
     if isinstance(error, NlpCapsuleError):
         return str(error)
     if (told := out_of_memory(error)) is not None:
@@ -105,12 +105,12 @@ def _message(error: Exception) -> str | None:
 
 
 def _end_without_reader() -> NoReturn:
-    """Ends as other programs do when the reader of their output has stopped: without a word."""
+    """Exit silently, as other programs do when the reader of their output has closed it."""
     for stream in (sys.__stdout__, sys.__stderr__):
         with suppress(OSError, ValueError, AttributeError):
             try:
                 stream.flush()  # type: ignore[union-attr]
-            except OSError:  # what is left in the buffer would be written, and fail again, while Python ends
+            except OSError:  # otherwise Python would write the buffer while exiting, and fail again
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # type: ignore[union-attr]
     sys.exit(BROKEN_PIPE)
 

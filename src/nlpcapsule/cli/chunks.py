@@ -1,4 +1,4 @@
-"""Rows in chunks: many at a time are ranked faster, and a stream may pause or never end."""
+"""Group rows into chunks: ranking many at a time is faster, and a stream may pause or never end."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Row = TypeVar("Row")
 
 
 class _End(NamedTuple):
-    """What stands behind the last row: the error that ended the reading, if one did."""
+    """The end of the rows, with the error that ended the reading, if any."""
 
     error: BaseException | None
 
 
 def full_chunks(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
-    """Yield `size` rows at a time, and what is left at the end."""
+    """Yield `size` rows at a time, and the rest at the end."""
     remaining = iter(rows)
     while chunk := list(islice(remaining, size)):
         yield chunk
@@ -27,7 +27,7 @@ def full_chunks(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
 def arriving_chunks(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
     """Yield the rows that have arrived, at most `size` at a time; wait only if there are none.
 
-    Another thread reads ahead, by `size` rows at most.
+    Another thread reads ahead by at most `size` rows.
     """
     arrived: queue.Queue[Row | _End] = queue.Queue(maxsize=size)
 

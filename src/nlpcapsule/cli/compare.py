@@ -98,7 +98,7 @@ def compare(
     chosen = system_settings(compared, source.kind, assignments, preset)
     names = chosen.get(ours, {}).get("text.label_names")
     if names is not None:
-        Thesaurus.read(names)  # says what is wrong with it before anything is trained
+        Thesaurus.read(names)  # validates it before anything is trained
         source = replace(source, label_names=Path(names))
     for path, report in source.counted.items():
         tell_bad_rows(str(path), report)

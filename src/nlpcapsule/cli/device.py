@@ -1,4 +1,4 @@
-"""Where a command computes."""
+"""The device that a command computes on."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Device(StrEnum):
 
 
 def choose_device(device: Device) -> None:
-    """Has everything that follows in this process compute there.
+    """Make the rest of this process compute on a device.
 
     Raises:
-        ConfigError: There is no such device.
+        ConfigError: If there is no such device.
     """
     if device is Device.CPU:
         os.environ["ACCELERATE_USE_CPU"] = "true"

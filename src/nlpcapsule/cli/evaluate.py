@@ -74,7 +74,7 @@ def _evaluate_labels(
     from nlpcapsule.data.encoded import encode_documents
 
     file = DocumentFile(source, reading)
-    names: dict[str, None] = {}  # a set that keeps its order, for the message
+    names: dict[str, None] = {}  # an ordered set, for the message
 
     def documents() -> Iterator[Document]:
         for document in file:
@@ -89,7 +89,7 @@ def _evaluate_labels(
 
 
 def _check_labels(names: list[str], known: LabelVocabulary, source: str, strict: bool) -> None:
-    """Refuses labels that cannot be measured, before the documents are ranked."""
+    """Reject labels that cannot be measured, before the documents are ranked."""
     if not names:
         raise DataError(
             "no document has a label, so there is nothing to measure",

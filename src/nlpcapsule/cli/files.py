@@ -1,4 +1,4 @@
-"""What commands read and write: rows of files, and outputs that are checked before any work is done."""
+"""Read input rows and check output paths before any work is done."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from nlpcapsule.errors import DataError, NlpCapsuleError
 
 @dataclass
 class DocumentFile:
-    """Documents of a file, read again each time they are gone through; a stream is read once and kept.
+    """Documents of a file, which is read again for each iteration; a stream is read once and kept.
 
     Attributes:
         source: The file or folder; "-" is standard input.
         options: How to read it.
-        report: What the latest complete reading found.
+        report: The report of the latest complete reading.
     """
 
     source: str
@@ -38,7 +38,7 @@ class DocumentFile:
         if self._kept is not None:
             return iter(self._kept)
         documents = self._read()
-        # A pipe, such as the shell's <(command), gives its lines only once.
+        # A pipe, such as the shell's <(command), can only be read once.
         if is_stream(self.source):
             self._kept = list(documents)
             return iter(self._kept)
@@ -56,19 +56,19 @@ class DocumentFile:
 
 
 def questions_in(source: str, options: ReadOptions) -> tuple[list[Question], ReadReport]:
-    """All questions of a file."""
+    """Return all questions of a file."""
     report = ReadReport(say=say)
     return list(read_questions(source, options, report)), report
 
 
 def say(text: str) -> None:
-    """Prints a line on standard error."""
+    """Print a line on standard error."""
     typer.echo(text, err=True)
 
 
 @contextmanager
 def errors_about(source: str) -> Iterator[None]:
-    """Names the file in an error about data as a whole, which later steps find without knowing the file."""
+    """Add the file's name to errors about the data as a whole, raised by steps that do not know the file."""
     try:
         yield
     except DataError as error:
@@ -78,54 +78,54 @@ def errors_about(source: str) -> Iterator[None]:
 
 
 def shown(source: str) -> str:
-    """What to call a source in messages."""
+    """Return the name of a source in messages."""
     return "<stdin>" if source == STDIN else source
 
 
 def tell_bad_rows(source: str, report: ReadReport) -> None:
-    """Says on standard error which rows were left out, if any were."""
+    """Report on standard error which rows were skipped, if any."""
     if report.bad_rows:
         typer.echo(f"{shown(source)}: {report.summary()}", err=True)
 
 
 def refuse_same_stdin(*sources: str | None) -> None:
-    """Standard input can be read once."""
+    """Reject standard input as two inputs, since it can only be read once."""
     if sources.count(STDIN) > 1:
         raise NlpCapsuleError("standard input (-) can stand for one file only; name the other one")
 
 
 def refuse_missing(*sources: str | Path | None) -> None:
-    """Refuses names of files or folders that are not there."""
+    """Reject names of files or folders that do not exist."""
     for source in sources:
         if source is not None and str(source) != STDIN and not Path(source).exists():
             raise DataError("there is no such file", source, hint="check the path")
 
 
 def check_output_file(path: Path | None, option: str, source: str, model: Path) -> None:
-    """Refuses a file that could not be written, or that would take the place of what is read.
+    """Reject a file that cannot be written, or that would overwrite an input.
 
     Args:
         path: The file to write, if any.
         option: The option that names it.
-        source: The data that are read.
-        model: The model folder that is read.
+        source: The input data.
+        model: The model folder.
     """
     if path is None:
         return
     if path.is_dir():
         raise NlpCapsuleError(f"{path} is a folder: expected the name of a file to write")
-    if path.exists() and not path.is_file():  # writing would put a plain file in a device's place
+    if path.exists() and not path.is_file():  # writing would replace a device by a plain file
         raise NlpCapsuleError(f"{path} is no plain file: expected the name of a file to write")
     _check_parents(path)
     if source != STDIN and path.exists() and Path(source).exists() and path.samefile(source):
         raise NlpCapsuleError(f"{option} {path} is what is read: name another file")
-    # The folder is followed through links, the file is not: a link would itself be replaced.
+    # Links are resolved for the folder, not for the file: a link would itself be replaced.
     if path.parent.resolve().is_relative_to(model.resolve()):
         raise NlpCapsuleError(f"{option} {path} lies in the model folder {model}: name another place")
 
 
 def check_folder_name(path: Path) -> None:
-    """Refuses a folder whose name is not UTF-8: safetensors cannot open files in it."""
+    """Reject a folder whose name is not UTF-8: safetensors cannot open files in it."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -133,7 +133,7 @@ def check_folder_name(path: Path) -> None:
 
 
 def check_output_folder(path: Path) -> None:
-    """Refuses a folder that could not be made or written into."""
+    """Reject a folder that cannot be created or written."""
     check_folder_name(path)
     if path.exists() and not path.is_dir():
         raise NlpCapsuleError(f"{path} is a file: expected the name of a folder to write into")

@@ -47,7 +47,7 @@ def inspect(
 
     loaded = load_model(model)
     report = ReadReport(say=say)
-    # What an answer model is trained on are no documents: it is refused below, unread.
+    # The training data of an answer model are not documents: it is rejected below, unread.
     documents = list(read_documents(data, reading, report)) if isinstance(loaded, LabelModel) else []
     tell_bad_rows(data, report)
     inspect_model(loaded, documents, folder, document - 1)

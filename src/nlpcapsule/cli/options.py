@@ -57,10 +57,10 @@ ABOUT_LABELS = ("labels_key", "label_separator")
 
 
 def reads_data(need_labels: bool) -> Callable[[Command], Command]:
-    """Gives a command the readers' options; it gets them as one argument, `reading`.
+    """Add the readers' options to a command, which receives them as one argument, `reading`.
 
-    Typer makes an option of each parameter in a signature, so the command is shown to it with those of
-    `READ_OPTIONS` in the place of `reading`.
+    Typer makes an option of each parameter in a signature, so the command's signature gets those of
+    `READ_OPTIONS` in place of `reading`.
 
     Args:
         need_labels: Whether the data must have labels; if not, there are no options about them.

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from nlpcapsule.scoring.models import AnswerModel, LabelModel, RankedLabel
 
 TUNED = "tuned"
-_LABELS = 5  # per document, where nothing is said
-_CHUNK = 2_000  # rows held at a time: any number of rows can be ranked in bounded memory
+_LABELS = 5  # labels per document by default
+_CHUNK = 2_000  # rows held at a time, which bounds memory for any number of rows
 
 
 @reads_data(need_labels=False)
@@ -96,7 +96,7 @@ def predict(
     report, progress = ReadReport(say=say), TrainingProgress(quiet)
     chunks = arriving_chunks if is_stream(input) else full_chunks
     if isinstance(loaded, LabelModel):
-        progress.start("documents", total=None)  # as they are read
+        progress.start("documents", total=None)  # while they are read
         documents = chunks(read_documents(input, reading, report), _CHUNK)
         rows = _ranked_documents(loaded, documents, top_k or _LABELS, least, suggest_unseen, progress.advance)
     elif isinstance(least, str):
@@ -109,13 +109,13 @@ def predict(
         with atomic_text(output) as file, progress:
             file.writelines(_lines(rows))
     elif is_stream(input):
-        # It may never end: each result is written when it is there.
+        # It may never end: write each result immediately.
         with progress:
             for chunk in rows:
                 sys.stdout.buffer.writelines(line.encode() for line in _lines([chunk]))
                 sys.stdout.buffer.flush()
     else:
-        # Held back until the last row is ranked: a bad row half-way must not leave half an answer behind.
+        # Written after the last row is ranked: a bad row must not leave an incomplete file behind.
         with tempfile.TemporaryFile("w+", encoding="utf-8", newline="\n") as file:
             with progress:
                 file.writelines(_lines(rows))
@@ -126,7 +126,7 @@ def predict(
 
 
 def _threshold(text: str | None) -> float | str | None:
-    """A number from 0 to 1, TUNED, or None where nothing was said."""
+    """Return a number from 0 to 1, TUNED, or None if not given."""
     if text is None or text == TUNED:
         return text
     try:
@@ -148,7 +148,7 @@ def _ranked_documents(
     unused: int,
     advance: Callable[[int], None],
 ) -> Iterator[list[dict[str, Any]]]:
-    """Ranks the labels of documents, chunk by chunk."""
+    """Rank the labels of documents, chunk by chunk."""
     least = model.threshold if isinstance(threshold, str) else threshold
     for chunk in chunks:
         tokens = model.encode([document.text for document in chunk])
@@ -165,7 +165,7 @@ def _ranked_documents(
 
 
 def _ranked_label(row: RankedLabel) -> dict[str, Any]:
-    """What is said of one label, with its name where it has one."""
+    """Return the output for one label, with its name if it has one."""
     name = {} if row.name is None else {"name": row.name}
     return {"label": row.label, **name, "score": round(row.score, 6)}
 
@@ -177,7 +177,7 @@ def _ranked_questions(
     threshold: float | None,
     advance: Callable[[int], None],
 ) -> Iterator[list[dict[str, Any]]]:
-    """Ranks the answers to questions, chunk by chunk."""
+    """Rank the answers to questions, chunk by chunk."""
     least = 0.0 if threshold is None else threshold
     for chunk in chunks:
         yield [

@@ -203,19 +203,19 @@ def _prepare_answers(
 
 
 def _refuse_dev(problem: str, dev: str | None) -> None:
-    """Without a figure on dev no epoch is better than another; found out before anything is written."""
+    """Reject dev data on which no metric can be computed, before anything is written."""
     source = "the part held out by training.dev_fraction" if dev is None else shown(dev)
     raise DataError(f"{problem}, so it cannot select an epoch", source, hint="give other dev data, or none")
 
 
 def _take_back(out: Path, existed: bool) -> None:
-    """Removes what a new run wrote if it failed before its network's first checkpoint, to be tried again."""
+    """Remove what a new run wrote if it failed before its network's first checkpoint."""
     from nlpcapsule.model_folder import LEXICAL
 
     weights = (path.relative_to(out) for path in out.rglob("*.safetensors"))
     if not out.exists() or any(LEXICAL not in path.parts for path in weights):
         return
-    # Errors are ignored: what made the run fail is what the user has to hear of.
+    # Errors are ignored: the user needs to see why the run failed.
     for path in list(out.iterdir()):  # the folder itself may be a link, or `.`
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

@@ -1,1 +1,1 @@
-"""Train and measure systems side by side on a user's own data."""
+"""Train systems on a user's data and compare them."""

@@ -1,4 +1,4 @@
-"""`python -m nlpcapsule.compare system`: what `nlpcapsule compare` starts for each system."""
+"""`python -m nlpcapsule.compare system`: the child process that `nlpcapsule compare` starts per system."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if __name__ == "__main__":
     except NlpCapsuleError as error:
         print(f"error: {error}")
         sys.exit(2)
-    except Exception as error:  # a system's own library may raise anything, and the comparison goes on
+    except Exception as error:  # a third-party library may raise anything, and the comparison continues
         traceback.print_exc()
         print(f"error: {out_of_memory(error) or f'{type(error).__name__}: {error}'}")
         sys.exit(1)

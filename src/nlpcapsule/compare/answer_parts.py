@@ -14,11 +14,11 @@ class AnswerParts:
     """Questions to train on, to select on and to report on.
 
     Attributes:
-        train: Weights are learned on these.
-        select: Epochs and settings are chosen on these.
-        report: Name → questions that figures are of.
+        train: Questions to learn weights on.
+        select: Questions to choose epochs and settings on.
+        report: Name → questions to report metrics on.
         vectors: A file of word vectors, or None.
-        encoder: The folder of a pretrained transformer, or None to use the one in the settings.
+        encoder: The folder of a pretrained transformer, or None for the one in the settings.
     """
 
     train: list[Question]

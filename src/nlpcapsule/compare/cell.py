@@ -21,8 +21,8 @@ class Cell:
         model: The model's name in the configuration.
         settings: Settings that differ from the model's defaults.
         seed: The seed.
-        fraction: Part of the training documents that is used.
-        files: Fingerprint of the files that the settings name; "" where the paths say enough.
+        fraction: Fraction of the training documents that is used.
+        files: Fingerprint of the files that the settings name; "" where the paths suffice.
     """
 
     kind: str
@@ -49,14 +49,14 @@ class Cell:
     def name(self) -> str:
         """The record's path, relative to the folder of cells and without a suffix.
 
-        The system's name in a table is not part of it, so two tables share a run that is the same.
+        The system's name in a table is not part of it, so that tables can share identical runs.
         """
         part = "" if self.fraction == 1.0 else f"-{100 * self.fraction:.0f}percent"
         return f"{self.data}/{self.model}{part}-{self.fingerprint}-seed{self.seed}"
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the settings; how often a checkpoint is written does not change results."""
+        """Hash of the settings, except for the checkpoint interval, which does not change results."""
         settings = {key: value for key, value in self.settings.items() if key != "checkpoint_epochs"}
         hashed = [self.kind, settings, *([self.files] if self.files else [])]
         text = json.dumps(hashed, sort_keys=True)
@@ -68,5 +68,5 @@ class Cell:
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Self:
-        """Read what `to_json` returns; fields that older files lack have their defaults."""
+        """Parse the output of `to_json`; missing fields of older files get their defaults."""
         return cls(**fields)

@@ -1,4 +1,4 @@
-"""A child process with a log, so that its memory is its own and a crash ends nothing else."""
+"""Run a command in a child process with a log, which isolates its memory and crashes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import psutil
 
 from nlpcapsule.processes import child_environment, end_with_parent
 
-_STOP_SECONDS = 5  # that a process has to end when it is told to
+_STOP_SECONDS = 5  # seconds that a process gets to end after a signal
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class EndedChild:
     Attributes:
         code: Its exit code; negative for a signal.
         last_line: The last line of its log; "" if it printed nothing.
-        peak_bytes: The most memory it and all its own children held; 0 if it was not watched.
+        peak_bytes: Peak memory of the process and its children; 0 if it was not measured.
     """
 
     code: int
@@ -41,7 +41,7 @@ class ChildProcess:
         command: The command.
         log: The file for its output.
         show_errors: Whether standard error goes to the terminal instead of the log.
-        watches_memory: Whether `has_ended` looks at the memory of the process and of its children.
+        watches_memory: Whether `has_ended` measures the memory of the process and its children.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class ChildProcess:
             )
 
     def has_ended(self) -> bool:
-        """Return whether it has ended; until then, look at its memory where that is wanted."""
+        """Return whether it has ended; until then, measure its memory if enabled."""
         if self._process.poll() is not None:
             return True
         if self._watches_memory:
@@ -74,7 +74,7 @@ class ChildProcess:
         return EndedChild(self._process.returncode, lines[-1] if lines else "", self._peak)
 
     def stop(self) -> None:
-        """End it and all it has started; its checkpoints stay."""
+        """Stop it and its children; its checkpoints stay."""
         with suppress(psutil.Error):
             family = [self._process, *self._process.children(recursive=True)]
             for end in (psutil.Process.terminate, psutil.Process.kill):
@@ -85,9 +85,9 @@ class ChildProcess:
 
 
 def leave_signals_to_parent() -> None:
-    """In a child: end with the parent, leave Ctrl-C to it, and turn SIGTERM into an exception.
+    """Set up a child's signals: end with the parent, ignore Ctrl-C, turn SIGTERM into an exception.
 
-    As an exception, SIGTERM lets the seconds of training so far be written down.
+    As an exception, SIGTERM allows the training time so far to be recorded.
     """
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -95,14 +95,14 @@ def leave_signals_to_parent() -> None:
 
     def end(number: int, _: Any) -> None:
         if os.getpid() != process:
-            os._exit(128 + number)  # a forked child has nothing to write down
+            os._exit(128 + number)  # a forked child has nothing to record
         sys.exit(128 + number)
 
     signal.signal(signal.SIGTERM, end)
 
 
 def _memory(process: psutil.Process) -> int:
-    """Return the bytes that a process and all it has started hold; shared pages count once, where known."""
+    """Return the bytes that a process and its children hold; shared pages count once, where known."""
     total = 0
     with suppress(psutil.Error):
         for member in (process, *process.children(recursive=True)):

@@ -1,4 +1,4 @@
-"""`nlpcapsule compare`: systems trained on one split of a user's data, and their figures side by side."""
+"""`nlpcapsule compare`: train systems on one split of a user's data and compare their metrics."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ NAME = "compare"
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """What is compared, and how.
+    """Options of a comparison.
 
     Attributes:
         source: The user's folder.
-        settings: System → its settings that differ from the defaults, in the table's order.
+        settings: System → its non-default settings, in the table's order.
         out: Folder for tables and finished systems.
         seed: The seed of every system.
-        jobs: Systems at a time.
+        jobs: Number of systems to run in parallel.
         pecos_python: The Python that has libpecos, as the user gave it.
-        assignments: The texts of --set that gave `settings`, for the record.
-        quiet: Whether progress is left out.
+        assignments: The --set arguments behind `settings`, for the record.
+        quiet: Whether to hide progress.
         say: Receives messages.
-        preset: The preset of our own system, for the record.
+        preset: The preset of the default system, for the record.
         kind: The kind as the user gave it, for the record; None if it was read from the rows.
     """
 
@@ -61,7 +61,7 @@ class CompareOptions:
 
     @property
     def command(self) -> str:
-        """The command that repeats it."""
+        """The command that repeats the comparison."""
         words = [
             "nlpcapsule",
             NAME,
@@ -78,10 +78,10 @@ class CompareOptions:
 
 
 def compare(options: CompareOptions) -> tuple[str, dict[str, str]]:
-    """Train what is missing, and write compare.json and compare.md into `options.out`.
+    """Train missing systems, and write compare.json and compare.md into `options.out`.
 
     Returns:
-        The Markdown, and why systems failed, if any did.
+        The Markdown, and the reasons of failures, if any.
     """
     python = pecos_python(options.pecos_python) if PECOS in options.settings else None
     absent = {name: why for name in options.settings if (why := _why_absent(name, python))}
@@ -126,7 +126,7 @@ def compare(options: CompareOptions) -> tuple[str, dict[str, str]]:
 
 
 def _reading_words(reading: ReadOptions) -> list[str]:
-    """Return the readers' options that were given, as they are written in a command."""
+    """Return the given reader options, as written in a command."""
     words: list[str] = []
     for field in fields(reading):
         value, option = getattr(reading, field.name), f"--{field.name.replace('_', '-')}"
@@ -142,7 +142,7 @@ def _why_absent(system: str, python: str | None) -> str | None:
 
 
 def _results(kind: str, cells: Sequence[Cell], folder: Path) -> dict[str, Any]:
-    """Return system → figures, costs, and the paired bootstrap against the best other system."""
+    """Return system → metrics, costs, and the paired bootstrap against the best other system."""
     found = ((cell, finished_cell(cell, folder)) for cell in cells)
     runs = {
         cell.system: [(record, load_per_document(cell_path(cell, folder)))]

@@ -1,4 +1,4 @@
-"""A user's folder: which file is which part, what kind of rows they hold, what is selected and reported on.
+"""Find the parts of a user's folder, the kind of their rows, and what is selected and reported on.
 
 DIR/train.jsonl    DIR/dev.jsonl    DIR/test.jsonl      or .csv, .tsv, …, each plain or gzipped
 """
@@ -23,8 +23,8 @@ from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.training.preparation import hold_out
 
 KINDS = ("labels", "answers")
-HELD_OUT = 0.1  # of train, where no other part is left to select on
-_SPLIT_SEED = 2019  # not the systems' seed: all seeds are compared on one split
+HELD_OUT = 0.1  # fraction of train to select on, if there is no other part
+_SPLIT_SEED = 2019  # not the systems' seed: all seeds are compared on the same split
 _SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".txt", ".xml")
 
 Row = TypeVar("Row", Document, Question)
@@ -38,10 +38,10 @@ class UserFolder:
         folder: The user's folder.
         kind: "labels" or "answers".
         train: The training file.
-        select: The file to select on; None holds a part of `train` out.
-        report: The file that figures are of.
+        select: The file to select on; None holds out a part of `train`.
+        report: The file to report metrics on.
         reading: How the files are read.
-        label_names: A file that says what labels are called, or None.
+        label_names: A file of label names, or None.
     """
 
     folder: Path
@@ -54,7 +54,7 @@ class UserFolder:
 
     @property
     def name(self) -> str:
-        """The folder's name and a fingerprint of all that decides what is trained and reported on."""
+        """The folder's name and a fingerprint of everything that affects training and reporting."""
         digest = hashlib.sha256(json.dumps([self.kind, asdict(self.reading)], sort_keys=True).encode())
         for path in (self.train, self.select, self.report):
             digest.update(b"none" if path is None else hashlib.sha256(path.read_bytes()).digest())
@@ -64,7 +64,7 @@ class UserFolder:
 
     @property
     def split(self) -> str:
-        """What is trained, selected and reported on, in words."""
+        """A description of what is trained, selected and reported on."""
         if self.select is not None:
             names = (self.train.name, self.select.name, self.report.name)
             return "trained on {}, selected on {}, reported on {}".format(*names)
@@ -76,9 +76,9 @@ class UserFolder:
 
     @cached_property
     def counted(self) -> dict[Path, ReadReport]:
-        """Each file's good and bad rows, where bad ones are to be skipped.
+        """Good and bad rows of each file, if bad rows are skipped.
 
-        They are read for it alone: data that lies ready from an earlier run no longer tells.
+        The files are read again for this, since prepared data of an earlier run does not contain it.
         """
         if not self.reading.skip_bad_rows:
             return {}
@@ -89,11 +89,11 @@ class UserFolder:
         return found
 
     def documents(self) -> tuple[list[Document], list[Document], list[Document]]:
-        """Documents to train on, to select on and to report on."""
+        """Return the documents to train on, to select on and to report on."""
         return self._parts(read_documents)
 
     def questions(self) -> tuple[list[Question], list[Question], list[Question]]:
-        """Questions to train on, to select on and to report on."""
+        """Return the questions to train on, to select on and to report on."""
         return self._parts(read_questions)
 
     def _parts(
@@ -110,12 +110,12 @@ class UserFolder:
 
 
 def open_folder(folder: Path, reading: ReadOptions, kind: str | None = None) -> UserFolder:
-    """Finds the parts of a folder.
+    """Find the parts of a folder.
 
     Args:
         folder: The folder.
-        reading: How the files are to be read.
-        kind: "labels" or "answers"; None tells by the rows.
+        reading: How to read the files.
+        kind: "labels" or "answers"; None detects it by the rows.
     """
     if kind is not None and kind not in KINDS:
         raise ConfigError(f"unknown task {kind!r}: expected 'labels' or 'answers'")
@@ -142,19 +142,19 @@ def open_folder(folder: Path, reading: ReadOptions, kind: str | None = None) -> 
 
 
 def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    """Writes a JSON Lines file."""
+    """Write a JSON Lines file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def document_row(document: Document) -> dict[str, Any]:
-    """A document as the readers take it."""
+    """Return a document as a row for the readers."""
     return {"id": document.id, "text": document.text, "labels": list(document.labels)}
 
 
 def question_row(question: Question) -> dict[str, Any]:
-    """A question as the readers take it."""
+    """Return a question as a row for the readers."""
     return {
         "id": question.id,
         "question": question.text,
@@ -163,7 +163,7 @@ def question_row(question: Question) -> dict[str, Any]:
 
 
 def _part(folder: Path, name: str) -> Path | None:
-    """The file of a part, whatever its format."""
+    """Return the file of a part, in any format."""
     endings = [suffix + gzipped for suffix in _SUFFIXES for gzipped in ("", ".gz")]
     found = [folder / (name + ending) for ending in endings if (folder / (name + ending)).is_file()]
     if len(found) > 1:
@@ -178,14 +178,14 @@ def _listing(folder: Path) -> str:
 
 
 def _kind_of_rows(path: Path) -> str:
-    """Rows of questions have a question; all others are taken for documents."""
+    """Detect the kind: rows of questions have a question; all others are documents."""
     with TextFile(path) as file:
         first = file.peek().strip()
     if first.startswith("{"):
         try:
             keys = set(json.loads(first))
         except (ValueError, RecursionError):
-            return "labels"  # the reader words what is wrong
+            return "labels"  # the reader raises a better error
         return "answers" if {"question", "candidates"} & keys and "labels" not in keys else "labels"
     cells = {cell.strip(' "').lower() for cell in first.replace(",", "\t").split("\t")}
     return "answers" if "question" in cells or first.startswith("<") else "labels"

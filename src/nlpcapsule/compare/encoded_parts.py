@@ -1,9 +1,9 @@
-"""A data set as compact arrays, which train and report without the texts.
+"""A data set as compact arrays, sufficient to train and report without the texts.
 
 FOLDER/
 train.safetensors    select.safetensors    report.safetensors     token and label ids
 tokenizer.json       labels.json           vectors.safetensors    vocabulary, labels, word vectors
-about.json           what it was made from
+about.json           the source of the data
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class EncodedParts:
         name: The data set's name.
         tokenizer: Trained on `train`.
         labels: The labels of `train`.
-        train: Weights are learned on these.
-        select: Epochs, settings and thresholds are chosen on these.
-        report: Figures are of these; nothing is chosen on them.
+        train: Documents to learn weights on.
+        select: Documents to choose epochs, settings and thresholds on.
+        report: Documents to report metrics on; nothing is chosen on them.
         vectors: (V, v) float32 word vectors, or None.
     """
 
@@ -75,7 +75,7 @@ class EncodedParts:
 
     @classmethod
     def load(cls, folder: Path) -> EncodedParts:
-        """Read what `save` wrote."""
+        """Read the output of `save`."""
         if not (folder / "about.json").exists():
             raise DataError("not a folder of encoded documents (about.json is missing)", folder)
         vectors = None
@@ -108,7 +108,7 @@ def _cut(tokens: Ragged, length: int, tokenizer: WordTokenizer) -> Ragged:
 def _marks(tokenizer: WordTokenizer) -> tuple[int, int]:
     """Return how many special tokens a tokenizer adds before and after a text."""
     empty, word = (ids.tolist() for ids in tokenizer.encode(["", "a"], max_tokens=8))
-    if empty == [tokenizer.unknown_id]:  # what an empty text becomes without special tokens
+    if empty == [tokenizer.unknown_id]:  # the encoding of an empty text without special tokens
         return 0, 0
     pairs = enumerate(zip(empty[::-1], word[::-1], strict=False))
     behind = next((place for place, (mark, token) in pairs if mark != token), len(empty))

@@ -1,4 +1,4 @@
-"""Label names beside a data set's arrays, for systems that use them.
+"""Label names stored with a data set's arrays, for systems that use them.
 
 FOLDER/label-names.json       the names of labels
 FOLDER/unseen-labels.json     for each part, the labels that no training document has, by id
@@ -38,7 +38,7 @@ def write_label_names(
     Args:
         folder: The data set's arrays.
         thesaurus: The names of labels.
-        labels: The labels that the arrays' ids stand for.
+        labels: The labels of the arrays' ids.
         select: The documents to select on, in the arrays' order.
         report: The documents to report on, likewise.
     """
@@ -51,10 +51,10 @@ def write_label_names(
 
 
 def with_label_names(parts: EncodedParts, folder: Path) -> tuple[EncodedParts, Thesaurus]:
-    """Return the parts with the labels that are known by name only added, and the names of all labels.
+    """Return the parts extended by labels known only by name, and the names of all labels.
 
     Raises:
-        DataError: The folder has no label names, or those of other documents.
+        DataError: If the folder has no label names, or those of other documents.
     """
     for name in (NAMES_FILE, UNSEEN_FILE):
         if not (folder / name).exists():
@@ -76,7 +76,7 @@ def with_label_names(parts: EncodedParts, folder: Path) -> tuple[EncodedParts, T
 def _renumbered(
     documents: EncodedDocuments, seen: int, labels: LabelVocabulary, unseen: list[str], path: Path
 ) -> EncodedDocuments:
-    """Return documents whose ids from `seen` upwards stood for the unseen labels, in their order."""
+    """Return documents whose ids from `seen` upwards are replaced by those of the unseen labels."""
     numbers = np.array([*range(seen), *labels.encode([unseen])[0]], dtype=np.int32)
     if documents.labels.values.max(initial=-1) >= len(numbers):
         raise DataError("does not belong to these documents: they have more labels", path)

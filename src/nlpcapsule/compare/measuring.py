@@ -1,4 +1,4 @@
-"""Run a cell in a work folder, which is removed once its record is written; and what every record has."""
+"""Run a cell in a work folder, write its record, and remove the folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
 
-Measured: TypeAlias = tuple[Measurement, np.ndarray]  # the figures, and those of each document
+Measured: TypeAlias = tuple[Measurement, np.ndarray]  # the metrics, and those of each document
 
 _PATHS = ("vectors", "tokenizer", "label_names", "path")  # settings that name a file or a folder
 
@@ -32,11 +32,11 @@ _PATHS = ("vectors", "tokenizer", "label_names", "path")  # settings that name a
 def run_and_record(
     cell: Cell, cells: Path, commit: str, measure: Callable[[RunFolder, TrainingProgress], Measured]
 ) -> RunRecord:
-    """Train and measure a cell, and write its record; a training that was stopped is resumed.
+    """Train and measure a cell, and write its record; a stopped training is resumed.
 
     Args:
-        cell: What is run.
-        cells: Folder of records; metrics per document are written beside the record.
+        cell: The cell to run.
+        cells: Folder of records; metrics per document are written next to the record.
         commit: The commit of the code.
         measure: Trains the system in a work folder, or resumes its training, and measures it.
     """
@@ -80,7 +80,7 @@ def is_resumed(folder: RunFolder) -> bool:
 def training_seconds(folder: Path) -> dict[str, Any]:
     """Return the seconds of all stretches of a training, and whether they are a lower bound.
 
-    Of a stretch that was killed, the seconds of its finished epochs are known.
+    For a killed stretch, only the seconds of its finished epochs are known.
     """
     known = training_time(folder)
     seconds = max(known.seconds, sum(epoch["seconds"] for epoch in epoch_history(folder)))
@@ -88,7 +88,7 @@ def training_seconds(folder: Path) -> dict[str, Any]:
 
 
 def portable_config(config: Config) -> dict[str, Any]:
-    """Return the configuration with file names in place of paths of this machine."""
+    """Return the configuration with file names in place of absolute paths."""
     settings: dict[str, Any] = json.loads(config.model_dump_json())
     return _with_file_names(settings)
 

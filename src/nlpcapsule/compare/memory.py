@@ -9,9 +9,9 @@ from pathlib import Path
 
 
 def peak_process_memory() -> int:
-    """Return the most bytes this process has held so far."""
+    """Return the peak memory of this process, in bytes."""
     status = Path("/proc/self/status")
-    if status.exists():  # what getrusage says also covers the process that started this one
+    if status.exists():  # getrusage also covers the process that started this one
         found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text(encoding="utf-8"))
         if found:
             return 2**10 * int(found[1])

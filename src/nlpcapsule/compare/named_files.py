@@ -1,4 +1,4 @@
-"""Fingerprint of the files that a system's settings name: other contents make another run."""
+"""Fingerprint the files that a system's settings name, since other contents make a different run."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from nlpcapsule.config import Config
 from nlpcapsule.errors import DataError
 
-_ENCODER_FILES = ("config.json", "tokenizer.json", "*.safetensors")  # that are read of a transformer's folder
+_ENCODER_FILES = ("config.json", "tokenizer.json", "*.safetensors")  # read from a transformer's folder
 
 
 def files_fingerprint(config: Config) -> str:
-    """Tells apart what word vectors, a tokenizer and an encoder's folder hold; "" where none is named.
+    """Return a fingerprint of word vectors, tokenizer and encoder folder; "" if none is named.
 
-    A transformer of the hub is told by its name, which is among the settings. Files that are not there are
-    left to their readers, which say so.
+    A hub transformer is identified by its name in the settings. Missing files are ignored here; their readers
+    report them.
     """
     digest = hashlib.sha256()
     paths = list(_named_files(config))

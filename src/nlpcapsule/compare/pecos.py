@@ -1,4 +1,4 @@
-"""PECOS XR-Linear as a peer: another Python trains it, on our tf-idf, over files in a temporary folder."""
+"""PECOS XR-Linear as a peer: trained by another Python on our tf-idf, through a temporary folder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SCRIPT = Path(__file__).with_name("pecos_script.py")
 
 
 def rankings_of(scores: sparse.csr_matrix) -> LabelRankings:
-    """Rank the labels of each row (N, n) by score; ties go by label id, and -1 fills what is left.
+    """Rank the labels of each row (N, n) by score; ties are broken by label id, rows are padded with -1.
 
     Example:
         >>> rankings_of(sparse.csr_matrix([[0.0, 0.2, 0.9], [0.5, 0.0, 0.0]])).labels.tolist()
@@ -52,10 +52,10 @@ def rankings_of(scores: sparse.csr_matrix) -> LabelRankings:
 
 
 def pecos_python(given: str | None) -> str | None:
-    """Return the Python that runs PECOS: the one given, ours if it has libpecos, or None.
+    """Return the Python that runs PECOS: the given one, this one if it has libpecos, or None.
 
     Raises:
-        ConfigError: The one given cannot be run, or has no libpecos.
+        ConfigError: If the given one cannot be run or has no libpecos.
     """
     if given is None:
         return sys.executable if find_spec("pecos") is not None else None
@@ -64,7 +64,7 @@ def pecos_python(given: str | None) -> str | None:
         raise ConfigError(f"--pecos-python {given}: there is no such program; to make one: {INSTALL}")
     path = str(Path(path).absolute())
     command = [path, "-c", "import pecos.xmc"]
-    with tempfile.TemporaryDirectory() as empty:  # an older Python has no -P to leave the working folder out
+    with tempfile.TemporaryDirectory() as empty:  # older Pythons have no -P to exclude the working folder
         asked = subprocess.run(command, cwd=empty, capture_output=True, text=True, check=False)
     if asked.returncode:
         last = (asked.stderr.strip().splitlines() or ["it says nothing"])[-1]
@@ -73,10 +73,10 @@ def pecos_python(given: str | None) -> str | None:
 
 
 def needed_python(given: str | None) -> str:
-    """Return the Python that runs PECOS: the one given, the environment's, or ours.
+    """Return the Python that runs PECOS: the given one, the environment's, or this one.
 
     Raises:
-        ConfigError: None of them has libpecos.
+        ConfigError: If none of them has libpecos.
     """
     python = pecos_python(given or os.environ.get(PECOS_PYTHON))
     if python is None:
@@ -118,7 +118,7 @@ def run_pecos(
         chosen, ranked = (
             rankings_of(sparse.load_npz(folder / f"predicted-{part}.npz")) for part in ("select", "report")
         )
-    started = time.perf_counter()  # as for every system, what is chosen on held-out documents is training
+    started = time.perf_counter()  # as for every system, tuning on held-out documents counts as training
     threshold = best_threshold(chosen.scores, chosen.labels, list(select.labels))
     shared = (parts.labels.counts, len(train), threshold)
     selected_on = label_metrics(chosen.labels, chosen.scores, list(select.labels), *shared)
@@ -148,7 +148,7 @@ def _write_training(folder: Path, features: sparse.csr_matrix, labels: sparse.cs
 
 
 def _write_features(path: Path, bag: BagOfWords, tokens: Ragged) -> float:
-    """Write features and return the seconds it took to compute them, without the writing."""
+    """Write features and return the seconds of computing them, without the writing."""
     started = time.perf_counter()
     features = bag.rows(tokens)
     seconds = time.perf_counter() - started
@@ -157,7 +157,7 @@ def _write_features(path: Path, bag: BagOfWords, tokens: Ragged) -> float:
 
 
 def _run_script(folder: Path, python: str) -> dict[str, Any]:
-    # Python looks for modules beside a script first, and beside ours lies this file, named like the library.
+    # Python searches a script's folder for modules first, and ours has this file, named like the library.
     script = shutil.copy(_SCRIPT, folder)
     shutil.copy(processes.__file__, folder)
     command = [python, str(script), str(folder)]

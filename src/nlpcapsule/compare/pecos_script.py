@@ -1,4 +1,4 @@
-"""Train PECOS XR-Linear on matrices in a folder; run by the Python that has libpecos, never imported here.
+"""Train PECOS XR-Linear on matrices in a folder; run by a Python with libpecos, never imported here.
 
 FOLDER/
 settings.json                        seed and the settings of `PecosSettings`
@@ -64,14 +64,14 @@ def main(folder: Path) -> None:
 
 
 def _peak_bytes() -> int | None:
-    """Return the peak memory of this process, where the system reports it."""
+    """Return the peak memory of this process, if the system reports it."""
     status = Path("/proc/self/status")
     found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
     return None if found is None else 1024 * int(found[1])
 
 
 if __name__ == "__main__":
-    from processes import end_with_parent  # copied beside this file
+    from processes import end_with_parent  # copied next to this file
 
     end_with_parent()
     main(Path(sys.argv[1]))

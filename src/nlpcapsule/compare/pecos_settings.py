@@ -1,4 +1,4 @@
-"""Settings of PECOS XR-Linear, and how to get it."""
+"""Settings of PECOS XR-Linear, and how to install it."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ INSTALL = (
 class PecosSettings(Settings):
     """XR-Linear (Yu et al. 2022): a tree of label clusters, a linear model per node; on our tf-idf."""
 
-    max_tokens: int = Field(1000, ge=1, description="tokens of a document that are read")
+    max_tokens: int = Field(1000, ge=1, description="maximum tokens of a document")
     splits: int = Field(16, ge=2, description="children of a node")
-    largest_leaf: int = Field(100, ge=2, description="labels in a leaf, at most")
-    C: float = Field(1.0, gt=0, description="the price of a margin that is missed")
+    largest_leaf: int = Field(100, ge=2, description="maximum labels in a leaf")
+    C: float = Field(1.0, gt=0, description="weight of the loss; larger values regularise less")
     smallest_weight: float = Field(0.1, ge=0, description="weights below this are dropped")
     beam: int = Field(10, ge=1, description="nodes kept per level when ranking")
 
     @classmethod
     def parse(cls, assignments: Sequence[str]) -> Self:
-        """Parse settings from texts such as "beam=20"."""
+        """Parse settings from strings such as "beam=20"."""
         values = {}
         for text in assignments:
             key, _, value = (part.strip() for part in text.partition("="))

@@ -38,15 +38,15 @@ _QUESTIONS = {
 def prepare(
     source: UserFolder, cells: Sequence[Cell], folder: Path
 ) -> tuple[dict[str, Path], dict[str, int]]:
-    """Prepare what is missing of the data.
+    """Prepare missing parts of the data.
 
     Args:
         source: The user's folder.
-        cells: The systems; those that read words alike share what is made.
+        cells: The systems; those with the same tokenization share prepared data.
         folder: OUT/data.
 
     Returns:
-        System → the folder its process looks for the data set in, and the sizes of the parts.
+        System → the folder of its prepared data set, and the sizes of the parts.
     """
     if source.kind == "answers":
         place = folder / "questions"
@@ -69,7 +69,7 @@ def prepare(
 
 
 def reading_config(cell: Cell) -> Config:
-    """The configuration that says how a system reads; PECOS reads as the lexical systems do."""
+    """Return the configuration that defines how a system reads; PECOS reads like the lexical systems."""
     if cell.model != PECOS:
         return cell.config
     length = PecosSettings.model_validate(cell.settings).max_tokens
@@ -77,15 +77,15 @@ def reading_config(cell: Cell) -> Config:
 
 
 def load_questions(folder: Path) -> AnswerParts:
-    """Read what `prepare` wrote for answers."""
+    """Read the questions that `prepare` wrote."""
     train, select, report = (list(read_questions(folder / f"{part}.jsonl")) for part in _PARTS)
     return AnswerParts(train, select, {"report": report}, None)
 
 
 def _words(config: Config, files: str) -> str:
-    """Tells ways to read words apart, by the settings and by what the files hold that they name.
+    """Return a fingerprint of how words are read: the settings and the contents of the files they name.
 
-    How many words are read does not matter here.
+    The number of words per text is not part of it.
     """
     read = config.text.model_dump(mode="json", exclude={"max_tokens"})
     told = [read, config.transformer, *([files] if files else [])]
@@ -111,17 +111,17 @@ def _encoded(source: UserFolder, config: Config, folder: Path) -> EncodedParts:
     if data.thesaurus is not None:
         folder.mkdir(parents=True, exist_ok=True)
         write_label_names(folder, data.thesaurus, data.labels, select, report)
-    parts.save(folder)  # about.json comes last: what was stopped is made again
+    parts.save(folder)  # about.json comes last: an interrupted preparation is repeated
     return parts
 
 
 def _taught(labels: LabelVocabulary) -> int:
-    """How many labels training documents have; those that are known by name alone come behind them."""
+    """Return the number of labels with training documents; those known only by name follow them."""
     return int((labels.counts > 0).sum())
 
 
 def _check_labels(part: EncodedDocuments, taught: int, path: Path, purpose: str) -> None:
-    """A label that only this part has can only be missed; where all are such, there is nothing to measure."""
+    """Reject a part whose labels are all unknown to training; there would be nothing to measure."""
     if not (part.labels.values < taught).any():
         raise DataError(
             f"no document to {purpose} has a label that a training document has",

@@ -1,4 +1,4 @@
-"""Where a result comes from: command, commit, hardware and version."""
+"""The provenance of a result: command, commit, hardware and version."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from nlpcapsule import __version__
 
 
 def provenance(command: str, commit: str = "", **more: Any) -> dict[str, Any]:
-    """Return the head of a results file.
+    """Return the header of a results file.
 
     Args:
-        command: What was run.
+        command: The command that was run.
         commit: The commit, if there is no checkout to read it from.
         more: Further entries, such as the data's fingerprint and the seeds.
     """
@@ -43,7 +43,7 @@ def _git(folder: Path, *words: str) -> str:
 
 
 def hardware() -> str:
-    """Return the machine, in words."""
+    """Describe the machine."""
     threads = torch.get_num_threads()
     processor = f"{threads} CPU thread{'' if threads == 1 else 's'} ({platform.machine()})"
     place = torch.cuda.get_device_name() if torch.cuda.is_available() else processor

@@ -37,7 +37,7 @@ def run_answers(cell: Cell, parts: AnswerParts, folder: RunFolder, progress: Tra
         progress: Receives progress.
 
     Returns:
-        The measurement, and average precisions (questions,) of the first part that is reported on.
+        The measurement, and average precisions (questions,) of the first reported part.
     """
     config = with_files(cell.config, parts)
     if folder.finished:
@@ -70,7 +70,7 @@ def run_answers(cell: Cell, parts: AnswerParts, folder: RunFolder, progress: Tra
 
 
 def with_files(config: Config, parts: AnswerParts) -> Config:
-    """Return the configuration with the data folder's word vectors, or its transformer, where used."""
+    """Return the configuration with the data folder's word vectors, or its transformer, if used."""
     if config.transformer is not None:
         return config if parts.encoder is None else with_encoder(config, parts.encoder)
     if config.network.word_vector_size and parts.vectors is not None:

@@ -46,7 +46,7 @@ _FRACTION_SEED = 2019
 
 @dataclass(frozen=True)
 class SharedParts:
-    """Parts of a label system that several cells share, so that they are made once.
+    """Parts of a label system that several cells share, so that they are trained once.
 
     Attributes:
         lexical: Returns the stored lexical features of these documents, or None if none are stored.
@@ -71,10 +71,10 @@ def run_labels(
         parts: Its data.
         folder: The folder it is trained in.
         progress: Receives progress.
-        shared: Parts that need not be trained for this cell; None trains everything.
+        shared: Parts that are already trained; None trains everything.
 
     Returns:
-        The measurement, and figures per document (4, documents).
+        The measurement, and metrics per document (4, documents).
     """
     config = cell.config
     thesaurus = None
@@ -83,7 +83,7 @@ def run_labels(
     cut = parts.cut(config.text.max_tokens)
     data, report = training_data(cut, cell.fraction, thesaurus), cut.report
     words = None if shared is None or config.lexical is None else shared.lexical(cut, config)
-    # Stored lexical features are not kept with a model, which cannot be loaded without them.
+    # Stored lexical features are not saved with a model, which cannot be loaded without them.
     if folder.finished and words is None:
         model = load_model(folder.path)
     else:
@@ -96,7 +96,7 @@ def run_labels(
     ranking_seconds = time.perf_counter() - started
     measurement = Measurement(
         figures=model.evaluate(report, rankings),
-        # Trained once, measured twice: the difference is what the lexical system adds.
+        # Trained once, measured twice: the difference is the gain from the lexical system.
         network_only=_network_only(model, cut.select, report),
         selected_on=model.facts.dev or {},
         epochs=epoch_history(folder.path),
@@ -116,7 +116,7 @@ def run_labels(
 def _network_only(
     model: LabelModel, select: EncodedDocuments, report: EncodedDocuments
 ) -> dict[str, float] | None:
-    """Return the figures of a hybrid model's network, with a decision threshold tuned for its scores."""
+    """Return the metrics of a hybrid's network alone, with a decision threshold tuned for its scores."""
     if not isinstance(model.scorer, HybridScorer):
         return None
     alone = replace(model, scorer=model.scorer.network_only)
@@ -134,9 +134,9 @@ def per_document(rankings: LabelRankings, report: EncodedDocuments) -> np.ndarra
 def training_data(
     parts: EncodedParts, fraction: float = 1.0, thesaurus: Thesaurus | None = None
 ) -> PreparedLabels:
-    """Return a seeded part of the training documents, those to select on, and the label names.
+    """Return a seeded sample of the training documents, those to select on, and the label names.
 
-    Tokens and labels keep the ids of the whole training part; a label may be left without a document.
+    Tokens and labels keep the ids of the whole training part; some labels may have no document.
     """
     train = parts.train
     if fraction < 1:
@@ -148,5 +148,5 @@ def training_data(
 
 
 def with_names_of(cell: Cell, folder: Path) -> Cell:
-    """Return the cell with the label names that lie in a folder."""
+    """Return the cell with the label names of a folder."""
     return replace(cell, settings={**cell.settings, "text.label_names": str(folder / NAMES_FILE)})

@@ -17,16 +17,17 @@ from typing import ClassVar
 from nlpcapsule.compare.child_process import ChildProcess, EndedChild
 from nlpcapsule.errors import NlpCapsuleError, out_of_memory
 
-POLL_SECONDS = 0.3  # between two looks at child processes
+POLL_SECONDS = 0.3  # seconds between two checks of child processes
 
 
 class Run(ABC):
-    """One run: what it is called, whether it is finished, and how it is run.
+    """One run: its name, whether it is finished, and how to run it.
 
-    A subclass says how it runs in this process (`run_here`), in a child process (`command`, `log`), or both.
+    A subclass defines how it runs in this process (`run_here`), in a child process (`command`, `log`), or
+    both.
     """
 
-    watches_memory: ClassVar[bool] = False  # looking at a child's memory costs it a little time
+    watches_memory: ClassVar[bool] = False  # measuring a child's memory costs it a little time
 
     @property
     @abstractmethod
@@ -47,11 +48,11 @@ class Run(ABC):
 
     @property
     def log(self) -> Path:
-        """The file for a child's output; it stays if the child fails."""
+        """The file for a child's output; kept if the child fails."""
         raise NotImplementedError
 
     def failure_of(self, child: EndedChild) -> str | None:
-        """Return why a child failed, or None if it did not; may complete what the child has written."""
+        """Return why a child failed, or None; may complete what the child has written."""
         if child.code == 0:
             return None
         return f"{child.last_line or 'it printed nothing'} (full log: {self.log})"
@@ -63,8 +64,8 @@ class RunProgress:
 
     Attributes:
         say: Receives each message.
-        finished: What finished runs are called, in "3 of 5 cells are finished".
-        done: What is said of a run that has just finished.
+        finished: The noun for runs, as in "3 of 5 cells are finished".
+        done: The message about a run that has just finished.
     """
 
     say: Callable[[str], None]
@@ -72,14 +73,14 @@ class RunProgress:
     done: str = "done"
 
     def counted(self, finished: int, total: int) -> None:
-        """Called once, before the first run."""
+        """Report the number of runs, once, before the first run."""
         self.say(f"{finished} of {total} {self.finished}")
 
     def started(self, name: str) -> None:
-        """Called when a run starts."""
+        """Report that a run starts."""
 
     def ended(self, place: str, name: str, failure: str | None) -> None:
-        """Called when a run has ended; `place` is as in "[2/7]"."""
+        """Report that a run has ended; `place` is as in "[2/7]"."""
         self.say(f"{place} {name}: {'failed' if failure else self.done}")
 
 
@@ -91,11 +92,11 @@ def run_missing(
     Args:
         runs: All runs.
         progress: Receives progress.
-        jobs: Child processes at a time; 0 runs in this process.
+        jobs: Number of parallel child processes; 0 runs in this process.
         show_errors: Whether a child's standard error, its progress, goes to the terminal instead of its log.
 
     Returns:
-        Name → why it failed, for each run that failed.
+        Name → reason, for each run that failed.
     """
     missing = [run for run in runs if not run.is_finished()]
     progress.counted(len(runs) - len(missing), len(runs))
@@ -110,7 +111,7 @@ def run_missing(
 
 
 def raise_failures(failures: dict[str, str], what: str) -> None:
-    """Raise one error that names every run that failed, if any did.
+    """Raise one error that names every failed run, if any.
 
     Args:
         failures: As `run_missing` returns them.

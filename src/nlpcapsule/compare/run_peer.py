@@ -1,4 +1,4 @@
-"""Train and measure PECOS, the peer that runs in another Python."""
+"""Train and measure PECOS, which runs in another Python."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def run_peer(cell: Cell, parts: EncodedParts, python: str | None) -> Measured:
     Args:
         cell: Its settings and seed.
         parts: The data.
-        python: The Python that has libpecos; None takes the environment's.
+        python: The Python that has libpecos; None uses the environment's.
 
     Returns:
-        The measurement, and figures per document (4, documents).
+        The measurement, and metrics per document (4, documents).
     """
     train = training_data(parts, cell.fraction)
     parts = replace(parts, labels=train.labels, train=train.train)

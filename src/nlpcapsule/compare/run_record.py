@@ -1,4 +1,4 @@
-"""The record of a finished run: typed in the code, one JSON file per run on disk.
+"""The record of a finished run, stored as one JSON file per run.
 
 CELLS/DATA/NAME.json    the record
 CELLS/DATA/NAME.npz     its metrics per document or question, for paired tests
@@ -38,30 +38,30 @@ _RESULT_KEYS = {
 _SOURCE_KEYS = {"hardware": "hardware", "version": "nlpcapsule", "commit": "commit"}
 _KEYS = {**_MEMORY_KEYS, **_RESULT_KEYS, **_SOURCE_KEYS}
 _REQUIRED = ("figures", "selected_on", "epochs", "training_seconds", "config", "data", "hardware", "commit")
-# Not written where they do not apply.
+# Omitted where they do not apply.
 _LABELS_ONLY = ("network_only", "milliseconds_per_document", "documents_by_iterations")
 _ANSWERS_ONLY = ("milliseconds_per_question",)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """What training a system and evaluating it gave.
+    """The results of training and evaluating a system.
 
     Attributes:
         figures: Metric → value; for answers, part → metric → value.
         selected_on: Metric → value on the documents or questions that epochs were selected on.
         epochs: What training logged for each epoch.
         training_seconds: Seconds of all stretches of the training.
-        is_lower_bound: Whether a stretch was killed, so that its seconds are missing.
+        is_lower_bound: Whether seconds of a killed stretch are missing.
         config: The whole configuration, without paths of this machine.
         data: The data set's fingerprint.
         parameters: Weights of the network; None for a lexical system.
         model_mib: Size of the model folder.
         milliseconds_per_document: Time to rank a document's labels; None for answers.
         milliseconds_per_question: Time to rank a question's candidates; None for labels.
-        network_only: The network's figures without its lexical system, where it has one.
+        network_only: The network's metrics without its lexical system, if it has one.
         documents_by_iterations: Documents that took 0, 1, 2, … routing iterations.
-        process_memory_gib: Peak memory of the process, where it is not that of this one.
+        process_memory_gib: Peak memory of the process, if it is a different one.
     """
 
     figures: dict[str, Any]
@@ -82,14 +82,14 @@ class Measurement:
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord(Measurement):
-    """A finished run: what it gave, and everything needed to repeat it.
+    """A finished run: its measurement, and everything needed to repeat it.
 
     Attributes:
-        cell: What was run.
+        cell: The cell that was run.
         hardware: The machine.
         commit: The commit of the code.
         version: The version of nlpcapsule.
-        gpu_memory_gib: Peak memory of the GPU, where one was used.
+        gpu_memory_gib: Peak memory of the GPU, if used.
     """
 
     cell: Cell
@@ -99,7 +99,7 @@ class RunRecord(Measurement):
     gpu_memory_gib: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record as it is written to a file."""
+        """Return the record as written to a file."""
         left_out = {*(_ANSWERS_ONLY if self.cell.kind == "labels" else _LABELS_ONLY)}
         if not self.is_lower_bound:
             left_out.add("is_lower_bound")
@@ -108,10 +108,10 @@ class RunRecord(Measurement):
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        """Read what `to_json` returns; optional fields that older files lack have their defaults.
+        """Parse the output of `to_json`; missing optional fields of older files get their defaults.
 
         Raises:
-            KeyError: A required key is missing.
+            KeyError: If a required key is missing.
         """
         missing = next((_KEYS[field] for field in _REQUIRED if _KEYS[field] not in values), None)
         if missing is not None:
@@ -125,10 +125,10 @@ class RunRecord(Measurement):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read what `save` wrote.
+        """Read the output of `save`.
 
         Raises:
-            DataError: The file holds something else.
+            DataError: If the file holds anything else.
         """
         try:
             return cls.from_json(json.loads(path.read_text(encoding="utf-8")))
@@ -140,7 +140,7 @@ class RunRecord(Measurement):
 
 
 def cell_path(cell: Cell, cells: Path) -> Path:
-    """Return the path of a cell's record; metrics per document lie beside it."""
+    """Return the path of a cell's record; metrics per document are stored next to it."""
     return cells / f"{cell.name}.json"
 
 
@@ -151,12 +151,12 @@ def finished_cell(cell: Cell, cells: Path) -> RunRecord | None:
 
 
 def save_per_document(path: Path, figures: np.ndarray) -> None:
-    """Write metrics per document beside a cell's record, compressed: few values occur."""
+    """Write metrics per document next to a cell's record, compressed."""
     with atomic_path(path.with_suffix(".npz")) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, figures=figures)
 
 
 def load_per_document(path: Path) -> np.ndarray:
-    """Read what `save_per_document` wrote: (figures, documents)."""
+    """Read the output of `save_per_document`: (metrics, documents)."""
     with np.load(path.with_suffix(".npz"), allow_pickle=False) as file:
         return np.atleast_2d(file["figures"])

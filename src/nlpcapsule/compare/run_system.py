@@ -17,12 +17,12 @@ from nlpcapsule.training.run_folder import RunFolder
 
 
 def run_system(cell: Cell, data: Path, cells: Path, commit: str, python: str | None = None) -> None:
-    """Train a system and write its record; a training that was stopped is resumed.
+    """Train a system and write its record; a stopped training is resumed.
 
     Args:
         cell: The system.
         data: The folder that holds the prepared data set under `cell.data`.
-        cells: Folder for the record and the figures per document.
+        cells: Folder for the record and the metrics per document.
         commit: The commit of the code.
         python: The Python that has libpecos.
     """

@@ -1,4 +1,4 @@
-"""Runs side by side: means and deviations over seeds, and paired tests against the best other system."""
+"""Summarise runs: means and deviations over seeds, and paired tests against the best other system."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from nlpcapsule.compare.training_time import LOWER_BOUND
 from nlpcapsule.evaluation.bootstrap import paired_bootstrap
 
 ANSWER_FIGURES = ("AP",)
-_THRESHOLDED = ("micro-F1", "macro-F1")  # figures that depend on a decision threshold
+_THRESHOLDED = ("micro-F1", "macro-F1")  # metrics that depend on a decision threshold
 
-FinishedRun: TypeAlias = tuple[RunRecord, np.ndarray]  # figures per document: (figures, documents)
+FinishedRun: TypeAlias = tuple[RunRecord, np.ndarray]  # metrics per document: (metrics, documents)
 
 
 def summarise_systems(
@@ -27,7 +27,7 @@ def summarise_systems(
     Args:
         systems: System → its runs, one for each seed.
         kind: "labels" or "answers".
-        peers: Systems that every other one is compared with, besides the best other system.
+        peers: Systems that all others are compared with, in addition to the best other system.
     """
     means = {name: np.mean([scores for _, scores in runs], axis=0) for name, runs in systems.items()}
     figures = LABEL_FIGURES if kind == "labels" else ANSWER_FIGURES
@@ -88,14 +88,14 @@ def _over_seeds(records: list[RunRecord], kind: str) -> dict[str, Any]:
 
 
 def _comparable(figures: dict[str, float]) -> dict[str, float]:
-    """Leave out figures that older records computed with the hybrid system's threshold."""
+    """Leave out metrics that older records computed with the hybrid system's threshold."""
     return {
         name: value for name, value in figures.items() if "threshold" in figures or name not in _THRESHOLDED
     }
 
 
 def _spread(runs: list[dict[str, float]]) -> dict[str, dict[str, float]]:
-    """Return figure → mean and sample standard deviation over seeds."""
+    """Return metric → mean and sample standard deviation over seeds."""
     return {
         name: {
             "mean": float(np.mean([run[name] for run in runs])),

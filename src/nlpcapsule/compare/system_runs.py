@@ -1,4 +1,4 @@
-"""The systems of a comparison, each in a child process."""
+"""Run the systems of a comparison, each in a child process."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from nlpcapsule.processes import module_command
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How systems are run.
+    """Options of running systems.
 
     Attributes:
         places: System → the folder of its prepared data.
         cells: Folder of finished systems.
         commit: The commit of the code.
-        jobs: Systems at a time.
+        jobs: Number of systems to run in parallel.
         pecos_python: The Python that has libpecos.
-        quiet: Whether child processes write their progress to their log.
+        quiet: Whether child processes write their progress to their logs only.
         say: Receives messages.
     """
 
@@ -63,7 +63,7 @@ class SystemRun(Run):
 
     @property
     def log(self) -> Path:
-        """The log lies beside the record."""
+        """The log file, next to the record."""
         return self.options.cells / f"{self.cell.name}.log"
 
     def is_finished(self) -> bool:
@@ -75,7 +75,7 @@ class SystemRun(Run):
         return self.options.command(self.cell)
 
     def failure_of(self, child: EndedChild) -> str | None:
-        """Return why it failed, or None; the memory of a system that did not fail is added to its record."""
+        """Return why it failed, or None after adding its memory to the record."""
         if child.code == 0 and self._record.exists():
             self._add_memory(child.peak_bytes)
             return None
@@ -88,7 +88,7 @@ class SystemRun(Run):
         return cell_path(self.cell, self.options.cells)
 
     def _add_memory(self, peak_bytes: int) -> None:
-        """PECOS has written its own: the process beside it only makes features."""
+        """Add the memory to the record; PECOS has recorded its own, as its parent only computes features."""
         if self.cell.model == PECOS:
             return
         record = RunRecord.load(self._record)
@@ -109,10 +109,10 @@ class _SystemProgress(RunProgress):
 
 
 def run_systems(cells: Sequence[Cell], options: RunOptions) -> dict[str, str]:
-    """Run what is not finished, in order; a system that fails does not stop the others.
+    """Run unfinished systems in order; a failed system does not stop the others.
 
     Returns:
-        System → why it failed.
+        System → reason of its failure.
     """
     return run_missing(
         [SystemRun(cell, options) for cell in cells],

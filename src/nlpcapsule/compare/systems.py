@@ -1,4 +1,4 @@
-"""The systems that can be compared, their settings, and what some of them need."""
+"""The systems that can be compared, their settings, and the packages they need."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFAULT_SYSTEMS = {
 }
 EVERY_SYSTEM = "all"  # in --set: a setting of each system that has it
 
-# System → the package it needs, and the extra that brings it.
+# System → the package it needs, and the extra that installs it.
 _EXTRAS = {
     "omikuji": ("omikuji", "omikuji"),
     "fasttext": ("fasttext", "fasttext"),
@@ -36,7 +36,7 @@ def known_systems(kind: str) -> list[str]:
 
 
 def chosen_systems(wanted: str | None, kind: str) -> list[str]:
-    """The systems a user names, separated by commas; the usual ones where none is named."""
+    """Parse the systems a user names, separated by commas; the default ones if none is named."""
     if wanted is None:
         return list(DEFAULT_SYSTEMS[kind])
     names = list(dict.fromkeys(name.strip() for name in wanted.split(",") if name.strip()))
@@ -52,13 +52,13 @@ def chosen_systems(wanted: str | None, kind: str) -> list[str]:
 def system_settings(
     systems: Sequence[str], kind: str, assignments: Sequence[str], preset: str | None = None
 ) -> dict[str, Any]:
-    """Each system's settings that differ from what a cell starts from, as "section.key" → value.
+    """Return each system's non-default settings, as "section.key" → value.
 
     Args:
         systems: The systems compared.
         kind: "labels" or "answers".
         assignments: Texts such as "hybrid.epochs=5" or "all.max_tokens=200".
-        preset: What the settings of the default system start from.
+        preset: The preset of the default system.
     """
     ours = DEFAULT_SYSTEM[kind]
     if preset is not None and ours not in systems:
@@ -71,7 +71,7 @@ def system_settings(
         if name == EVERY_SYSTEM:
             takers = [system for system in systems if _has(system, kind, assignment)]
             if not takers:
-                _changed(systems[0], kind, [assignment])  # words what is wrong
+                _changed(systems[0], kind, [assignment])  # raises a message about the problem
         elif name in own:
             takers = [name]
         else:
@@ -93,7 +93,7 @@ def missing_package(system: str) -> str | None:
 
 
 def _has(system: str, kind: str, assignment: str) -> bool:
-    """Whether a system has the setting, whatever it makes of the value."""
+    """Return whether a system has the setting, for any value."""
     key = assignment.partition("=")[0].strip()
     if system == PECOS:
         return key.removeprefix("model.").removeprefix("text.") in PecosSettings.model_fields
@@ -101,7 +101,7 @@ def _has(system: str, kind: str, assignment: str) -> bool:
 
 
 def _changed(system: str, kind: str, assignments: Sequence[str], preset: str | None = None) -> dict[str, Any]:
-    """Checks settings; two ways to write the same ones come out the same."""
+    """Validate settings; equivalent settings give equal results."""
     if system == PECOS:
         return PecosSettings.parse(assignments).model_dump(exclude_defaults=True)
     try:
@@ -121,7 +121,7 @@ def _changed(system: str, kind: str, assignments: Sequence[str], preset: str | N
 def _differences(
     settled: Mapping[str, Any], usual: Mapping[str, Any], prefix: str
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the settings that differ; of another network or encoder than usual, the whole section."""
+    """Yield the settings that differ; for a different network or encoder, the whole section."""
     for key, value in settled.items():
         before = usual.get(key)
         if isinstance(value, Mapping) and isinstance(before, Mapping) and value["name"] == before["name"]:

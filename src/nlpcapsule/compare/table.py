@@ -1,4 +1,4 @@
-"""A comparison as a Markdown page."""
+"""Render a comparison as a Markdown page."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from nlpcapsule.evaluation.report import ABSENT, metrics_markdown
 
 TAIL = "recall@5 (1-10 examples)"
 LABEL_COLUMNS = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@3", "PSP@5", TAIL, "ECE@5")
-NAMED_COLUMNS = ("recall@5 (0 examples)", "recall@5 among unused labels")  # where labels have names
+NAMED_COLUMNS = ("recall@5 (0 examples)", "recall@5 among unused labels")  # if labels have names
 ANSWER_COLUMNS = ("MAP", "MAP 95% low", "MAP 95% high", "MRR", "MRR 95% low", "MRR 95% high")
-_REPORTED = "report"  # the part of the answers' figures
+_REPORTED = "report"  # the reported part of the answers' metrics
 
 
-Record = dict[str, Any]  # a table, as it is written to a JSON file
+Record = dict[str, Any]  # a table as written to a JSON file
 
 
 def markdown_table(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> str:
@@ -27,7 +27,7 @@ def markdown_table(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) ->
 
 
 def markdown(record: Record) -> str:
-    """Accuracy, cost, ours against the best peer, and what was not measured."""
+    """Return the page: accuracy, cost, the default against the best peer, and what was not measured."""
     is_labels = record["kind"] == "labels"
     systems = record["systems"]
     found = {name: figures(system) for name, system in systems.items()}
@@ -47,7 +47,7 @@ def markdown(record: Record) -> str:
 
 
 def figures(system: Mapping[str, Any]) -> dict[str, float]:
-    """A system's figures, of the part that is reported on."""
+    """Return a system's metrics on the reported part."""
     found = system["figures"].get(_REPORTED, system["figures"])
     return {name: spread["mean"] for name, spread in found.items()}
 

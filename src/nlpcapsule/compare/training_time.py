@@ -1,9 +1,9 @@
-"""How long a training took, over all its interruptions: seconds of its stretches, in a small file.
+"""Record the duration of a training over all its interruptions, in a small file.
 
 WORK/seconds.json    {"seconds": of the stretches that ended, "killed": whether others did not, "running": …}
 
-A stretch that an exception or Ctrl-C ends is counted. One that is killed leaves "running" behind: its seconds
-are lost, and what is known is a lower bound.
+A stretch that ends by an exception or Ctrl-C is counted. A killed one leaves "running" behind: its seconds
+are lost, and the total is a lower bound.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from typing import Any
 
 from nlpcapsule.atomic_files import write_text
 
-LOWER_BOUND = "training seconds are a lower bound"  # in a record, where a stretch was killed
+LOWER_BOUND = "training seconds are a lower bound"  # in a record, if a stretch was killed
 _FILE = "seconds.json"
 
 
 @dataclass(frozen=True)
 class TrainingTime:
-    """What is known of a training's duration.
+    """The known duration of a training.
 
     Attributes:
-        seconds: Of all stretches that ended, in whatever way.
-        killed: Whether a stretch was killed, and its seconds are missing.
-        running: Whether a stretch has begun and not ended.
+        seconds: Seconds of all stretches that ended.
+        killed: Whether seconds of a killed stretch are missing.
+        running: Whether a stretch has started and not ended.
     """
 
     seconds: float = 0.0
@@ -39,7 +39,7 @@ class TrainingTime:
 
 @contextmanager
 def timed_stretch(folder: Path, resumes: bool) -> Iterator[None]:
-    """Add the time of the block to a training's time, however the block ends.
+    """Add the duration of the block to a training's time, however the block ends.
 
     Args:
         folder: The folder the training works in.
@@ -55,7 +55,7 @@ def timed_stretch(folder: Path, resumes: bool) -> Iterator[None]:
 
 
 def training_time(folder: Path) -> TrainingTime:
-    """Return the time of a training that is not running; without a file, it is not known in full."""
+    """Return the time of a training that is not running; incomplete if there is no file."""
     path = folder / _FILE
     if not path.exists():
         return TrainingTime(killed=True)

@@ -1,8 +1,7 @@
-"""Every setting there is; files and `--set` are checked against it.
+"""The configuration: all settings, and the checks of files and `--set`.
 
-A configuration has four sections: `text`, `model`, `training`, `inference`. What a system's own settings are
-depends on its name; they are in the system's file, which `nlpcapsule.registry` finds. Those of an
-encoder are in the encoder's file.
+A configuration has four sections: `text`, `model`, `training`, `inference`. The settings of a system or an
+encoder are defined in its file, which `nlpcapsule.registry` finds by name.
 """
 
 from nlpcapsule.config.configuration import PRESETS, Config

@@ -1,4 +1,4 @@
-"""Values that no setting can have, and settings that do not go with each other."""
+"""Check for impossible values and for settings that are incompatible."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from nlpcapsule.registry import LABEL_LOSSES
 if TYPE_CHECKING:
     from nlpcapsule.config.configuration import Config
 
-LARGEST_NUMBER = 2**31 - 1  # seeds and sizes beyond it do not fit into the libraries' own numbers
+LARGEST_NUMBER = 2**31 - 1  # larger seeds and sizes do not fit into the libraries' integers
 
 
 def check_values(config: Config) -> None:
-    """Refuses values that no setting can have, whatever its own bounds."""
+    """Reject values that no setting can have."""
     _check_values("", config.model_dump())
 
 
@@ -32,12 +32,12 @@ def _check_value(name: str, value: Any) -> None:
         raise ConfigError(f"{name}={quoted(value)}: expected at most {LARGEST_NUMBER:,}")
     try:
         str(value).encode()
-    except UnicodeEncodeError:  # a file whose name is not UTF-8; the model folder could not name it
+    except UnicodeEncodeError:  # a file name that is not UTF-8 cannot be stored in the model folder
         raise ConfigError(f"{name}={value!r}: expected UTF-8; rename the file") from None
 
 
 def check_together(config: Config) -> None:
-    """Refuses settings that are each possible and impossible together."""
+    """Reject settings that are valid alone but incompatible."""
     for_labels = dict.fromkeys(["bce", "margin", "spread", *LABEL_LOSSES])
     losses = tuple(for_labels) if config.task == "labels" else ("pointwise", "pairwise")
     network, training = config.network, config.training
@@ -64,7 +64,7 @@ def check_together(config: Config) -> None:
 
 
 def _check_label_names(config: Config) -> None:
-    """Which networks can make something of names."""
+    """Reject label names for networks that cannot use them."""
     if config.text.label_names is None:
         return
     if config.task != "labels":

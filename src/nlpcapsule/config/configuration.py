@@ -1,4 +1,4 @@
-"""A whole configuration, put together from defaults, a TOML file and single settings, and checked."""
+"""A whole configuration, built from defaults, a TOML file and single settings, and validated."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ from nlpcapsule.errors import ConfigError, did_you_mean, quoted
 from nlpcapsule.registry import find_system, system_names
 
 PRESETS = ("small",)
-LONGEST_FILE = 1_000_000  # bytes of a TOML file; /dev/zero has more
+LONGEST_FILE = 1_000_000  # maximum bytes of a TOML file; /dev/zero has more
 
 
 class Config(Settings):
-    """A whole configuration, as it is saved in a model folder."""
+    """A whole configuration, as saved in a model folder."""
 
     task: Task
     text: TextSettings
@@ -56,7 +56,7 @@ class Config(Settings):
     @model_validator(mode="before")
     @classmethod
     def _with_defaults(cls, data: Any) -> Any:
-        """Fills in what is not given: the system's defaults for the task, then those of the section."""
+        """Fill in missing settings: the system's defaults for the task, then those of the section."""
         if not isinstance(data, Mapping):
             return data
         task = data.get("task", "labels")
@@ -76,12 +76,12 @@ class Config(Settings):
     @field_validator("model", mode="before")
     @classmethod
     def _of_the_system(cls, value: Any) -> Any:
-        """Validates the section with the settings of the system that it names."""
+        """Validate the section with the settings class of the system it names."""
         return find_system(value["name"]).settings.model_validate(value) if isinstance(value, dict) else value
 
     @property
     def network(self) -> SystemSettings:
-        """The settings of the network: those of a hybrid's, or of the system itself."""
+        """The settings of the network: a hybrid's network, or the system itself."""
         return getattr(self.model, "network", self.model)
 
     @property
@@ -111,7 +111,7 @@ class Config(Settings):
         overrides: Mapping[str, Any] | None = None,
         preset: str | None = None,
     ) -> Config:
-        """Puts a configuration together: the system's defaults, a preset, a TOML file, single settings.
+        """Build a configuration from the system's defaults, a preset, a TOML file and single settings.
 
         Args:
             task: "labels" or "answers".
@@ -178,7 +178,7 @@ class Config(Settings):
 
     @classmethod
     def from_json(cls, text: str) -> Config:
-        """Reads what `model_dump_json` wrote."""
+        """Parse the output of `model_dump_json`."""
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
@@ -186,7 +186,7 @@ class Config(Settings):
 
 
 def _model_name(task: str, model: str | None, sections: Mapping[str, Any], pairs: dict[str, Any]) -> str:
-    """The system's name: a single setting (taken out of `pairs`), else the argument, else the file's."""
+    """Return the system's name: a single setting (removed from `pairs`), the argument, or the file's."""
     section = sections.get("model")
     in_file = section.get("name") if isinstance(section, dict) else None
     single = [pairs.pop(key) for key in ("name", "model.name") if key in pairs]
@@ -204,7 +204,7 @@ def _put(sections: dict[str, Any], path: str, value: Any) -> None:
 
 
 def _parse_assignment(text: str) -> tuple[str, Any]:
-    """Splits "key=value"; a value is read as TOML (numbers, true/false, lists), else taken as a word."""
+    """Split "key=value"; a value is parsed as TOML (numbers, true/false, lists) or taken as a string."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise ConfigError(f"--set {text!r}: expected key=value, for example training.epochs=5")
@@ -212,12 +212,12 @@ def _parse_assignment(text: str) -> tuple[str, Any]:
 
 
 def toml_value(text: str) -> Any:
-    """Return what TOML makes of a value: a number, true or false, a list; else the text itself."""
+    """Return a value parsed as TOML: a number, true or false, a list; otherwise the text itself."""
     try:
         parsed = tomllib.loads(f"value = {text}")
-    except (ValueError, RecursionError):  # no TOML, a number of thousands of digits, lists in lists in lists
+    except (ValueError, RecursionError):  # not TOML, a number of thousands of digits, deeply nested lists
         return text
-    return parsed["value"] if len(parsed) == 1 else text  # a text of several lines may hold further keys
+    return parsed["value"] if len(parsed) == 1 else text  # a text of several lines may contain other keys
 
 
 def _read_preset(name: str) -> dict[str, Any]:
@@ -236,7 +236,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(content.decode())
     except FileNotFoundError:
         raise ConfigError(f"{path}: there is no such configuration file") from None
-    except (OSError, ValueError, RecursionError) as error:  # ValueError: no TOML, no UTF-8, a NUL in the name
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: not TOML, not UTF-8, NUL in the name
         raise ConfigError(f"{path}: not a readable TOML file: {error}") from None
 
 

@@ -1,4 +1,4 @@
-"""Names of settings: full ones, short ones, and what is said of unknown ones."""
+"""Names of settings: full names, short names, and messages about unknown ones."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from nlpcapsule.errors import ConfigError, cut, did_you_mean, quoted
 from nlpcapsule.registry import find_system
 
 SECTIONS = ("text", "model", "training", "inference")
-# Where a short name is looked for first: `epochs` is a system's own where it has one, else the training's.
+# Where a short name is looked up first: `epochs` is the system's setting if it has one, else the training's.
 _SHORT_NAMES = ("model", "training", "inference", "text")
 
 
 def known_settings(model: Mapping[str, Any]) -> list[str]:
-    """All settings that a complete model section leaves to choose, by their full names."""
+    """Return all settings of a complete model section, by their full names."""
     classes: dict[str, type[Settings]] = {
         "text": TextSettings,
         **dict(section_classes(model)),
@@ -28,7 +28,7 @@ def known_settings(model: Mapping[str, Any]) -> list[str]:
 
 
 def unknown_sections(sections: Mapping[str, Any], where: str) -> list[str]:
-    """Word what is wrong with the sections of a file."""
+    """Return a message about unknown sections of a file."""
     problems = []
     for section, values in sections.items():
         if section not in SECTIONS:
@@ -39,7 +39,7 @@ def unknown_sections(sections: Mapping[str, Any], where: str) -> list[str]:
 
 
 def unknown_settings(section: Mapping[str, Any], known: list[str], where: str, prefix: str = "") -> list[str]:
-    """Word what is wrong with the names in a section and in those inside it."""
+    """Return a message about unknown names in a section and its nested sections."""
     problems = []
     for key, value in section.items():
         path = f"{prefix}{key}"
@@ -52,7 +52,7 @@ def unknown_settings(section: Mapping[str, Any], known: list[str], where: str, p
 
 
 def resolve(key: str, known: list[str]) -> tuple[str, str | None]:
-    """Return the full name of a setting whose sections may be left out, or word the problem."""
+    """Return the full name of a setting whose sections may be left out, or a message about the problem."""
     found = [path for path in known if _is_short_for(key.split("."), path.split("."))]
     for section in _SHORT_NAMES:
         here = [path for path in found if path.startswith(f"{section}.")]
@@ -64,13 +64,13 @@ def resolve(key: str, known: list[str]) -> tuple[str, str | None]:
 
 
 def _is_short_for(key: list[str], path: list[str]) -> bool:
-    """Whether a name is a setting's full name with some of its sections left out."""
+    """Return whether a name is a setting's full name with some of its sections left out."""
     rest = iter(path[:-1])
     return key[-1] == path[-1] and all(part in rest for part in key[:-1])
 
 
 def _suggestion(word: str, known: list[str]) -> str:
-    """Suggest full names of settings whose last part is like a word."""
+    """Suggest full names of settings whose last part is similar to a word."""
     settings = [path for path in known if not path.endswith(".name")]
     by_last = {path.split(".")[-1]: path for path in reversed(settings)}
     close = get_close_matches(word, by_last, n=1)
@@ -78,7 +78,7 @@ def _suggestion(word: str, known: list[str]) -> str:
 
 
 def nested_choices(system: str, pairs: dict[str, Any]) -> dict[str, Any]:
-    """Take what chooses a network or an encoder out of the single settings, and return it as a section."""
+    """Remove the choice of a network or encoder from the single settings, and return it as a section."""
     chosen: dict[str, dict[str, Any]] = {key: {} for key in NESTED}
     for given in list(pairs):
         parts = given.split(".")

@@ -1,7 +1,7 @@
 """Sections inside the `model` section: the network of a hybrid, and the encoder of a network.
 
-A nested section is chosen by its `name`. A text in its place is short for it: the name, and for an encoder
-also the folder or the hub id of a pretrained transformer.
+A nested section is chosen by its `name`. A string is the short form: the name or, for an encoder, also the
+folder or the hub id of a pretrained transformer.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _read_network(value: Any) -> Any:
 # The types of the nested sections: any registered encoder, and any system that can be part of a hybrid.
 AnyEncoder = Annotated[SerializeAsAny[EncoderSettings], BeforeValidator(_read_encoder)]
 AnyNetwork = Annotated[SerializeAsAny[SystemSettings], BeforeValidator(_read_network)]
-# A text in place of the section of an encoder that cannot be chosen.
+# A string in place of the section of an encoder that cannot be chosen.
 EncoderShorthand = BeforeValidator(
     lambda value: expand("encoder", value) if isinstance(value, str) else value
 )
@@ -53,7 +53,7 @@ def encoder_class(name: str) -> type[EncoderSettings]:
 
 
 def expand(key: str, value: str | Mapping[str, Any]) -> Values:
-    """Return a nested section in full, from its short form where that was given."""
+    """Return a nested section in full, expanding the short form."""
     if not isinstance(value, str):
         return dict(value)
     if key == "network" or is_encoder(value):
@@ -62,7 +62,7 @@ def expand(key: str, value: str | Mapping[str, Any]) -> Values:
 
 
 def complete_model(model: Mapping[str, Any], task: str) -> Values:
-    """Return a model section in which every nested section is there and has its name."""
+    """Return a model section in which every nested section is present and named."""
     name = model.get("name", DEFAULT_SYSTEM.get(task, DEFAULT_NETWORK))
     if not isinstance(name, str):
         raise ConfigError(f"model.name={quoted(name)}: expected the name of a system")
@@ -82,14 +82,14 @@ def complete_model(model: Mapping[str, Any], task: str) -> Values:
 
 
 def default_encoder(system: str) -> str:
-    """Return the name of the encoder that a system reads with unless another is chosen."""
+    """Return the name of a system's default encoder."""
     settings = find_system(system).settings
     chosen: str = settings.model_fields["encoder"].get_default(call_default_factory=True).name
     return chosen
 
 
 def _check_encoder(system: str, name: Any) -> None:
-    """Refuse an encoder that a system cannot read with."""
+    """Reject an encoder that a system does not support."""
     if not isinstance(name, str):
         raise ConfigError(f"model.encoder.name={quoted(name)}: expected the name of an encoder")
     only = find_system(system).settings.model_fields["encoder"].annotation
@@ -102,7 +102,7 @@ def _check_encoder(system: str, name: Any) -> None:
 
 
 def section_classes(model: Mapping[str, Any], prefix: str = "model") -> Iterator[tuple[str, type[Settings]]]:
-    """Yield the dotted name and the class of a complete model section and of those inside it."""
+    """Yield the dotted name and the class of a complete model section and its nested sections."""
     settings: type[Any] = find_system(model["name"]).settings
     yield prefix, settings
     if "network" in settings.model_fields:
@@ -114,10 +114,10 @@ def section_classes(model: Mapping[str, Any], prefix: str = "model") -> Iterator
 
 
 def defaults_of(model: Mapping[str, Any], task: str) -> dict[str, Values]:
-    """Return where the defaults of a complete model section differ from those of the classes.
+    """Return the defaults of a complete model section that differ from those of its classes.
 
     Returns:
-        Section → setting → value; what the network of a hybrid brings is in `model.network`.
+        Section → setting → value; those of a hybrid's network are in `model.network`.
     """
     system = find_system(model["name"])
     merged: dict[str, Values] = {}
@@ -139,7 +139,7 @@ def defaults_of(model: Mapping[str, Any], task: str) -> dict[str, Values]:
 
 
 def merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> Values:
-    """Return both, section by section; `upper` wins."""
+    """Merge two configurations, section by section; `upper` wins."""
     merged = dict(lower)
     for key, value in upper.items():
         before = merged.get(key)
@@ -149,7 +149,7 @@ def merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> Values:
 
 
 def choose(system: str, lower: Mapping[str, Any], upper: Mapping[str, Any]) -> Values:
-    """Return both sections of a system; a nested one of another name replaces what `lower` says of it."""
+    """Merge two sections of a system; a nested section with a different name replaces the one in `lower`."""
     fields = find_system(system).settings.model_fields
     merged = dict(lower)
     for key, value in upper.items():
@@ -166,7 +166,7 @@ def choose(system: str, lower: Mapping[str, Any], upper: Mapping[str, Any]) -> V
 
 
 def flatten(section: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
-    """Yield the dotted names and the values of a section and of those inside it."""
+    """Yield the dotted names and the values of a section and its nested sections."""
     for key, value in section.items():
         if isinstance(value, Mapping):
             yield from flatten(value, f"{prefix}.{key}")

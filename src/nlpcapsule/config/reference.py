@@ -1,4 +1,4 @@
-"""docs/configuration.md, rendered from the settings themselves so that it cannot go out of date.
+"""Render docs/configuration.md from the settings themselves, so that it stays up to date.
 
 python -m nlpcapsule.config.reference > docs/configuration.md
 """
@@ -68,7 +68,7 @@ _BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusi
 
 
 def render_reference() -> str:
-    """All sections, all settings and the defaults that depend on the system, as Markdown."""
+    """Return all sections, settings and system-dependent defaults as Markdown."""
     blocks = [
         _INTRODUCTION,
         _section("## `[text]`", TextSettings),
@@ -91,7 +91,7 @@ def render_reference() -> str:
 
 
 def _section(heading: str, settings: type[BaseModel]) -> str:
-    """A heading, what the section is about, and a row for each setting."""
+    """Return a heading, a description of the section, and a row for each setting."""
     about = (settings.__doc__ or "").strip()
     rows = [_row(name, schema) for name, schema in settings.model_json_schema()["properties"].items()]
     rows = [row for row in rows if row]
@@ -108,7 +108,7 @@ def _row(name: str, schema: dict[str, Any]) -> str:
 
 
 def _values(schema: dict[str, Any]) -> str:
-    """The values a setting can have, in words, from its JSON schema."""
+    """Describe the values of a setting, from its JSON schema."""
     if "anyOf" in schema:
         return " or ".join("none" if kind["type"] == "null" else _values(kind) for kind in schema["anyOf"])
     if "enum" in schema:

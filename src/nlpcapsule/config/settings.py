@@ -1,4 +1,4 @@
-"""The sections of the configuration: every setting with its default, its bounds and its meaning."""
+"""The sections of the configuration: every setting with its default, bounds and description."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from nlpcapsule.config.configuration import Config
 
 Task = Literal["labels", "answers"]
-# Names that a plugin may add to; `capsules.routing.ROUTINGS` and `networks.losses.LABEL_LOSSES` know them.
+# Names that a plugin may extend; see `capsules.routing.ROUTINGS` and `networks.losses.LABEL_LOSSES`.
 CapsuleRouting = Annotated[
     str,
     Field(
@@ -23,7 +23,7 @@ Loss = Annotated[str, Field(json_schema_extra={"enum": ["bce", "margin", "spread
 LabelRouting = Literal["dot", "kde", "adaptive-kde", "adaptive-kde-unscaled"]
 Widths = tuple[Annotated[int, Field(ge=1)], ...]
 
-EMBEDDING_SIZE = "numbers per word; shorter vectors of a file are filled up and learned, longer ones are kept"
+EMBEDDING_SIZE = "word vector size; shorter vectors of a file are extended and learned, longer ones are kept"
 
 
 class Settings(BaseModel):
@@ -42,7 +42,7 @@ class EncoderSettings(Settings):
     name: str
 
     def check(self, config: Config) -> None:
-        """Raises a ConfigError if the settings do not go with each other or with the other sections."""
+        """Raise a ConfigError if the settings conflict with each other or with other sections."""
 
 
 class SystemSettings(Settings):
@@ -50,10 +50,10 @@ class SystemSettings(Settings):
 
     Attributes:
         name: The system's name.
-        routes_to_chosen: Whether it can be routed to chosen labels, so that training may sample negatives.
-        scores_candidates: Whether it can score nominated labels alone, so that it can be joined with a
-            lexical system.
-        takes_label_names: Whether it learns from what labels are called.
+        routes_to_chosen: Whether it can route to chosen labels, so that training may sample negatives.
+        scores_candidates: Whether it can score only nominated labels, so that it can be joined with a lexical
+            system.
+        takes_label_names: Whether it learns from label names.
         shuffles: Whether training reads the documents in a new order in every epoch.
     """
 
@@ -66,7 +66,7 @@ class SystemSettings(Settings):
 
     @property
     def word_vector_size(self) -> int:
-        """Numbers per word, of the system or of its encoder; 0 without word vectors of its own."""
+        """Word vector size of the system or its encoder; 0 if it has no word vectors."""
         return getattr(getattr(self, "encoder", self), "embedding_size", 0)
 
     @property
@@ -76,7 +76,7 @@ class SystemSettings(Settings):
 
     @property
     def compares_words(self) -> bool:
-        """Answers: whether its capsules also look at the words that question and answer share."""
+        """For answers: whether words shared by question and answer are compared."""
         return False
 
     def with_word_vector_size(self, size: int) -> Self:
@@ -92,13 +92,13 @@ class SystemSettings(Settings):
         return self.model_copy(update={"encoder": encoder})
 
     def check(self, config: Config) -> None:
-        """Raises a ConfigError if the settings do not go with each other or with the other sections."""
+        """Raise a ConfigError if the settings conflict with each other or with other sections."""
 
 
 def check_widths(windows: Widths, embedding_size: int, config: Config) -> None:
-    """Refuses filters that are wider than the embedding along which they slide.
+    """Reject filters that are wider than the embedding along which they slide.
 
-    The size of a vector file's words is known only later.
+    The size of a vector file is only known later.
     """
     if config.text.vectors is None and max(windows) > embedding_size:
         raise ConfigError(
@@ -110,13 +110,15 @@ def check_widths(windows: Widths, embedding_size: int, config: Config) -> None:
 class TextSettings(Settings):
     """How text becomes tokens."""
 
-    max_tokens: int = Field(500, ge=1, description="tokens of a document that are read; the rest is cut off")
-    vocabulary_size: int = Field(60_000, ge=3, description="most words the trained tokenizer knows")
-    min_count: int = Field(2, ge=1, description="a word must occur this often in the training part")
-    tokenizer: str | None = Field(None, description="a tokenizer.json to use in place of training one")
-    vectors: str | None = Field(None, description="GloVe or word2vec text file the embedding starts from")
+    max_tokens: int = Field(500, ge=1, description="maximum tokens of a document; the rest is truncated")
+    vocabulary_size: int = Field(60_000, ge=3, description="maximum vocabulary size of the trained tokenizer")
+    min_count: int = Field(2, ge=1, description="minimum occurrences of a word in the training part")
+    tokenizer: str | None = Field(None, description="a tokenizer.json to use instead of training one")
+    vectors: str | None = Field(
+        None, description="GloVe or word2vec text file that initialises the embedding"
+    )
     label_names: str | None = Field(
-        None, description="a file of label names, from which labels with few examples or none are learned"
+        None, description="a file of label names, for labels with few or no examples"
     )
 
 
@@ -124,33 +126,31 @@ class TrainingSettings(Settings):
     """The training loop: AdamW, a one-cycle schedule, and the epoch that is best on held-out data."""
 
     epochs: int = Field(20, ge=1, description="passes over the training part")
-    batch_size: int = Field(
-        32, ge=1, description="documents (or questions) per batch, all processes together"
-    )
-    gradient_accumulation_steps: int = Field(1, ge=1, description="batches whose gradients make one step")
-    learning_rate: float = Field(1e-3, gt=0, description="the peak of the one-cycle schedule")
+    batch_size: int = Field(32, ge=1, description="documents (or questions) per batch, over all processes")
+    gradient_accumulation_steps: int = Field(1, ge=1, description="batches per optimizer step")
+    learning_rate: float = Field(1e-3, gt=0, description="peak of the one-cycle schedule")
     weight_decay: float = Field(
-        0.01, ge=0, description="AdamW's decay of weight matrices, but for `paper`'s per pair"
+        0.01, ge=0, description="AdamW's decay of weight matrices, except `paper`'s matrices per pair"
     )
-    max_grad_norm: float = Field(1.0, gt=0, description="largest norm of a step's gradient")
+    max_grad_norm: float = Field(1.0, gt=0, description="maximum gradient norm")
     loss: Loss = Field("bce", description="labels: bce, margin, spread; answers: pointwise, pairwise")
     negatives: Literal["all", "uniform", "batch", "hard"] = Field(
-        "all", description="partial routing: the outputs a document is routed to next to its own labels"
+        "all", description="partial routing: the outputs of a document in addition to its labels"
     )
     negative_count: int = Field(200, ge=1, description="negatives per document (uniform, hard)")
     ema_decay: float = Field(
         0.0,
         ge=0,
         lt=1,
-        description="decay of the moving average of weights, at most such that it looks back on a quarter of "
-        "the training; 0 is off",
+        description="decay of the moving average of weights, limited to a span of a quarter of the "
+        "training; 0: off",
     )
     precision: Literal["float32", "bf16"] = Field("float32", description="arithmetic of the forward pass")
     dev_fraction: float = Field(
         0.0,
         ge=0,
         lt=1,
-        description="part of the training data that is held out where no dev data are given; 0: nothing",
+        description="fraction of the training data to hold out if no dev data are given; 0: none",
     )
     checkpoint_epochs: float = Field(
         1.0, ge=0, description="epochs between checkpoints; 0.5: two in each epoch; 0: none"

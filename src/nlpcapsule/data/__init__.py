@@ -1,1 +1,1 @@
-"""Files become documents and questions; these become tokens, label ids, arrays and batches."""
+"""Read documents and questions from files, and turn them into tokens, label ids, arrays and batches."""

@@ -1,23 +1,23 @@
-"""The order in which documents are trained on: a function of seed and epoch, so a resumed run finds it."""
+"""Order documents into batches as a function of seed and epoch, so that resumed runs repeat it."""
 
 from __future__ import annotations
 
 import numpy as np
 
-_POOL = 32  # batches sorted by length together: little padding, still well mixed
+_POOL = 32  # batches sorted by length together: little padding, but still well shuffled
 
 
 def batch_rows(
     lengths: np.ndarray, batch_size: int, seed: int, epoch: int, shuffle: bool = True
 ) -> list[np.ndarray]:
-    """Splits rows into batches of documents of similar length.
+    """Split rows into batches of documents of similar length.
 
     Args:
         lengths: (N,) tokens per document.
         batch_size: Rows per batch; the last batch may be smaller.
         seed: The run's seed.
         epoch: The epoch, from 0.
-        shuffle: False keeps the data's own order in every epoch.
+        shuffle: False keeps the data's order in every epoch.
 
     Returns:
         Row indices, one array per batch.

@@ -1,4 +1,4 @@
-"""What every reader yields: documents with labels, questions with candidate answers."""
+"""The types that readers yield: documents with labels, questions with candidate answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Document:
 
     Attributes:
         text: The text (a title, where the source has one, is its first line).
-        labels: The labels' names, in the source's order, without repeats; empty where there are none.
+        labels: The labels' names, in the source's order, without repeats; may be empty.
         id: The source's identifier, or None.
     """
 
@@ -30,7 +30,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question and its candidate answers, in the order in which the file gives them."""
+    """A question and its candidate answers, in the order of the file."""
 
     text: str
     candidates: tuple[Candidate, ...]

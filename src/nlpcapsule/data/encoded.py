@@ -1,4 +1,4 @@
-"""Documents and questions as arrays: what networks train on."""
+"""Documents and questions as arrays, ready for training."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.tokens import WordTokenizer
 
-_CHUNK = 1_000  # texts tokenised at a time, so that memory stays bounded
+_CHUNK = 1_000  # texts tokenized at a time, which bounds memory
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class EncodedDocuments:
 
     Attributes:
         tokens: Token ids; no row is empty.
-        labels: Label ids; an id of the number of labels or above stands for a label training never saw.
+        labels: Label ids; ids from the number of labels upwards are labels that training never saw.
     """
 
     tokens: Ragged
@@ -33,11 +33,11 @@ class EncodedDocuments:
         return len(self.tokens)
 
     def take(self, rows: np.ndarray | Sequence[int]) -> EncodedDocuments:
-        """The chosen documents, in the given order."""
+        """Return the chosen documents, in the given order."""
         return EncodedDocuments(self.tokens.take(rows), self.labels.take(rows))
 
     def fingerprint(self) -> str:
-        """A hash of every token and label: two runs on the same data can be told from two that are not."""
+        """Return a hash of all tokens and labels, which identifies the data."""
         digest = hashlib.sha256()
         for ragged in (self.tokens, self.labels):
             digest.update(np.ascontiguousarray(ragged.values, dtype=np.int32).tobytes())
@@ -45,7 +45,7 @@ class EncodedDocuments:
         return digest.hexdigest()[:16]
 
     def save(self, path: Path) -> None:
-        """Writes a safetensors file; token ids take two bytes where they fit."""
+        """Write a safetensors file; token ids take two bytes where they fit."""
         from safetensors.numpy import save_file
 
         small = self.tokens.values.max(initial=0) < 2**16
@@ -61,7 +61,7 @@ class EncodedDocuments:
 
     @classmethod
     def load(cls, path: Path) -> EncodedDocuments:
-        """Reads what `save` wrote."""
+        """Read what `save` wrote."""
         from safetensors.numpy import load_file
 
         arrays = load_file(path)
@@ -77,7 +77,7 @@ class EncodedQuestions:
 
     Attributes:
         questions: One row per question.
-        answers: One row per candidate, question after question.
+        answers: One row per candidate, question by question.
         offsets: (questions + 1,) where each question's candidates begin in `answers`.
         labels: (candidates,) int64: 1 right, 0 wrong, -1 unknown.
     """
@@ -91,11 +91,11 @@ class EncodedQuestions:
         return len(self.questions)
 
     def candidates(self, question: int) -> np.ndarray:
-        """Rows of `answers` that belong to a question."""
+        """Return the rows of `answers` that belong to a question."""
         return np.arange(self.offsets[question], self.offsets[question + 1])
 
     def take(self, rows: np.ndarray | Sequence[int]) -> EncodedQuestions:
-        """The chosen questions, in the given order."""
+        """Return the chosen questions, in the given order."""
         chosen = [self.candidates(int(row)) for row in rows]
         flat = np.concatenate(chosen) if chosen else np.zeros(0, dtype=np.int64)
         offsets = np.concatenate([[0], np.cumsum([len(rows) for rows in chosen])]).astype(np.int64)
@@ -104,7 +104,7 @@ class EncodedQuestions:
         )
 
     def fingerprint(self) -> str:
-        """A hash of every token and label."""
+        """Return a hash of all tokens and labels."""
         digest = hashlib.sha256()
         for ragged in (self.questions, self.answers):
             digest.update(np.ascontiguousarray(ragged.values).tobytes())
@@ -115,7 +115,7 @@ class EncodedQuestions:
 
 
 def encode_texts(texts: Iterable[str], tokenizer: WordTokenizer, max_tokens: int) -> Ragged:
-    """Tokenises texts a chunk at a time."""
+    """Tokenize texts in chunks."""
 
     def rows() -> Iterable[np.ndarray]:
         chunk: list[str] = []
@@ -133,7 +133,7 @@ def encode_texts(texts: Iterable[str], tokenizer: WordTokenizer, max_tokens: int
 def encode_documents(
     documents: Iterable[Document], tokenizer: WordTokenizer, labels: LabelVocabulary, max_tokens: int
 ) -> EncodedDocuments:
-    """Tokenises documents and looks their labels up; the texts themselves are not kept."""
+    """Tokenize documents and look up their labels; the texts are not kept."""
     names: list[tuple[str, ...]] = []
 
     def texts() -> Iterable[str]:
@@ -148,7 +148,7 @@ def encode_documents(
 def encode_questions(
     questions: Sequence[Question], tokenizer: WordTokenizer, max_tokens: int
 ) -> EncodedQuestions:
-    """Tokenises questions and their candidates."""
+    """Tokenize questions and their candidates."""
     answers = [candidate for question in questions for candidate in question.candidates]
     counts = [len(question.candidates) for question in questions]
     return EncodedQuestions(

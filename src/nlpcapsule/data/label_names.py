@@ -1,4 +1,4 @@
-"""What labels are called: a file that gives each label's name and other names for it.
+"""Read a file with the names and alternative names of labels.
 
 .json     {"1597": "school legislation", …} or {"1597": {"name": "…", "alternatives": […]}, …}
 .jsonl    {"label": "1597", "name": "school legislation", "alternatives": […]}
@@ -6,7 +6,7 @@
 
 Any of them may be gzipped; alternatives may be left out, and other keys and columns are ignored.
 
-An object of the first kind may also be written as EuroVoc's is: "label" or "title" for the name, "alt_labels"
+An object of the first kind may also use EuroVoc's keys: "label" or "title" for the name, "alt_labels"
 for the alternatives.
 """
 
@@ -39,7 +39,7 @@ _EXPECTED = "expected a .json, .jsonl, .csv or .tsv file, plain or gzipped"
 
 @dataclass(frozen=True)
 class LabelName:
-    """What one label is called.
+    """The names of a label.
 
     Attributes:
         name: Its name.
@@ -72,10 +72,10 @@ class Thesaurus:
 
     @classmethod
     def read(cls, path: str | Path) -> Thesaurus:
-        """Reads a file of label names.
+        """Read a file of label names.
 
         Raises:
-            DataError: If it cannot be read as one, or names a label twice or not at all.
+            DataError: If it cannot be read, or a label is missing or appears twice.
         """
         names: dict[str, LabelName] = {}
         for label, name, line in _entries(Path(path)):
@@ -89,7 +89,7 @@ class Thesaurus:
         return cls(names)
 
     def to_json(self) -> str:
-        """The text of a .json file that `read` reads."""
+        """Return the text of a .json file that `read` reads."""
         rows = (f"{json.dumps(label)}: {json.dumps(asdict(name))}" for label, name in self._names.items())
         return "{\n" + ",\n".join(rows) + "\n}\n"
 
@@ -103,16 +103,16 @@ class Thesaurus:
         return iter(self._names)
 
     def __getitem__(self, label: str) -> LabelName:
-        """What a label is called; one that is not named is its own name."""
+        """Return the names of a label; a label without one is its own name."""
         return self._names.get(label) or LabelName(label)
 
     def texts(self, labels: Iterable[str]) -> list[str]:
-        """Return the text that stands for each label: its name and its alternatives."""
+        """Return the text of each label: its name and its alternatives."""
         return ["; ".join(self[label].forms) for label in labels]
 
 
 def _entries(path: Path) -> Iterator[tuple[str, LabelName, int | None]]:
-    """Labels, what they are called, and the lines that say so."""
+    """Yield labels, their names, and their line numbers."""
     suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     readers = {".json": _from_object, ".jsonl": _from_lines, ".csv": _from_table, ".tsv": _from_table}
     if suffix not in readers:
@@ -122,7 +122,7 @@ def _entries(path: Path) -> Iterator[tuple[str, LabelName, int | None]]:
     try:
         with TextFile(path) as file:
             yield from readers[suffix](file, path)
-    except BadRowError as error:  # whose hint is to skip the row, and a name is not to be skipped
+    except BadRowError as error:  # whose hint is to skip the row, but names are never skipped
         raise DataError(error.problem, error.path, error.line, "fix it") from None
 
 
@@ -170,14 +170,14 @@ def _from_table(file: TextFile, path: Path) -> Iterator[tuple[str, LabelName, in
 
 
 def _sound(row: TableRow | BadRowError) -> TableRow:
-    """The row; no name is left out because its row is bad."""
+    """Return the row, or raise its error: no bad row is skipped."""
     if isinstance(row, BadRowError):
         raise DataError(row.problem, row.path, row.line, "fix its quotes")
     return row
 
 
 def _columns(header: TableRow, path: Path) -> dict[str, int]:
-    """Return where the columns are; that for alternatives may be absent."""
+    """Return the positions of the columns; that of the alternatives may be absent."""
     names, line = [cell.strip() for cell in header.cells], header.line
     for column in ("label", "name"):
         if column not in names:

@@ -1,4 +1,4 @@
-"""Label names and their ids, with how many training documents have each."""
+"""Label names, their ids, and their numbers of training documents."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from nlpcapsule.errors import DataError
 
 
 class LabelVocabulary:
-    """The labels training saw, most frequent first (ties by name), so the order depends on the data alone.
+    """The labels of the training part, most frequent first (ties by name).
 
-    Behind them, where a thesaurus is given, the labels it names and training never saw, in its order.
+    If a thesaurus is given, its labels without training documents follow, in its order.
 
     Attributes:
         names: Label names by id.
         counts: (n,) int64, training documents per label.
-        titles: What a thesaurus calls them, or None where there is none.
+        titles: Their names in the thesaurus, or None without one.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class LabelVocabulary:
 
     @classmethod
     def from_labels(cls, labels: Iterable[Sequence[str]]) -> LabelVocabulary:
-        """Collects the vocabulary from the label lists of the training documents."""
+        """Collect the vocabulary from the label lists of the training documents."""
         counter: Counter[str] = Counter()
         for row in labels:
             counter.update(set(row))
@@ -43,7 +43,7 @@ class LabelVocabulary:
         return cls([name for name, _ in ordered], [count for _, count in ordered])
 
     def with_names(self, thesaurus: Thesaurus) -> LabelVocabulary:
-        """The same labels with titles, and those without an example that are named alone."""
+        """Return the labels with titles, followed by those that are only named."""
         names = [*self.names, *(label for label in thesaurus if label not in self._ids)]
         counts = [*self.counts.tolist(), *[0] * (len(names) - len(self))]
         return LabelVocabulary(names, counts, [thesaurus[label].name for label in names])
@@ -55,7 +55,7 @@ class LabelVocabulary:
         return name in self._ids
 
     def encode(self, labels: Sequence[Sequence[str]]) -> list[list[int]]:
-        """Ids of label lists; a name training never saw gets an id of its own from `len(self)` upwards."""
+        """Return the ids of label lists; unknown names get new ids from `len(self)` upwards."""
         unseen: dict[str, int] = {}
         return [
             [
@@ -66,7 +66,7 @@ class LabelVocabulary:
         ]
 
     def to_json(self) -> str:
-        """The text of labels.json."""
+        """Return the text of labels.json."""
         rows: list[dict[str, str | int]] = [
             {"label": name, "documents": int(count)}
             for name, count in zip(self.names, self.counts, strict=True)
@@ -77,7 +77,7 @@ class LabelVocabulary:
 
     @classmethod
     def from_json(cls, text: str) -> LabelVocabulary:
-        """Reads labels.json."""
+        """Parse labels.json."""
         rows = json.loads(text)
         titles = [row["name"] for row in rows if "name" in row]
         return cls([row["label"] for row in rows], [row["documents"] for row in rows], titles or None)

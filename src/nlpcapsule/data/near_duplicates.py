@@ -1,6 +1,6 @@
-"""Documents of a held-out part that the training part has (almost) word for word.
+"""Find held-out documents that are (almost) identical to training documents.
 
-Such documents make a score look better than it is. Two documents are near-duplicates if the Jaccard
+Such documents inflate scores. Two documents are near-duplicates if the Jaccard
 similarity of their word 5-shingles reaches a threshold. Comparing all pairs would take hours, so MinHash with
 banding proposes candidates and only those are compared exactly.
 """
@@ -19,12 +19,12 @@ HASHES = 128
 ACCEPTED_MISS_RATE = 1e-3
 DOCUMENTS_PER_CHUNK = 256
 SEED = 20190728
-FILLER = -1  # lengthens documents of fewer than 5 tokens to one shingle, which no longer document can have
+FILLER = -1  # pads documents of fewer than 5 tokens to one shingle, which no longer document can have
 
 
 @dataclass
 class NearDuplicates:
-    """What `find_near_duplicates` found.
+    """The result of `find_near_duplicates`.
 
     Attributes:
         pairs: (index in train, index in dev, similarity), ordered by dev and then train index.
@@ -40,9 +40,9 @@ def find_near_duplicates(
 ) -> NearDuplicates:
     """Find the pairs of a training and a dev document whose word 5-shingles are nearly the same.
 
-    Identical documents are always found; a pair right at the threshold is missed less than once in a
-    thousand times, a closer one more rarely still. Similarities are exact up to collisions of 64-bit
-    fingerprints. Documents of fewer than 5 tokens compare as wholes.
+    Identical documents are always found; a pair at the threshold is missed in less than one of a thousand
+    cases, a closer one even less often. Similarities are exact up to collisions of 64-bit
+    fingerprints. Documents of fewer than 5 tokens are compared as a whole.
 
     Args:
         train: Token ids of the training documents, each (tokens,).
@@ -74,7 +74,7 @@ def find_near_duplicates(
 
 
 def _rows_per_band(threshold: float) -> int:
-    """The most selective banding that still proposes nearly every pair at the threshold.
+    """Return the most selective banding that still proposes nearly every pair at the threshold.
 
     With b bands of r rows, a pair of similarity s shares no band with probability (1 - s^r)^b.
     """
@@ -85,7 +85,7 @@ def _rows_per_band(threshold: float) -> int:
 
 
 class _BandIndex:
-    """The training documents' signatures, cut into bands and sorted for look-up.
+    """The training documents' signatures, split into bands and sorted for lookup.
 
     Args:
         signatures: MinHash signatures, (N, HASHES).
@@ -99,7 +99,7 @@ class _BandIndex:
         self.sorted_keys = np.take_along_axis(keys, self.order, axis=1)
 
     def candidates(self, signatures: np.ndarray) -> Iterator[np.ndarray]:
-        """For each document, the sorted indices of those that share a band with it."""
+        """Yield, for each document, the sorted indices of documents that share a band with it."""
         keys = _band_keys(signatures, self.rows)  # (bands, B)
         first = np.stack([np.searchsorted(s, k, "left") for s, k in zip(self.sorted_keys, keys, strict=True)])
         last = np.stack([np.searchsorted(s, k, "right") for s, k in zip(self.sorted_keys, keys, strict=True)])
@@ -109,7 +109,7 @@ class _BandIndex:
 
 
 def _band_keys(signatures: np.ndarray, rows: int) -> np.ndarray:
-    """One 64-bit key for each band of each document, (bands, N)."""
+    """Return a 64-bit key for each band of each document, (bands, N)."""
     bands = HASHES // rows
     entries = signatures[:, : bands * rows].reshape(len(signatures), bands, rows)
     keys = np.zeros((len(signatures), bands), dtype=np.uint64)
@@ -119,7 +119,7 @@ def _band_keys(signatures: np.ndarray, rows: int) -> np.ndarray:
 
 
 def _signatures(documents: Sequence[np.ndarray]) -> np.ndarray:
-    """MinHash: for each of HASHES orderings of all shingles, the document's first one, (N, HASHES) uint32."""
+    """Return MinHash signatures (N, HASHES) uint32: each document's first shingle in HASHES orderings."""
     multipliers = np.random.default_rng(SEED).integers(0, 2**63, HASHES, dtype=np.uint64) * 2 + 1
     signatures = np.empty((len(documents), HASHES), dtype=np.uint32)
     for start in range(0, len(documents), DOCUMENTS_PER_CHUNK):
@@ -132,7 +132,7 @@ def _signatures(documents: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _shingles(documents: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The fingerprints of all shingles, document after document, and where each document's begin."""
+    """Return the fingerprints of all shingles, document by document, and the documents' offsets."""
     padded = [_at_least_one_shingle(document) for document in documents]
     lengths = np.array([len(document) for document in padded])
     tokens = _scramble(np.concatenate(padded).astype(np.int64).view(np.uint64))  # (all tokens,)
@@ -161,14 +161,14 @@ def _at_least_one_shingle(document: np.ndarray) -> np.ndarray:
 
 
 def _scramble(values: np.ndarray) -> np.ndarray:
-    """A fixed pseudo-random bijection of 64-bit integers (multiplications and folded halves)."""
+    """Apply a fixed pseudo-random bijection of 64-bit integers (multiplications and folded halves)."""
     values = (values ^ (values >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
     values = (values ^ (values >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
     return values ^ (values >> np.uint64(32))
 
 
 def _jaccard(shingles: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
-    """The Jaccard similarity of one sorted set of shingles to each of several."""
+    """Return the Jaccard similarity of one sorted set of shingles to each of several."""
     if not others:
         return np.empty(0)
     sizes = np.array([len(other) for other in others])

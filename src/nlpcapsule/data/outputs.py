@@ -1,4 +1,4 @@
-"""Partial routing: which outputs D⁺ ∪ D⁻ a document is routed to in training."""
+"""Partial routing: choose the outputs D⁺ ∪ D⁻ of a document in training."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Outputs:
-    """The outputs of a batch and what they should be.
+    """The outputs of a batch and their targets.
 
     Attributes:
         ids: None for all labels, (n',) for a set shared by the batch, (B, n') for a set per document.
-        targets: (B, n') float32: 1 for a document's own labels.
-        valid: (B, n') bool, False where a document's set is filled up; None if all of it is valid.
+        targets: (B, n') float32: 1 for a document's labels.
+        valid: (B, n') bool, False at padding; None without padding.
     """
 
     ids: np.ndarray | None
@@ -24,14 +24,14 @@ class Outputs:
 
 
 def all_outputs(labels: Sequence[np.ndarray], label_count: int) -> Outputs:
-    """Every label is an output of every document."""
+    """Return all labels as outputs of every document."""
     return Outputs(None, _targets_over(labels, label_count))
 
 
 def batch_outputs(labels: Sequence[np.ndarray], label_count: int) -> Outputs:
-    """The labels of all documents of the batch: what is not a document's own is its negative."""
+    """Return the labels of all documents of the batch; other documents' labels are negatives."""
     union = np.unique(np.concatenate(labels)).astype(np.int64)
-    if len(union) == 0:  # a batch in which no document has a label still needs outputs to push down
+    if len(union) == 0:  # a batch without any label still needs outputs as negatives
         union = np.zeros(1, dtype=np.int64)
     position = np.full(label_count, -1, dtype=np.int64)
     position[union] = np.arange(len(union))
@@ -41,7 +41,7 @@ def batch_outputs(labels: Sequence[np.ndarray], label_count: int) -> Outputs:
 def uniform_outputs(
     labels: Sequence[np.ndarray], label_count: int, negatives: int, generator: np.random.Generator
 ) -> Outputs:
-    """A document's own labels and `negatives` others drawn without preference."""
+    """Return each document's labels and `negatives` others drawn uniformly."""
     proposals = [
         generator.choice(label_count, size=min(label_count, negatives + len(row)), replace=False)
         for row in labels
@@ -50,14 +50,14 @@ def uniform_outputs(
 
 
 def hard_outputs(labels: Sequence[np.ndarray], nominated: Sequence[np.ndarray], negatives: int) -> Outputs:
-    """A document's own labels and the `negatives` best-scored others that a nominator proposes."""
+    """Return each document's labels and the `negatives` best-scored others of a nominator."""
     return _own_and_proposed(labels, nominated, negatives)
 
 
 def _own_and_proposed(
     labels: Sequence[np.ndarray], proposals: Sequence[np.ndarray], negatives: int
 ) -> Outputs:
-    """Own labels first, then proposed ones that are not the document's own, filled up to one width."""
+    """Return own labels, then proposed ones that are not the document's own, padded to one width."""
     rows = [
         np.concatenate([own, proposed[~np.isin(proposed, own)][:negatives]]).astype(np.int64)
         for own, proposed in zip(labels, proposals, strict=True)

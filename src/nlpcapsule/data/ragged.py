@@ -1,4 +1,4 @@
-"""Rows of different lengths in two flat arrays: compact in memory, quick to save."""
+"""Rows of different lengths in two flat arrays: compact in memory, fast to save."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Ragged:
     """Integer rows of different lengths.
 
     Attributes:
-        values: (total,) int32, all rows one after another.
+        values: (total,) int32, all rows, concatenated.
         offsets: (rows + 1,) int64, where each row begins.
     """
 
@@ -20,7 +20,7 @@ class Ragged:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Sequence[int] | np.ndarray]) -> Ragged:
-        """Packs rows; an iterator is consumed row by row, so no more than the packed arrays is held."""
+        """Pack rows; an iterator is consumed row by row, so only the packed arrays are in memory."""
         chunks: list[np.ndarray] = []
         lengths: list[int] = []
         for row in rows:
@@ -46,15 +46,15 @@ class Ragged:
         return np.diff(self.offsets)
 
     def take(self, rows: np.ndarray | Sequence[int]) -> Ragged:
-        """The chosen rows, in the given order."""
+        """Return the chosen rows, in the given order."""
         return Ragged.from_rows(self[int(row)] for row in rows)
 
     def cut(self, length: int) -> Ragged:
-        """Every row's first `length` values."""
+        """Truncate every row to its first `length` values."""
         return Ragged.from_rows(row[:length] for row in self)
 
     def padded(self, rows: np.ndarray | Sequence[int], fill: int, width: int | None = None) -> np.ndarray:
-        """(len(rows), width) int64, filled up at the end; width defaults to the longest chosen row."""
+        """Return (len(rows), width) int64, padded at the end; width defaults to the longest chosen row."""
         chosen = [self[int(row)] for row in rows]
         width = width or max((len(row) for row in chosen), default=1)
         block = np.full((len(chosen), max(width, 1)), fill, dtype=np.int64)

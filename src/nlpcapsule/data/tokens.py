@@ -1,4 +1,4 @@
-"""Text to token ids: a word-level tokenizer trained on the corpus, or any `tokenizer.json` given."""
+"""Map text to token ids: a word-level tokenizer trained on the corpus, or any `tokenizer.json`."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ UNSPACED_SCRIPTS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{M
 TOKEN_PATTERN = (
     rf"[{UNSPACED_SCRIPTS}]\p{{M}}*"
     rf"|[\p{{L}}\p{{M}}\p{{N}}&&[^{UNSPACED_SCRIPTS}]]+"  # a word or a number
-    r"|[^\s\p{Cc}]"  # any other visible character stands alone
+    r"|[^\s\p{Cc}]"  # any other visible character is a token
 )
 
 CHARACTERS_PER_TOKEN = 40
 TEXTS_PER_BATCH = 512
-LARGEST_ID = 2**24  # of a token; a table of vectors has a row for each id up to it
+LARGEST_ID = 2**24  # maximum id of a token; a table of vectors has a row for each id up to it
 
-_TRIALS = ["", "a", "the \u2603 is unusual"]  # texts that show whether a tokenizer works
-_LONGEST_REASON = 200  # characters of the library's own message
+_TRIALS = ["", "a", "the \u2603 is unusual"]  # sample texts that check whether a tokenizer works
+_LONGEST_REASON = 200  # maximum characters of the library's message
 
 
 class TokensInText(NamedTuple):
@@ -47,7 +47,7 @@ class TokensInText(NamedTuple):
     Attributes:
         ids: (T,) int32 token ids.
         offsets: (T, 2) int64 first character of each token and the one after its last: `text[start:end]`.
-            (0, 0) for a token that stands nowhere in the text, such as [CLS].
+            (0, 0) for a token that is not in the text, such as [CLS].
     """
 
     ids: np.ndarray
@@ -55,11 +55,11 @@ class TokensInText(NamedTuple):
 
 
 class WordTokenizer:
-    """Turns texts into arrays of token ids.
+    """Tokenizer that maps texts to arrays of token ids.
 
     Args:
-        tokenizer: The tokenizer to wrap; its own truncation and padding are switched off.
-        padding_id: The id that fills a batch up.
+        tokenizer: The tokenizer to wrap; its truncation and padding are switched off.
+        padding_id: The padding id.
         unknown_id: The id of a word that is not in the vocabulary.
 
     Example:
@@ -73,7 +73,7 @@ class WordTokenizer:
     def __init__(self, tokenizer: Tokenizer, padding_id: int, unknown_id: int) -> None:
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        # A text that happens to hold "[PAD]" or "[SEP]" means those characters, not the special token.
+        # A text that contains "[PAD]" or "[SEP]" means those characters, not the special token.
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
         self.padding_id = padding_id
@@ -108,7 +108,7 @@ class WordTokenizer:
                 f"no word occurs {min_count} times or more in the training texts",
                 hint="give more text or lower min_count",
             )
-        # The special tokens are plain vocabulary entries: the pattern takes brackets apart, so no text
+        # The special tokens are plain vocabulary entries: the pattern splits brackets, so no text
         # can produce them.
         ids = {word: id for id, word in enumerate([PADDING_TOKEN, UNKNOWN_TOKEN, *words])}
         return cls(_word_level_tokenizer(ids), padding_id=0, unknown_id=1)
@@ -133,7 +133,7 @@ class WordTokenizer:
 
     @classmethod
     def from_json(cls, text: str) -> WordTokenizer:
-        """Rebuild a tokenizer from what `to_json` wrote, or from the text of any `tokenizer.json`.
+        """Create a tokenizer from the output of `to_json`, or from the text of any `tokenizer.json`.
 
         Raises:
             DataError: If the text is damaged or names no padding token.
@@ -157,7 +157,7 @@ class WordTokenizer:
         return found
 
     def _check(self, path: str | Path | None) -> None:
-        """Refuses a tokenizer that cannot encode, or whose special tokens are not in its vocabulary."""
+        """Reject a tokenizer that cannot encode, or whose special tokens are not in its vocabulary."""
         try:
             largest = max(int(ids.max()) for ids in self.encode(_TRIALS, max_tokens=20))
         except DataError as error:
@@ -166,9 +166,9 @@ class WordTokenizer:
             raise DataError("a special token has an id that no token of the vocabulary has", path)
 
     def to_json(self) -> str:
-        """The whole tokenizer as a `tokenizer.json`; equal tokenizers give equal texts."""
+        """Return the whole tokenizer as a `tokenizer.json`; equal tokenizers give equal texts."""
         settings = json.loads(self._tokenizer.to_str())
-        # Kept so that a padding token with a name of its own is found again on reading.
+        # Kept so that a padding token with a custom name is recognised on reading.
         settings["padding"] = {
             "strategy": "BatchLongest",
             "direction": "Right",
@@ -181,16 +181,16 @@ class WordTokenizer:
 
     @property
     def size(self) -> int:
-        """Rows an embedding needs: the largest id plus one."""
+        """Number of embedding rows: the largest id plus one."""
         return len(self.vocabulary)
 
     def encode(self, texts: Sequence[str], max_tokens: int) -> list[np.ndarray]:
-        """The first `max_tokens` token ids of each text, int32, never empty.
+        """Return the first `max_tokens` token ids of each text, int32, never empty.
 
-        A tokenizer file's own post-processor decides about special tokens such as [CLS] and [SEP], which
-        count towards `max_tokens`. A text without any token becomes the one id of the unknown word.
+        The tokenizer file's post-processor adds special tokens such as [CLS] and [SEP], which count towards
+        `max_tokens`. A text without any token becomes the id of the unknown word.
 
-        A long text is cut to 40 characters per wanted token before any work is done on it. Words take 5 to
+        A long text is first truncated to 40 characters per requested token. Words take 5 to
         10 characters with their space in most languages and word pieces fewer, so a text would have to be
         made of 40-character words throughout to lose a token it should have kept.
 
@@ -208,11 +208,10 @@ class WordTokenizer:
         return token_ids
 
     def encode_with_offsets(self, text: str, max_tokens: int) -> TokensInText:
-        """Return the ids that `encode` gives for a text, with each token's place in the text.
+        """Return the ids of `encode` for a text, with each token's position in the text.
 
-        Offsets count the characters of the text as it was given, whatever the tokenizer replaces before it
-        looks words up (case, ligatures, invisible characters). An accent that is a character of its own at
-        the end of a word may be left out of the word's offsets.
+        Offsets refer to the original text, before the tokenizer normalises it (case, ligatures, invisible
+        characters). A separate combining accent at the end of a word may be left out of the word's offsets.
 
         Raises:
             ConfigError: If `max_tokens` is not positive.
@@ -237,7 +236,7 @@ class WordTokenizer:
         )
 
     def _finished(self, encoding: Encoding, max_tokens: int) -> Encoding:
-        """The encoding with its special tokens, the text's own tokens making room for them."""
+        """Return the encoding with its special tokens, truncating the text to make room for them."""
         special_tokens = self._tokenizer.num_special_tokens_to_add(False)
         if special_tokens == 0:
             return encoding
@@ -247,7 +246,7 @@ class WordTokenizer:
 
 @contextmanager
 def _failures_worded() -> Iterator[None]:
-    """The library raises bare exceptions, and panics, where a tokenizer.json contradicts itself."""
+    """Turn the library's bare exceptions and panics about an inconsistent tokenizer.json into errors."""
     try:
         yield
     except BaseException as error:
@@ -261,7 +260,7 @@ def _failures_worded() -> Iterator[None]:
 
 def _word_level_tokenizer(ids: dict[str, int]) -> Tokenizer:
     tokenizer = Tokenizer(WordLevel(ids, unk_token=UNKNOWN_TOKEN))
-    # The zero-width space parts words; other invisible characters (soft hyphens, joiners) sit inside them.
+    # The zero-width space separates words; other invisible characters (soft hyphens, joiners) do not.
     invisible = [Replace("\u200b", " "), Replace(Regex(r"\p{Cf}"), "")]
     tokenizer.normalizer = NormalizerSequence([*invisible, NFKC(), Lowercase()])
     tokenizer.pre_tokenizer = Split(Regex(TOKEN_PATTERN), behavior="removed", invert=True)
@@ -269,7 +268,7 @@ def _word_level_tokenizer(ids: dict[str, int]) -> Tokenizer:
 
 
 def _tokens_by_id(tokenizer: Tokenizer) -> list[str]:
-    """The vocabulary in id order; an id that no token has is an empty string."""
+    """Return the vocabulary in id order; an id without a token is an empty string."""
     ids = tokenizer.get_vocab(with_added_tokens=True)
     largest = max(ids.values(), default=-1)
     if largest > LARGEST_ID:
@@ -293,7 +292,7 @@ def _find_padding_id(tokenizer: Tokenizer, settings: dict[str, Any], path: str |
 
 
 def _find_unknown_id(tokenizer: Tokenizer, settings: dict[str, Any], padding_id: int) -> int:
-    """The unknown token's id, or the first id that is not padding where bytes spell every text."""
+    """Return the unknown token's id, or the first id that is not padding for byte-level tokenizers."""
     model = settings["model"]
     if isinstance(model.get("unk_id"), int):  # unigram models name it by its id
         return model["unk_id"]
@@ -304,13 +303,13 @@ def _find_unknown_id(tokenizer: Tokenizer, settings: dict[str, Any], padding_id:
 
 
 def _opening(text: str, max_tokens: int) -> str:
-    """As much of the text as `max_tokens` tokens could come from."""
+    """Return the start of the text that `max_tokens` tokens could come from."""
     start = _opening_start(text, max_tokens)
     return _without_lone_surrogates(text[start : start + max_tokens * CHARACTERS_PER_TOKEN])
 
 
 def _opening_start(text: str, max_tokens: int) -> int:
-    """Where `_opening` begins: behind the white space at the start of a text that is too long."""
+    """Return where `_opening` begins: after the leading white space of a text that is too long."""
     is_cut = len(text) > max_tokens * CHARACTERS_PER_TOKEN
     return len(text) - len(text.lstrip()) if is_cut else 0
 
@@ -321,17 +320,17 @@ def _check_max_tokens(max_tokens: int) -> None:
 
 
 def _without_lone_surrogates(text: str) -> str:
-    r"""JSON may hold half of a surrogate pair (`\ud83d`), which UTF-8 cannot; it becomes a question mark."""
+    r"""Replace halves of surrogate pairs (`\ud83d`), which JSON may hold but UTF-8 cannot, by "?"."""
     if text.isascii():
         return text
     return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
 class _SequentialForks:
-    """Lets the library use threads here and none in forked children, where its thread pool would hang.
+    """Allow the library threads here but not in forked children, where its thread pool would hang.
 
     Some versions of the library (0.20 among them) warn on standard error about a fork unless the variable is
-    set at that very moment. A value the user has set is respected.
+    set at that moment. A value set by the user is respected.
     """
 
     VARIABLE = "TOKENIZERS_PARALLELISM"

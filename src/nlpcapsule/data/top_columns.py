@@ -1,4 +1,4 @@
-"""The best columns of each row: how scores become ranks, everywhere."""
+"""Return the best columns of each row; all rankings are computed here."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 
 
 def top_columns(logits: np.ndarray, top_k: int) -> np.ndarray:
-    """(B, K) columns of the largest values, best first; equal values go by column, so ties are settled."""
+    """Return the columns (B, K) of the largest values, best first; ties are broken by column."""
     width = min(top_k, logits.shape[1])
     if width == 0:
         return np.zeros((len(logits), 0), dtype=np.int64)
-    # The K-th largest value of each row: all columns at or above it take part in one stable sort.
+    # The K-th largest value of each row: all columns at or above it are sorted stably.
     bound = -np.partition(-logits, width - 1, axis=1)[:, width - 1 : width]
     best = np.empty((len(logits), width), dtype=np.int64)
     for row, (values, least) in enumerate(zip(logits, bound, strict=True)):

@@ -25,7 +25,7 @@ class WordVectors:
 
     Attributes:
         matrix: The vectors, float32, (V, v); the padding row is zero.
-        found: Words of the vocabulary that the file has.
+        found: Number of vocabulary words in the file.
         coverage: The same as a fraction of the vocabulary.
     """
 
@@ -40,9 +40,9 @@ def load_vectors(
     """Read the vectors of a vocabulary's words; the others are drawn from uniform(-0.25, 0.25).
 
     The file is read line by line, plain or gzip-compressed, in GloVe's format (a word and v numbers) or
-    word2vec's (the same under a "count dimension" header). The numbers of words outside the vocabulary are
-    counted but not parsed. Where a word occurs twice, its first vector counts. A word's random vector depends
-    on its id and the seed alone, not on the file's words.
+    word2vec's (the same under a "count dimension" header). Values of words outside the vocabulary are counted
+    but not parsed. If a word occurs twice, its first vector is used. A word's random vector depends only on
+    its id and the seed, not on the file.
 
     Args:
         path: The file.
@@ -82,12 +82,12 @@ def _random_rows(rows: int, dimension: int, padding_id: int, seed: int) -> np.nd
 
 
 def vector_words(path: str | Path) -> Iterator[str]:
-    """The words of a vector file, in its order."""
+    """Return the words of a vector file, in its order."""
     return (word for _, word, _ in _read_rows(path))
 
 
 def _read_rows(path: str | Path) -> Iterator[tuple[int, str, list[str]]]:
-    """Each row as its line number, its word and its v unparsed numbers."""
+    """Yield each row as its line number, its word and its v unparsed numbers."""
     promised_rows, dimension, rows = None, None, 0
     for line_number, line in _read_lines(path):
         fields = line.split(" ")
@@ -112,13 +112,13 @@ def _read_rows(path: str | Path) -> Iterator[tuple[int, str, list[str]]]:
 
 
 def _read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, numbered from 1, without their ends."""
+    """Yield the lines that are not blank, numbered from 1, without their ends."""
     try:
         with _open_text(path) as file:
             for line_number, line in enumerate(iter(partial(file.readline, MAX_LINE_BYTES), ""), start=1):
                 if len(line) == MAX_LINE_BYTES:
                     raise DataError(f"the line is longer than {MAX_LINE_BYTES:,} bytes", path, line_number)
-                line = line.rstrip(" \r\n")  # only these: a word may be some other kind of space
+                line = line.rstrip(" \r\n")  # only these: a word may be another kind of space
                 if line:
                     yield line_number, line
     except FileNotFoundError:
@@ -132,10 +132,10 @@ def _read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
 
 
 def _open_text(path: str | Path) -> TextIO:
-    r"""Open plain or gzip text, told apart by the first bytes.
+    r"""Open plain or gzip text, detected by the first bytes.
 
-    Lines end at "\n" alone, since some files hold other line separators as words; a word that is not valid
-    UTF-8 is no reason to give up the file.
+    Lines end at "\n" alone, since some files hold other line separators as words; words that are not valid
+    UTF-8 are tolerated.
     """
     if is_stream(path):  # it is read more than once
         raise DataError("is a pipe or a device, expected a file", path, hint="save the vectors to a file")
@@ -150,7 +150,7 @@ def _check_field_count(fields: list[str], dimension: int, path: str | Path, line
     numbers = len(fields) - 1
     if dimension < 1:
         raise DataError("a word without numbers; expected a word, a space and its vector", path, line_number)
-    # More fields are a word with spaces, unless what follows the word's first part is a number as well.
+    # More fields are a word with spaces, unless the field after the word's first part is a number as well.
     if numbers < dimension or (numbers > dimension and _is_number(fields[-dimension - 1])):
         raise DataError(f"{numbers} numbers after the word, expected {dimension}", path, line_number)
 

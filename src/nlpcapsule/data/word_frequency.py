@@ -1,4 +1,4 @@
-"""How many texts hold a word, and what that says of its weight."""
+"""Document frequency and inverse document frequency of words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 def document_frequency(
     texts: Iterable[Sequence[int] | np.ndarray], vocabulary_size: int
 ) -> tuple[int, np.ndarray]:
-    """N, the number of texts, and N_w (V,), how many of them hold word w.
+    """Return N, the number of texts, and N_w (V,), the number of texts that contain word w.
 
     Args:
         texts: Token ids, one array per text.
@@ -26,7 +26,7 @@ def document_frequency(
 def inverse_document_frequency(
     texts: Iterable[Sequence[int] | np.ndarray], vocabulary_size: int
 ) -> np.ndarray:
-    """idf(w) = log((1 + N) / (1 + N_w)) (V,) float32: 0 for a word of every text, most for a word of none.
+    """Return idf(w) = log((1 + N) / (1 + N_w)) (V,) float32: 0 for a word in every text.
 
     Args:
         texts: Token ids, one array per text.

@@ -1,1 +1,1 @@
-"""Eighth step: looking into a trained model: its routing, its curves, and a page that reports on it."""
+"""Inspect a trained model: its routing, its curves, and a report page."""

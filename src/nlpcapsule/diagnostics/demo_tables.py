@@ -1,4 +1,4 @@
-"""The demo's tables, as the terminal and the README show them."""
+"""The demo's tables, as shown in the terminal and the README."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ ANSWER_COLUMNS = ("MAP", "MAP 95% low", "MAP 95% high", "MRR", "questions")
 def demo_tables(
     labels: Mapping[str, Mapping[str, Mapping[str, float]]], answers: Mapping[str, Mapping[str, float]]
 ) -> list[Table]:
-    """One table per test part of the documents, and one of the questions.
+    """Return one table per test part of the documents, and one of the questions.
 
     Args:
-        labels: Test part → system → figures.
-        answers: System → figures.
+        labels: Test part → system → metrics.
+        answers: System → metrics.
     """
     tables = [
         metrics_table(systems, COLUMNS, title=f"Labels, {part} (percent)") for part, systems in labels.items()

@@ -1,6 +1,6 @@
-"""Looks into the routing of a trained label model: who stops when, and what iterations are worth.
+"""Inspect the routing of a trained label model: when documents stop, and what iterations contribute.
 
-docs/routing.md says what the numbers mean and how the curves are read.
+docs/routing.md explains the numbers and the curves.
 """
 
 from __future__ import annotations
@@ -38,18 +38,17 @@ INSTANCE_ITERATIONS = 10
 
 @dataclass(frozen=True)
 class RoutingInspection:
-    """What the routing of a trained model does on N documents.
+    """The routing of a trained model on N documents.
 
     Attributes:
         routing: The routing's name.
         iterations: (N,) iterations each document used.
-        agreement: (N, T) NAS by iteration, NaN once a document has left.
+        agreement: (N, T) NAS by iteration, NaN after a document has stopped.
         loss_by_iterations: System level: the trained network's loss per document when every document gets
-            1, 2, … 5 iterations; empty where no document has a label that the model knows, or where it is
-            not asked for.
-        instance_agreement: (10,) instance level: NAS of one document by iteration when it may not stop.
-        instance_stop: The iteration after which that document leaves; None where iterations are fixed.
-        most_iterations: The most a document may take, or what all take where iterations are fixed.
+            1, 2, … 5 iterations; empty if no document has a label that the model knows, or if not requested.
+        instance_agreement: (10,) instance level: NAS of one document by iteration if it cannot stop.
+        instance_stop: The iteration after which that document stops; None if iterations are fixed.
+        most_iterations: The maximum iterations of a document, or the fixed number.
     """
 
     routing: str
@@ -62,17 +61,17 @@ class RoutingInspection:
 
 
 def inspect_routing(model: LabelModel, documents: Sequence[Document], document: int = 0) -> RoutingInspection:
-    """Routes documents as the model does, and as it would with other numbers of iterations.
+    """Route documents as the model does, and with other numbers of iterations.
 
     Args:
         model: A label model whose network routes.
         documents: Documents with labels.
-        document: The one of the instance-level curve, counted from 0.
+        document: Index of the document for the instance-level curve, from 0.
 
     Raises:
-        NlpCapsuleError: The network does not route, or there is no such document.
+        NlpCapsuleError: If the network does not route, or there is no such document.
     """
-    routed_settings(model)  # before the work of tokenising
+    routed_settings(model)  # before tokenizing
     encoded = encode_documents(documents, model.tokenizer, model.labels, model.config.text.max_tokens)
     return inspect_encoded(model, encoded, document)
 
@@ -80,16 +79,16 @@ def inspect_routing(model: LabelModel, documents: Sequence[Document], document: 
 def inspect_encoded(
     model: LabelModel, encoded: EncodedDocuments, document: int = 0, with_losses: bool = True
 ) -> RoutingInspection:
-    """`inspect_routing` for documents that are token ids already.
+    """Run `inspect_routing` on encoded documents.
 
     Args:
         model: A label model whose network routes.
-        encoded: Documents in the model's own tokens and labels, no longer than it reads.
-        document: The one of the instance-level curve, counted from 0.
-        with_losses: Whether the system-level curve is wanted, which takes five more passes.
+        encoded: Documents in the model's tokens and labels, truncated to its length.
+        document: Index of the document for the instance-level curve, from 0.
+        with_losses: Whether to compute the system-level curve, which takes five more passes.
 
     Raises:
-        NlpCapsuleError: The network does not route, or there is no such document.
+        NlpCapsuleError: If the network does not route, or there is no such document.
     """
     settings = routed_settings(model)
     if not len(encoded):
@@ -100,7 +99,7 @@ def inspect_encoded(
         )
     candidates = model.scorer.candidates(encoded.tokens)
     most = settings.most_iterations
-    # The very last iteration may go unscored, since it moves nothing: one more is asked for and left out.
+    # The last iteration may be unscored, since it changes nothing: request one more and drop it.
     with lent_settings(model.network, with_at_most(settings, most + 1)):
         routed = _rank(model, encoded, candidates)
     with lent_settings(model.network, with_exactly(settings, INSTANCE_ITERATIONS + 1)):
@@ -126,15 +125,15 @@ def inspect_encoded(
 def effects_of_iterations(
     model: LabelModel, encoded: EncodedDocuments, iterations: np.ndarray
 ) -> IterationEffects:
-    """What each iteration changed in the first labels of each document.
+    """Return what each iteration changed in the first labels of each document.
 
     Args:
         model: A label model whose network routes.
-        encoded: Documents in the model's own tokens and labels, no longer than it reads.
+        encoded: Documents in the model's tokens and labels, truncated to its length.
         iterations: (N,) iterations each document takes.
 
     Raises:
-        NlpCapsuleError: The network does not route.
+        NlpCapsuleError: If the network does not route.
     """
     settings = routed_settings(model)
     candidates = model.scorer.candidates(encoded.tokens)
@@ -148,8 +147,8 @@ def effects_of_iterations(
 
 
 def routed_settings(model: LabelModel) -> RoutedSettings:
-    """The settings of a network that routes; an error for any other."""
-    # Those of the network and not of the configuration: a vector file may have changed the embedding's size.
+    """Return the settings of a network that routes; raise an error for any other."""
+    # Use the network's settings: a vector file may have changed the embedding's size.
     settings = getattr(model.network, "settings", None)
     if not isinstance(settings, RoutedSettings):
         raise NlpCapsuleError(
@@ -160,7 +159,7 @@ def routed_settings(model: LabelModel) -> RoutedSettings:
 
 
 def _network(model: LabelModel) -> nn.Module:
-    assert model.network is not None  # or there would be no routed settings
+    assert model.network is not None  # otherwise there would be no routed settings
     return model.network
 
 
@@ -173,10 +172,9 @@ def _rank(
 
 @torch.inference_mode()
 def _loss_per_document(model: LabelModel, encoded: EncodedDocuments, candidates: np.ndarray | None) -> float:
-    """The training loss, a mean over documents, over all labels or over each document's candidates.
+    """Return the mean training loss of documents, over all labels or each document's candidates.
 
-    Labels that training never saw have no output, and true labels that were not nominated have none here:
-    neither counts.
+    Labels that training never saw and true labels that were not nominated have no output and are ignored.
     """
     network, training = _network(model), model.config.training
     weight = getattr(model.config.network, "negative_weight", 1.0)
@@ -199,7 +197,7 @@ def _loss_per_document(model: LabelModel, encoded: EncodedDocuments, candidates:
 def _targets(
     encoded: EncodedDocuments, rows: np.ndarray, chosen: np.ndarray | None, label_count: int
 ) -> np.ndarray:
-    """(B, n) float32: 1 where an output is one of the document's own labels."""
+    """Return (B, n) float32: 1 where an output is one of the document's labels."""
     outputs = np.broadcast_to(np.arange(label_count), (len(rows), label_count)) if chosen is None else chosen
     return np.stack(
         [np.isin(ids, encoded.labels[int(row)]) for ids, row in zip(outputs, rows, strict=True)]

@@ -1,4 +1,4 @@
-"""The routing of a trained model for people to look at: printed tables, plots, and the numbers as files."""
+"""Report the routing of a trained model: printed tables, plots, and files with the numbers."""
 
 from __future__ import annotations
 
@@ -38,34 +38,34 @@ from nlpcapsule.diagnostics.plots import (
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 
-_BAR = 30  # characters of the longest possible bar in the printed histogram
+_BAR = 30  # maximum width of a bar in the printed histogram, in characters
 
 
 def inspect_model(
     model: LabelModel | AnswerModel, documents: Sequence[Document], folder: Path, document: int
 ) -> None:
-    """Inspects a model's routing, prints a summary and writes plots and numbers.
+    """Inspect a model's routing, print a summary, and write plots and numbers.
 
     Args:
         model: A label model whose network routes.
         documents: Documents with labels.
-        folder: Where plots, inspection.json and agreement.jsonl go.
-        document: The document of the instance-level curves, counted from 0.
+        folder: Folder for plots, inspection.json and agreement.jsonl.
+        document: Index of the document for the instance-level curves, from 0.
 
     Raises:
-        NlpCapsuleError: The model ranks answers or does not route, or there is no such document.
+        NlpCapsuleError: If the model ranks answers or does not route, or there is no such document.
     """
     if not isinstance(model, LabelModel):
         raise NlpCapsuleError("inspect looks into the routing of label models; this model ranks answers")
-    routed_settings(model)  # before the work of tokenising
+    routed_settings(model)  # before tokenizing
     encoded = encode_documents(documents, model.tokenizer, model.labels, model.config.text.max_tokens)
     found = inspect_encoded(model, encoded, document)
-    assert found.iterations is not None  # all networks that route count them
+    assert found.iterations is not None  # all routing networks count them
     effects = effects_of_iterations(model, encoded, found.iterations)
     _show(found, effects, model.labels.names, document, documents[document])
     for name, svg in _plots(found, effects, model.labels.names, document).items():
         if svg is None:
-            (folder / name).unlink(missing_ok=True)  # an earlier inspection's plot would not belong here
+            (folder / name).unlink(missing_ok=True)  # remove an earlier inspection's plot
         else:
             write_text(folder / name, svg)
     summary = _summary(found, document, documents[document]) | {"changes": effects_summary(effects)}
@@ -93,7 +93,7 @@ def _show(
 def _plots(
     found: RoutingInspection, effects: IterationEffects, names: Sequence[str], document: int
 ) -> dict[str, str | None]:
-    """File name → plot; None where there is nothing to draw."""
+    """Return file name → plot; None if there is nothing to draw."""
     changes = changes_by_iteration(effects)
     return {
         "iterations.svg": None if found.iterations is None else iterations_histogram(found.iterations),
@@ -111,7 +111,7 @@ def _row(agreement: np.ndarray | None, number: int) -> np.ndarray | None:
 
 
 def _mean_agreement(agreement: np.ndarray) -> list[tuple[int, int, float]]:
-    """Iteration, documents that took part in it, and their mean NAS."""
+    """Return iteration, documents that took part in it, and their mean NAS."""
     columns = [(number, column[np.isfinite(column)]) for number, column in enumerate(agreement.T, start=1)]
     return [(number, len(scores), float(scores.mean())) for number, scores in columns if len(scores)]
 
@@ -146,7 +146,7 @@ def _document_line(found: RoutingInspection, number: int, row: Document) -> dict
 
 
 def _finite_values(scores: np.ndarray | None) -> list[float] | None:
-    """Scores for JSON, which has no NaN: those after a document has left are not there."""
+    """Return the scores for JSON, which has no NaN: values after a document stopped are left out."""
     return None if scores is None else [float(score) for score in scores[np.isfinite(scores)]]
 
 

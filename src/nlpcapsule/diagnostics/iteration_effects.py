@@ -1,4 +1,4 @@
-"""What routing iterations change in the labels that a document gets.
+"""Measure what routing iterations change in the labels of a document.
 
 Every document is ranked as if it had stopped after its first, its second, … its last iteration. Two rankings
 of a document differ in the top label, in which labels are among the first five, or in neither.
@@ -16,20 +16,20 @@ from nlpcapsule.scoring.documents import LabelRankings
 
 TOP = 5
 
-# Documents (rows) and a number of iterations -> their labels had each been given just that number.
+# Documents (rows) and a number of iterations -> their labels, each routed for exactly that number.
 RankWith = Callable[[np.ndarray, int], LabelRankings]
 
 
 @dataclass(frozen=True)
 class IterationEffects:
-    """The first K labels of N documents after each iteration that they took, T at most.
+    """The first K labels of N documents after each of their iterations, at most T.
 
     Attributes:
         iterations: (N,) iterations each document took.
-        labels: (N, T, K) label ids, best first; -1 after a document has left.
-        scores: (N, T, K) their probabilities; NaN after a document has left.
-        is_true: (N, T, K) whether a label is one of the document's own.
-        has_truth: (N,) whether a document has labels of its own.
+        labels: (N, T, K) label ids, best first; -1 after a document has stopped.
+        scores: (N, T, K) their probabilities; NaN after a document has stopped.
+        is_true: (N, T, K) whether a label is one of the document's.
+        has_truth: (N,) whether a document has true labels.
     """
 
     iterations: np.ndarray
@@ -41,14 +41,14 @@ class IterationEffects:
 
 @dataclass(frozen=True)
 class Changes:
-    """In how many documents a later ranking differs from an earlier one.
+    """The number of documents in which a later ranking differs from an earlier one.
 
     Attributes:
         documents: Documents that have both rankings.
-        top_label: Those whose top label is another.
+        top_label: Those whose top label changed.
         top_label_better: Those whose top label became a true one.
-        top_label_worse: Those whose top label was a true one and is no more.
-        first_labels: Those with another label among the first K, whatever their order.
+        top_label_worse: Those whose top label was a true one and no longer is.
+        first_labels: Those with a different set of first K labels.
         first_labels_better: Those with more true labels among the first K.
         first_labels_worse: Those with fewer.
     """
@@ -65,13 +65,13 @@ class Changes:
 def iteration_effects(
     iterations: np.ndarray, rank_with: RankWith, truth: Ragged, top: int = TOP
 ) -> IterationEffects:
-    """Ranks documents after each of their iterations.
+    """Rank documents after each of their iterations.
 
     Args:
         iterations: (N,) iterations each document takes.
         rank_with: Ranks some of the documents with a given number of iterations.
         truth: N rows of true label ids.
-        top: K, labels to look at; fewer where there are fewer.
+        top: K, labels to compare; fewer if there are fewer.
     """
     steps = []
     for iteration in range(1, int(iterations.max()) + 1):
@@ -94,7 +94,7 @@ def iteration_effects(
 
 
 def changes_by_iteration(effects: IterationEffects) -> dict[int, Changes]:
-    """What iteration 2, 3, … changed in the documents that took it."""
+    """Return what iteration 2, 3, … changed in the documents that took it."""
     return {
         iteration: _changes(
             effects,
@@ -107,26 +107,26 @@ def changes_by_iteration(effects: IterationEffects) -> dict[int, Changes]:
 
 
 def changes_by_last_iteration(effects: IterationEffects) -> Changes:
-    """What each document's last iteration changed, where it took at least two."""
+    """Return what each document's last iteration changed, for documents with at least two."""
     rows = np.flatnonzero(effects.iterations >= 2)
     last = effects.iterations[rows] - 1
     return _changes(effects, rows, last - 1, last)
 
 
 def changes_by_all_iterations(effects: IterationEffects) -> Changes:
-    """What all iterations after the first changed together, where a document took at least two."""
+    """Return what all iterations after the first changed together, for documents with at least two."""
     rows = np.flatnonzero(effects.iterations >= 2)
     return _changes(effects, rows, np.array(0), effects.iterations[rows] - 1)
 
 
 def entered_and_left(before: np.ndarray, after: np.ndarray) -> tuple[list[int], list[int]]:
-    """Labels (K,) of a ranking that an earlier one has not, and those of the earlier one that it has not."""
+    """Return the labels (K,) that entered a ranking since an earlier one, and those that left it."""
     entered = after[~np.isin(after, before)].tolist()
     return entered, before[~np.isin(before, after)].tolist()
 
 
 def _changes(effects: IterationEffects, rows: np.ndarray, before: np.ndarray, after: np.ndarray) -> Changes:
-    """Compares rankings of documents: positions `before` and `after` are numbers, or one for each row."""
+    """Compare rankings of documents; `before` and `after` are positions, or one for each row."""
     old, new = effects.labels[rows, before], effects.labels[rows, after]  # (R, K)
     was_true, is_true = effects.is_true[rows, before], effects.is_true[rows, after]  # (R, K)
     hits = is_true.sum(axis=1) - was_true.sum(axis=1)  # (R,)

@@ -1,4 +1,4 @@
-"""Shows what routing iterations changed: as numbers for files, and as tables for people."""
+"""Report what routing iterations changed: as numbers for files, and as printed tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nlpcapsule.diagnostics.iteration_effects import (
 
 
 def effects_summary(effects: IterationEffects) -> dict[str, Any]:
-    """What iterations changed over all documents, for JSON."""
+    """Return what iterations changed over all documents, for JSON."""
     steps = changes_by_iteration(effects)
     return {
         "first_labels": effects.labels.shape[2],
@@ -37,11 +37,11 @@ def effects_summary(effects: IterationEffects) -> dict[str, Any]:
 def document_steps(
     effects: IterationEffects, number: int, names: Sequence[str], agreement: np.ndarray | None
 ) -> list[dict[str, Any]]:
-    """One document's iterations, for JSON: its agreement, its first labels, which came and which went.
+    """Return one document's iterations for JSON: its agreement, its first labels, and their changes.
 
     Args:
         effects: What iterations changed.
-        number: The document, counted from 0.
+        number: Index of the document, from 0.
         names: Label names by id.
         agreement: (T,) its agreement by iteration.
     """
@@ -71,7 +71,7 @@ def document_steps(
 def document_probabilities(
     effects: IterationEffects, number: int, names: Sequence[str]
 ) -> dict[str, np.ndarray]:
-    """Label → (T,) its probability after each of a document's iterations, NaN where not among the first."""
+    """Return label → (T,) probability after each iteration of a document, NaN if not among the first."""
     taken = int(effects.iterations[number])
     labels, scores = effects.labels[number, :taken], effects.scores[number, :taken]  # (T, K)
     in_order = dict.fromkeys(labels[::-1].reshape(-1).tolist())  # the final ranking first
@@ -83,7 +83,7 @@ def document_probabilities(
 
 
 def print_effects(effects: IterationEffects, console: Console) -> None:
-    """A table of what iterations changed, over all documents."""
+    """Print a table of what iterations changed, over all documents."""
     table = Table(
         title=f"What iterations changed (first {effects.labels.shape[2]} labels)", title_justify="left"
     )
@@ -103,12 +103,12 @@ def print_effects(effects: IterationEffects, console: Console) -> None:
 
 
 def print_document(steps: Sequence[dict[str, Any]], title: str, console: Console) -> None:
-    """One document's iterations as a table.
+    """Print one document's iterations as a table.
 
     Args:
-        steps: As `document_steps` has them.
-        title: What document it is.
-        console: Where to.
+        steps: As `document_steps` returns them.
+        title: Title of the table.
+        console: Where to print.
     """
     table = Table(title=escape(title), title_justify="left")
     for column in ("iteration", "NAS", f"first {TOP} labels, had it stopped there", "entered", "left"):

@@ -1,7 +1,7 @@
-"""The figures of an inspection and of a report, each returned as the text of an SVG file.
+"""The plots of an inspection and of a report, each returned as the text of an SVG file.
 
-The same numbers give the same bytes: no date, no random identifiers, nothing of the user's own settings of
-matplotlib. Text stays text, so that a figure can be searched and read aloud.
+The same numbers give the same bytes: there is no date and no random identifier, and the user's matplotlib
+settings are ignored. Text stays text, so that a plot can be searched and read aloud.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BLUE, ORANGE, _INK = "#1f5fa8", "#b5460f", "#333333"  # dark enough to read on white
-# Lines differ in colour, dash and marker, so that none is told from another by colour alone.
+# Lines differ in colour, dash and marker, so that colour is never the only difference.
 LINES = (
     (BLUE, "-", "o"),
     (ORANGE, "--", "s"),
@@ -33,7 +33,7 @@ LINES = (
 _STYLE = {
     "svg.hashsalt": "nlpcapsule",
     "svg.fonttype": "none",
-    "text.parse_math": False,  # a system may have a dollar sign in its name
+    "text.parse_math": False,  # a system's name may contain a dollar sign
     "font.size": 11,
     "axes.titlesize": 12,
     "axes.edgecolor": _INK,
@@ -49,14 +49,14 @@ _STYLE = {
     "figure.constrained_layout.h_pad": 0.12,
 }
 _NO_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what no XML file may hold
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # not allowed in XML
 _MOST_BAR_LABELS = 12
-_LONGEST_NAME = 40  # characters of a legend's entry
-_LEAST_SPREAD = 1e-3  # losses closer than this, relatively, are drawn as the flat line they are
+_LONGEST_NAME = 40  # maximum characters of a legend's entry
+_LEAST_SPREAD = 1e-3  # losses with a smaller relative difference are drawn as a flat line
 
 
 def iterations_histogram(iterations: np.ndarray) -> str:
-    """How many documents took how many routing iterations.
+    """Plot how many documents took how many routing iterations.
 
     Args:
         iterations: (N,) iterations of each document.
@@ -76,12 +76,12 @@ def iterations_histogram(iterations: np.ndarray) -> str:
 
 
 def instance_curve(agreement: np.ndarray, stop: int | None, most_iterations: int | None = None) -> str:
-    """Instance level: the agreement score of one document that was routed on past its stop.
+    """Plot the agreement score of one document that was routed beyond its stop (instance level).
 
     Args:
         agreement: (T,) its score after each iteration; NaN leaves a gap.
-        stop: The iteration after which it stopped; None where nothing stops by itself.
-        most_iterations: The most it was allowed, to tell a stop from the bound.
+        stop: The iteration after which it stopped; None if iterations are fixed.
+        most_iterations: The maximum iterations, to distinguish a stop from the bound.
     """
 
     def draw(axes: Axes) -> None:
@@ -101,7 +101,7 @@ def instance_curve(agreement: np.ndarray, stop: int | None, most_iterations: int
 
 
 def system_curve(loss_by_iterations: Mapping[int, float]) -> str:
-    """System level: the loss of a trained network when every document gets the same number of iterations.
+    """Plot the loss of a trained network by the number of iterations of all documents (system level).
 
     Args:
         loss_by_iterations: Iterations → loss per document.
@@ -135,7 +135,7 @@ def system_curve(loss_by_iterations: Mapping[int, float]) -> str:
 
 
 def changes_bars(changes: Mapping[int, Changes]) -> str:
-    """What each iteration did to the first labels of the documents that took it.
+    """Plot what each iteration changed in the first labels of the documents that took it.
 
     Args:
         changes: Iteration, from 2 → what it changed.
@@ -187,7 +187,7 @@ def changes_bars(changes: Mapping[int, Changes]) -> str:
 
 
 def probability_lines(probabilities: Mapping[str, np.ndarray]) -> str:
-    """The probabilities that one document's labels would have, had it stopped after each iteration.
+    """Plot the probabilities of one document's labels if it had stopped after each iteration.
 
     Args:
         probabilities: Label → (T,) its probability; NaN where it was not among the first.
@@ -209,14 +209,14 @@ def probability_lines(probabilities: Mapping[str, np.ndarray]) -> str:
 
 
 def training_curves(histories: Mapping[str, Sequence[Mapping[str, Any]]], metric: str) -> str:
-    """A figure of each epoch, one line per system.
+    """Plot a metric of each epoch, one line per system.
 
     Args:
-        histories: System → records of its epochs, as `metrics.jsonl` has them.
-        metric: The figure; "loss" is drawn as it is, all others are fractions and drawn as percentages.
+        histories: System → records of its epochs, as in `metrics.jsonl`.
+        metric: The metric; "loss" is drawn as is, all others as percentages.
 
     Raises:
-        NlpCapsuleError: No record has the figure.
+        NlpCapsuleError: If no record has the metric.
     """
     scale = 1.0 if metric == "loss" else 100.0
     curves = {
@@ -242,7 +242,7 @@ def training_curves(histories: Mapping[str, Sequence[Mapping[str, Any]]], metric
 
 
 def _shown(name: str) -> str:
-    """A name in a legend, cut where long; matplotlib leaves out any with an underscore in front."""
+    """Return a name for a legend, shortened if long; matplotlib hides names with a leading underscore."""
     name = _NO_XML.sub("\ufffd", name)
     name = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
     return f" {name}" if name.startswith("_") else name
@@ -251,7 +251,7 @@ def _shown(name: str) -> str:
 def svg(
     draw: Callable[[Axes], None], width: float = 6.4, height: float = 3.8, integer_axis: bool = True
 ) -> str:
-    """A figure as the text of an SVG file.
+    """Return a plot as the text of an SVG file.
 
     Args:
         draw: Draws into the axes.
@@ -272,7 +272,7 @@ def svg(
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         text = io.StringIO()
         with warnings.catch_warnings():
-            # Text stays text: the reader's own font has the characters that this one lacks.
+            # Text stays text: the reader's font has the characters that this one lacks.
             warnings.filterwarnings("ignore", r"Glyph .* missing from font", UserWarning)
             figure.savefig(text, format="svg", metadata=_NO_METADATA)
     return _NO_XML.sub("\ufffd", text.getvalue())

@@ -1,4 +1,4 @@
-"""The demo's report as one HTML file that needs nothing beside itself: no scripts, no fonts, no network."""
+"""Render the demo's report as one self-contained HTML file: no scripts, no fonts, no network."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from html import escape
 
 from nlpcapsule.evaluation.report import ABSENT, COUNTS
 
-_LOW, _HIGH = " 95% low", " 95% high"  # how the names of an interval's ends differ from their figure's
+_LOW, _HIGH = " 95% low", " 95% high"  # suffixes of the names of an interval's ends
 
 
 @dataclass(frozen=True)
 class ExampleDocument:
-    """A document beside its labels.
+    """A document with its labels.
 
     Attributes:
         text: The text.
@@ -30,7 +30,7 @@ class ExampleDocument:
 
 @dataclass(frozen=True)
 class ExampleQuestion:
-    """A question beside its ranked answers.
+    """A question with its ranked answers.
 
     Attributes:
         question: The question.
@@ -43,7 +43,7 @@ class ExampleQuestion:
 
 @dataclass(frozen=True)
 class DemoReport:
-    """All that the page shows.
+    """The contents of the page.
 
     Attributes:
         label_tables: Part of the data → system → figure → value. Figures are fractions of 1, but for counts.
@@ -52,7 +52,7 @@ class DemoReport:
         documents: Tagged examples.
         questions: Ranked examples.
         figures: Caption → text of an SVG file, as `plots` draws it.
-        facts: What the run was: "training documents" → "1,700".
+        facts: Facts about the run: "training documents" → "1,700".
     """
 
     label_tables: dict[str, dict[str, dict[str, float]]]
@@ -64,7 +64,7 @@ class DemoReport:
 
 
 def report_html(report: DemoReport) -> str:
-    """The page; parts for which the report has nothing are left out."""
+    """Return the page; empty parts of the report are left out."""
     label_tables = "".join(
         _figures_table(part[:1].upper() + part[1:], systems) for part, systems in report.label_tables.items()
     )
@@ -92,7 +92,7 @@ def _facts(facts: Mapping[str, str]) -> str:
 
 
 def _figures_table(caption: str, systems: Mapping[str, Mapping[str, float]]) -> str:
-    """One row per system; wider than a phone, it scrolls by itself and the page does not."""
+    """Return a table with one row per system, which scrolls horizontally on narrow screens."""
     names = dict.fromkeys(name for figures in systems.values() for name in figures)
     columns = [name for name in names if not name.endswith((_LOW, _HIGH))]
     if not columns:
@@ -138,12 +138,12 @@ def _gallery(figures: Mapping[str, str]) -> str:
 
 
 def _inline_svg(svg: str, caption: str, number: int) -> str:
-    """An SVG file as a part of the page: named for screen readers, as wide as its place, ids of its own."""
+    """Embed an SVG file in the page: labelled for screen readers, full width, with unique ids."""
     body = svg[svg.index("<svg") :].strip()
     opening, rest = body.split(">", 1)
     opening = re.sub(r'\s(?:width|height)="[^"]*"', "", opening)
     opening += f' role="img" aria-label="{escape(caption)}">'
-    # Every plot counts its parts from 1, and on one page an id may stand only once.
+    # Every plot numbers its parts from 1, but ids must be unique on a page.
     own_id = rf"\g<1>figure{number}-"
     return opening + re.sub(r"<[^>]+>", lambda tag: re.sub(r'(\bid="|href="#|url\(#)', own_id, tag[0]), rest)
 
@@ -171,7 +171,7 @@ def _question(example: ExampleQuestion) -> str:
 
 
 def _ranked(text: str, score: float, is_hit: bool, word: str) -> str:
-    """A line of a ranking; a hit is marked by a word and a frame, not by colour alone."""
+    """Return a line of a ranking; a hit is marked by a word and a frame, not by colour alone."""
     mark = f' <strong class="hit">{word}</strong>' if is_hit else ""
     return f'<li><span class="score">{_percent(score)}%</span> {escape(text)}{mark}</li>\n'
 

@@ -1,4 +1,4 @@
-"""The same network with another number of routing iterations than it was trained with."""
+"""Run a network with a different number of routing iterations than it was trained with."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ RoutedSettings = LabelQuerySettings | PaperSettings | OfficialSettings
 
 
 def with_at_most(settings: RoutedSettings, iterations: int) -> RoutedSettings:
-    """The same routing with another bound; documents still stop by themselves where they did."""
+    """Return the same routing with another bound; adaptive routing still stops documents early."""
     return settings.model_copy(update={"iterations": iterations})
 
 
 def with_exactly(settings: RoutedSettings, iterations: int) -> RoutedSettings:
-    """The same routing with a fixed number of iterations.
+    """Return the same routing with a fixed number of iterations.
 
-    An adaptive one is held open: with ε = 0 no change is small enough to stop at. That is KDE routing with a
-    fixed T, and unlike "kde" by name it keeps what `adaptive-kde-literal` and `official` do differently.
+    Adaptive routing gets ε = 0, so that no change is small enough to stop. This is KDE routing with a fixed
+    T, but unlike "kde" it keeps the differences of `adaptive-kde-literal` and `official`.
     """
     never_stops = {"epsilon": 0.0} if settings.is_adaptive else {}
     return settings.model_copy(update={"iterations": iterations, **never_stops})
@@ -30,7 +30,7 @@ def with_exactly(settings: RoutedSettings, iterations: int) -> RoutedSettings:
 
 @contextmanager
 def lent_settings(network: Any, settings: RoutedSettings) -> Iterator[None]:
-    """Lends a network other settings; it has its own back when the block ends, also by an error."""
+    """Override a network's settings inside the block, and restore them at its end, also after an error."""
     own = network.settings
     network.settings = settings
     try:

@@ -1,1 +1,1 @@
-"""Encoders: token ids become states, one vector per token. `encoder` has the interface, `build` chooses."""
+"""Encoders: map token ids to states, one vector per token. `encoder` has the interface, `build` chooses."""

@@ -1,4 +1,4 @@
-"""Word vectors → states that depend on the whole document: an LSTM in each direction."""
+"""A bidirectional LSTM over word vectors, whose states depend on the whole document."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ class BiLSTMSettings(WordEncoderSettings):
     """`bilstm`: an LSTM in each direction over word vectors."""
 
     name: Literal["bilstm"] = "bilstm"
-    state_size: int = Field(256, ge=1, description="numbers in a state, per direction")
-    layers: int = Field(1, ge=1, description="layers on top of each other")
+    state_size: int = Field(256, ge=1, description="size of a state, per direction")
+    layers: int = Field(1, ge=1, description="stacked layers")
 
 
 @register_encoder("bilstm")
 class BiLSTMEncoder(WordEncoder):
-    """LSTMs that read forwards and backwards, their states side by side.
+    """LSTMs that read forwards and backwards, with concatenated states.
 
-    Rows are packed: each direction reads as far as a document's own words go, so its states do not depend on
-    how far its row is filled up. States at padding are zero.
+    Rows are packed, so states do not depend on the amount of padding. States at padding are zero.
 
     Args:
-        embedding: Word vectors of v numbers.
-        state_size: Numbers in a state, per direction.
-        layers: Layers on top of each other.
+        embedding: Word vectors of size v.
+        state_size: Size of a state, per direction.
+        layers: Number of stacked layers.
         dropout: On word vectors, between layers and on states.
-        word_dropout: Part of the words left out in training.
+        word_dropout: Fraction of the words dropped in training.
     """
 
     settings_type: ClassVar[type[BiLSTMSettings]] = BiLSTMSettings
@@ -49,7 +48,7 @@ class BiLSTMEncoder(WordEncoder):
         super().__init__(embedding, word_dropout)
         self.state_size = 2 * state_size
         self.dropout = nn.Dropout(dropout)
-        between = dropout if layers > 1 else 0.0  # torch warns where there is no place for it
+        between = dropout if layers > 1 else 0.0  # torch warns if there is only one layer
         self.lstm = nn.LSTM(
             embedding.size, state_size, layers, batch_first=True, dropout=between, bidirectional=True
         )
@@ -66,8 +65,8 @@ class BiLSTMEncoder(WordEncoder):
         )
 
     def read(self, words: Tensor, mask: Tensor) -> Tensor:
-        """(B, l, v) and (B, l) → (B, l, H)."""
-        # A document without words is read as one word that is the zero vector.
+        """Map word vectors (B, l, v) and a mask (B, l) to states (B, l, H)."""
+        # A document without words is read as a single zero vector.
         lengths = mask.sum(dim=1).clamp(min=1).cpu()
         packed = pack_padded_sequence(self.dropout(words), lengths, batch_first=True, enforce_sorted=False)
         states, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=words.shape[1])

@@ -1,4 +1,4 @@
-"""From settings to an encoder."""
+"""Build an encoder from its settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Word vectors → states that depend on neighbouring words: convolutions over time."""
+"""Convolutions over time on word vectors, whose states depend on neighbouring words."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class ConvolutionSettings(WordEncoderSettings):
 
 @register_encoder("convolution")
 class ConvolutionEncoder(WordEncoder):
-    """Parallel convolutions of several widths over time, ReLU, side by side.
+    """Parallel convolutions of several widths over time, with ReLU and concatenated outputs.
 
-    A document's states do not depend on how far its row is filled up: padding is the zero vector, as is
-    what lies beyond the row's end, and states at padding are zeroed.
+    A document's states do not depend on the amount of padding: padding is the zero vector, like everything
+    beyond the row's end, and states at padding are zeroed.
 
     Args:
-        embedding: Word vectors of v numbers.
+        embedding: Word vectors of size v.
         windows: Widths, in tokens.
         filters: Filters per width.
         dropout: On word vectors and on states.
-        word_dropout: Part of the words left out in training.
+        word_dropout: Fraction of the words dropped in training.
     """
 
     settings_type: ClassVar[type[ConvolutionSettings]] = ConvolutionSettings
@@ -66,7 +66,7 @@ class ConvolutionEncoder(WordEncoder):
         )
 
     def read(self, words: Tensor, mask: Tensor) -> Tensor:
-        """(B, l, v) and (B, l) → (B, l, H)."""
+        """Map word vectors (B, l, v) and a mask (B, l) to states (B, l, H)."""
         words = self.dropout(words).transpose(1, 2)  # (B, v, l)
         states = []
         for width, convolution in zip(self.windows, self.convolutions, strict=True):

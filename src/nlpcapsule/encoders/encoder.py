@@ -1,14 +1,14 @@
-"""What every encoder offers, and the names that settings choose one by.
+"""The interface of encoders, and the registry of their names.
 
 To add one, subclass `Encoder`, or `WordEncoder` if it reads word vectors, in any file that is imported before
-the encoder is asked for:
+the encoder is built:
 
     @register_encoder("mean-of-neighbours")
     class MeanOfNeighbours(WordEncoder):
         ...
 
-`--set encoder=mean-of-neighbours` then chooses it. What can be set of it is its `settings_type`, which is
-inherited: settings of its own are a subclass of `EncoderSettings`, or of `WordEncoderSettings`.
+`--set encoder=mean-of-neighbours` then selects it. Its settings are its `settings_type`, which is inherited;
+to add settings, subclass `EncoderSettings` or `WordEncoderSettings`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from nlpcapsule.registry import ENCODERS
 
 @dataclass(frozen=True, eq=False)
 class EncoderInputs:
-    """What an encoder is told about the tokens that it will read.
+    """Facts about the tokens that an encoder will read.
 
     Attributes:
         vocabulary_size: V, number of tokens.
-        padding_id: The token that fills rows up.
-        vectors: (V, v') word vectors to start from; None for random ones.
-        length: Most tokens of a document; None if unknown.
-        transformer: Configuration of a pretrained transformer whose weights will be loaded; None reads the
+        padding_id: Id of the padding token.
+        vectors: (V, v') initial word vectors; None for random vectors.
+        length: Maximum tokens of a document; None if unknown.
+        transformer: Configuration of a pretrained transformer if its weights are loaded later; None reads the
             transformer that the settings name.
     """
 
@@ -47,13 +47,13 @@ class EncoderInputs:
 
 
 class Encoder(nn.Module, ABC):
-    """Token ids → states, one vector per token.
+    """Base class of encoders: token ids → states, one vector per token.
 
     Attributes:
         settings_type: The class of its section of the configuration.
-        state_size: H, numbers in a state.
-        name_size: E, numbers in the vectors by which words, names and documents are compared.
-        own_rate: Peak of the encoder's own learning rate; None for the network's.
+        state_size: H, the size of a state.
+        name_size: E, the size of the vectors that words, names and documents are compared by.
+        own_rate: Peak learning rate of the encoder; None uses the network's.
     """
 
     settings_type: ClassVar[type[EncoderSettings]] = EncoderSettings
@@ -72,11 +72,11 @@ class Encoder(nn.Module, ABC):
         """Encode documents.
 
         Args:
-            tokens: (B, l) token ids, filled up at the end.
+            tokens: (B, l) token ids, padded at the end.
 
         Returns:
-            States (B, l, H), zero at padding, and a mask (B, l) that is True on real ones. A document that
-            is read in windows may have another number l of states than of tokens.
+            States (B, l, H), zero at padding, and a mask (B, l) that is True at real ones. If a document is
+            read in windows, its number of states may differ from its number of tokens.
         """
 
     @abstractmethod
@@ -93,7 +93,7 @@ class Encoder(nn.Module, ABC):
 
     @abstractmethod
     def place(self, tokens: Tensor, states: Tensor, mask: Tensor, idf: Tensor) -> Tensor:
-        """Return where documents lie among the names.
+        """Return document vectors that can be compared with name vectors.
 
         Args:
             tokens: (B, l) token ids.
@@ -107,10 +107,10 @@ class Encoder(nn.Module, ABC):
 
     @abstractmethod
     def word_vectors(self, tokens: Tensor, states: Tensor) -> Tensor:
-        """Return (B, l, E) vectors to compare words by, of tokens (B, l) and their `token_states`."""
+        """Return vectors (B, l, E) to compare words by, from tokens (B, l) and their `token_states`."""
 
     def token_states(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Encode short texts: as `forward`, but with exactly one state per token, in the tokens' order."""
+        """Encode short texts like `forward`, but with exactly one state per token, in order."""
         return self(tokens)
 
 

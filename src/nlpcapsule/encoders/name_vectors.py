@@ -8,7 +8,7 @@ import torch
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.encoders.transformer import TransformerEncoder, mean_state
 
-_NAMES_AT_ONCE = 256  # that a transformer reads
+_NAMES_AT_ONCE = 256  # names that a transformer reads at once
 
 
 def mean_word_vectors(words: Ragged, vectors: np.ndarray, idf: np.ndarray) -> np.ndarray:
@@ -45,7 +45,7 @@ def mean_states(pieces: Ragged, encoder: TransformerEncoder) -> np.ndarray:
 
 
 def to_unit_length(vectors: np.ndarray) -> np.ndarray:
-    """Subtract the mean of all rows from each and scale rows to length 1; rows of zeros stay so."""
+    """Centre rows and scale them to length 1; rows of zeros stay zero."""
     named = (vectors != 0).any(axis=1, keepdims=True)  # (n, 1)
     common = vectors.sum(axis=0) / max(1, named.sum())
     centred = np.where(named, vectors - common, 0)

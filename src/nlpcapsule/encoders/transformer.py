@@ -1,7 +1,7 @@
 """A pretrained transformer as an encoder: token ids → one state per token.
 
 Weights come from a folder or a hub id (`config.json`, `model.safetensors`) when a model is trained, and from
-the model folder afterwards: what is kept of the original is its configuration, as `transformer.json`.
+the model folder afterwards, which also stores the original's configuration as `transformer.json`.
 """
 
 from __future__ import annotations
@@ -44,25 +44,25 @@ class PretrainedSettings(EncoderSettings):
     )
 
     def check(self, config: Config) -> None:
-        """Refuses the misspelt name of another encoder: a hub id may be any word."""
+        """Reject the misspelt name of another encoder: a hub id may be any word."""
         meant = get_close_matches(self.path, encoder_names(), n=1)
         if meant and "/" not in self.path and not Path(self.path).is_dir():
             raise ConfigError(f"unknown encoder {self.path!r}: did you mean {meant[0]!r}?")
 
 
 class TransformerEncoder(nn.Module):
-    """Token ids → states, by a transformer that reads both ways or one.
+    """Encode token ids as states with a bidirectional or causal transformer.
 
     Args:
         encoder: A folder or a hub id with pretrained weights.
         vocabulary_size: Number of tokens the tokenizer knows.
-        padding_id: The token that fills rows up.
-        longest: Most tokens in a row.
-        config: The transformer's configuration, of `to_json`; given, `encoder` is not looked at and weights
-            are random until a saved state is loaded.
-        pooled: Keep the layer that makes one vector of a row, where there is one; `pooled` uses it.
+        padding_id: Id of the padding token.
+        longest: Maximum number of tokens in a row.
+        config: The transformer's configuration, as `to_json` returns it. If given, `encoder` is ignored, and
+            weights are random until a saved state is loaded.
+        pooled: Keep the transformer's pooling layer, if it has one; `pooled` uses it.
         limited_by: The setting that keeps rows short, for the message about rows that are too long.
-        checkpointing: In training, states between layers are computed again for the gradient and not kept.
+        checkpointing: Use gradient checkpointing: recompute states in the backward pass to save memory.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class TransformerEncoder(nn.Module):
         self.padding_id = padding_id
         self.transformer = _pretrained(encoder) if config is None else _with_random_weights(config)
         if not pooled and getattr(self.transformer, "pooler", None) is not None:
-            self.transformer.pooler = None  # or it would be saved and never be used
+            self.transformer.pooler = None  # or it would be saved without being used
         facts = self.transformer.config
         self.size: int = facts.hidden_size
         self._has_kinds = getattr(facts, "type_vocab_size", 0) > 1
@@ -96,7 +96,7 @@ class TransformerEncoder(nn.Module):
                 f"lower {limited_by}"
             )
         if checkpointing:
-            facts.use_cache = False  # or the library would warn that the two do not go together
+            facts.use_cache = False  # or the library would warn that the two are incompatible
             try:
                 self.transformer.gradient_checkpointing_enable({"use_reentrant": False})
             except ValueError:
@@ -105,19 +105,19 @@ class TransformerEncoder(nn.Module):
                 ) from None
 
     def forward(self, tokens: Tensor, mask: Tensor, kinds: Tensor | None = None) -> Tensor:
-        """Reads rows.
+        """Encode rows.
 
         Args:
             tokens: (B, l) token ids, with the special tokens the transformer was trained with.
-            mask: (B, l) True on real tokens, which come first.
-            kinds: (B, l) 0 in the first text of a row, 1 in the second; None where there is one text.
+            mask: (B, l) True at real tokens, which come first.
+            kinds: (B, l) 0 in the first text of a row, 1 in the second; None for a single text.
 
         Returns:
-            (B, l, h) states; those of padding mean nothing.
+            (B, l, h) states; undefined at padding.
         """
         if torch.is_grad_enabled():
             return self._read(tokens, mask, kinds)
-        # Rows of like lengths together: less padding to read, and memory for few rows at a time.
+        # Batch rows of similar length: less padding, and memory for few rows at a time.
         lengths = mask.sum(dim=1).clamp(min=1)  # (B,)
         states = torch.zeros(*tokens.shape, self.size, device=tokens.device)
         for rows in lengths.argsort(stable=True).split(_ROWS_AT_ONCE):
@@ -127,31 +127,31 @@ class TransformerEncoder(nn.Module):
         return states
 
     def _read(self, tokens: Tensor, mask: Tensor, kinds: Tensor | None) -> Tensor:
-        """(B, l) → (B, l, h)."""
-        # A row of nothing but padding looks at its padding: attention to nothing would be NaN.
+        """Map token ids (B, l) to states (B, l, h)."""
+        # A row of padding attends to its padding: attention to nothing would be NaN.
         seen = mask | ~mask.any(dim=1, keepdim=True)
         options = {"token_type_ids": kinds} if kinds is not None and self._has_kinds else {}
         return self.transformer(input_ids=tokens, attention_mask=seen.long(), **options).last_hidden_state
 
     def pooled(self, states: Tensor) -> Tensor:
-        """(B, l, h) → (B, h): the transformer's own pooling, or the first state where it has none."""
+        """Pool states (B, l, h) to (B, h) with the transformer's pooling layer, or take the first state."""
         pooler = getattr(self.transformer, "pooler", None)
         return states[:, 0] if pooler is None else pooler(states)
 
     def to_json(self) -> str:
-        """The transformer's configuration, without the place its weights came from."""
+        """Return the transformer's configuration, without the path of its weights."""
         facts = self.transformer.config.to_dict()
         return json.dumps({name: value for name, value in facts.items() if name != "_name_or_path"}, indent=2)
 
 
 def mean_state(states: Tensor, mask: Tensor) -> Tensor:
-    """The mean state of a row's real tokens: (B, l, h) and (B, l) → (B, h) float32; zeros without any."""
+    """Average the states of real tokens: (B, l, h) and (B, l) → (B, h) float32; zeros without any."""
     weights = mask.unsqueeze(-1).float()
     return (states.float() * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
 
 
 def tokenizer_file(encoder: str) -> Path:
-    """The `tokenizer.json` that belongs to a pretrained transformer."""
+    """Return the path of a pretrained transformer's `tokenizer.json`."""
     if Path(encoder).is_dir():
         return Path(encoder) / "tokenizer.json"
     refuse_fetching(encoder)
@@ -165,7 +165,7 @@ def tokenizer_file(encoder: str) -> Path:
 
 
 def encoder_tokenizer(encoder: str, given: str | None = None) -> WordTokenizer:
-    """The tokenizer of a pretrained transformer, or one given in its place.
+    """Return the tokenizer of a pretrained transformer, or the given one instead.
 
     Raises:
         DataError: If it does not put one special token before a text and one after it.
@@ -183,17 +183,17 @@ def encoder_tokenizer(encoder: str, given: str | None = None) -> WordTokenizer:
 
 
 def _positions(transformer: Any, default: int) -> int:
-    """Most tokens a transformer reads at once."""
+    """Return the maximum number of tokens that a transformer reads at once."""
     positions = getattr(transformer.config, "max_position_embeddings", default)
     table = getattr(getattr(transformer, "embeddings", None), "position_embeddings", None)
-    padding = getattr(table, "padding_idx", None)  # RoBERTa's positions are counted from behind padding's
+    padding = getattr(table, "padding_idx", None)  # RoBERTa's positions start after the padding id
     return positions if padding is None else positions - padding - 1
 
 
 def _pretrained(encoder: str) -> Any:
     refuse_fetching(encoder)
     library = _transformers()
-    # A folder is all there is to it; only a hub id is looked up.
+    # A folder is read directly; only a hub id is looked up.
     where = {"local_files_only": True} if Path(encoder).is_dir() else {}
     try:
         with _silence(library.utils.logging):
@@ -205,12 +205,12 @@ def _pretrained(encoder: str) -> Any:
             )
     except ConfigError:
         raise
-    except Exception as error:  # the library checks little: a wrong value fails wherever it is used first
+    except Exception as error:  # the library checks little: a wrong value fails at its first use
         raise _unreadable(encoder, error) from None
 
 
 def _with_random_weights(config: Any) -> Any:
-    """The transformer of a configuration that a model folder holds; nothing is fetched for it."""
+    """Build the transformer of a model folder's configuration without downloading anything."""
     library = _transformers()
     if not isinstance(config, dict) or "model_type" not in config:
         raise ConfigError(f"{TRANSFORMER_FILE} is not a transformer's configuration")
@@ -222,14 +222,14 @@ def _with_random_weights(config: Any) -> Any:
             return library.AutoModel.from_config(facts, dtype=torch.float32)
     except ConfigError:
         raise
-    except Exception as error:  # the library checks little: a wrong value fails wherever it is used first
+    except Exception as error:  # the library checks little: a wrong value fails at its first use
         problem = (str(error).splitlines() or [type(error).__name__])[0]
         raise ConfigError(f"{TRANSFORMER_FILE}: no transformer can be built from it: {problem}") from None
 
 
 @contextmanager
 def _silence(logging: Any) -> Iterator[None]:
-    """No bar and no list of weights that were left out: what training says is up to training."""
+    """Silence the library's progress bars and its list of unused weights."""
     verbosity, had_bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()

@@ -1,8 +1,8 @@
-"""What of a transformer's configuration is believed: sizes of known architectures, and nothing to fetch.
+"""Restrict a transformer's configuration to safe values: sizes of known architectures, no downloads.
 
-A model folder may come from anywhere, and transformers acts on much that a configuration can say: it imports
-code from the hub (`auto_map`), fetches compute kernels (`attn_implementation`), other models (`backbone`) and
-quantisers. None of that is needed to put saved weights back where they were.
+A model folder may come from an untrusted source, and a configuration can make transformers import code from
+the hub (`auto_map`) or download compute kernels (`attn_implementation`), other models (`backbone`) and
+quantisers. None of these is needed to load saved weights.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from nlpcapsule.errors import ConfigError, did_you_mean
 
-# Architectures for text whose code is a part of transformers itself.
+# Text architectures whose code is part of transformers.
 MODEL_TYPES = (
     "albert",
     "bert",
@@ -45,7 +45,7 @@ MODEL_TYPES = (
     "xlm-roberta",
     "xlm-roberta-xl",
 )
-# What an architecture may declare itself and is left at its default.
+# Values that an architecture may declare but that are left at their defaults.
 _NOT_BELIEVED = {
     "architectures",
     "auto_map",
@@ -70,7 +70,7 @@ _NOT_BELIEVED_PARTS = (
     "adapter",
     "tp_plan",
 )
-_LARGEST = 2**27  # no size in any known architecture comes near
+_LARGEST = 2**27  # far above any size in a known architecture
 _MOST_LAYERS = 1_000
 
 _is_loading: ContextVar[bool] = ContextVar("is_loading", default=False)
@@ -78,10 +78,9 @@ _is_loading: ContextVar[bool] = ContextVar("is_loading", default=False)
 
 @contextmanager
 def loading_saved_model() -> Iterator[None]:
-    """A block in which nothing is fetched: pretrained weights are refused, and the hub is set offline.
+    """Disable downloads in this block: pretrained weights are refused, and the hub is set offline.
 
-    The setting is one of the whole process, which `HF_HUB_OFFLINE` sets when the library is imported; other
-    threads that use the hub meanwhile find it offline, too.
+    The setting is global (`HF_HUB_OFFLINE` sets it at import), so the hub is offline for other threads, too.
     """
     constants = _hub_constants()
     before = getattr(constants, "HF_HUB_OFFLINE", None)
@@ -97,7 +96,7 @@ def loading_saved_model() -> Iterator[None]:
 
 
 def _hub_constants() -> Any:
-    """The hub library's settings; None where it is not installed."""
+    """Return the hub library's settings module; None if it is not installed."""
     try:
         from huggingface_hub import constants
     except ImportError:
@@ -109,7 +108,7 @@ def refuse_fetching(encoder: str) -> None:
     """Refuse to look for pretrained weights while a saved model is loaded.
 
     Raises:
-        ConfigError: One is loaded.
+        ConfigError: If a saved model is being loaded.
     """
     if _is_loading.get():
         raise ConfigError(
@@ -119,10 +118,10 @@ def refuse_fetching(encoder: str) -> None:
 
 
 def check_model_type(model_type: Any, where: str) -> None:
-    """Refuse an architecture that is not known to be safe to build from a file.
+    """Reject an architecture that is not known to be safe to build from a file.
 
     Raises:
-        ConfigError: It is not among `MODEL_TYPES`.
+        ConfigError: If it is not among `MODEL_TYPES`.
     """
     if model_type not in MODEL_TYPES:
         hint = did_you_mean(str(model_type), MODEL_TYPES)
@@ -130,15 +129,15 @@ def check_model_type(model_type: Any, where: str) -> None:
 
 
 def believed(config: Any, known: Any, where: str) -> dict[str, Any]:
-    """Return the part of a configuration that may be built from.
+    """Return the part of a configuration that is safe to build from.
 
     Args:
-        config: What a file says.
-        known: The names that the architecture's own configuration has.
-        where: What it is called in messages.
+        config: The content of a file.
+        known: The names in the architecture's configuration.
+        where: Its name in error messages.
 
     Raises:
-        ConfigError: A number is out of all bounds.
+        ConfigError: If a number is out of bounds.
     """
     kept = {
         name: value

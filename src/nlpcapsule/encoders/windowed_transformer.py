@@ -1,10 +1,10 @@
-"""Documents longer than a pretrained transformer reads at once: windows, each read alone.
+"""Encode documents that exceed a pretrained transformer's length, in separate windows.
 
     [CLS] t_1 … t_l [SEP]  →  [CLS] t_1 … t_w [SEP],  [CLS] t_(1+s) … t_(s+w) [SEP],  …
 
-Without a stride s the text is cut into as few parts as will do, all of (nearly) one length: full windows and
-a remainder would leave the remainder's words without neighbours and cost more. The states of all windows lie
-side by side, without those of the special tokens: (B, L, h). Where windows overlap (s < w), a token has a
+Without a stride s the text is cut into as few windows as possible, of (nearly) equal length: full windows and
+a short remainder would give the remainder little context and cost more. The states of all windows are
+concatenated, without those of the special tokens: (B, L, h). Where windows overlap (s < w), a token has a
 state in each of its windows.
 """
 
@@ -24,16 +24,16 @@ from nlpcapsule.encoders.name_vectors import mean_states, to_unit_length
 from nlpcapsule.encoders.transformer import PretrainedSettings, TransformerEncoder, mean_state
 from nlpcapsule.errors import ConfigError
 
-_MARKS = 2  # special tokens of a row: its first and its last
+_MARKS = 2  # special tokens of a row: the first and the last
 
 
 class Windows(NamedTuple):
-    """The W windows of B documents, one document's after another's.
+    """The W windows of B documents, in document order.
 
     Attributes:
-        tokens: (W, w) token ids, filled up at the end.
-        mask: (W, w) True on real tokens.
-        counted: (W, w) True where a state stands for a token of the text.
+        tokens: (W, w) token ids, padded at the end.
+        mask: (W, w) True at real tokens.
+        counted: (W, w) True where a state belongs to a token of the text.
         document: (W,) the row each window was cut from.
     """
 
@@ -50,15 +50,17 @@ class TransformerSettings(PretrainedSettings):
     stride: int | None = Field(
         None, ge=1, description="tokens from one window's start to the next; none: even parts"
     )
-    encoder_learning_rate: float = Field(5e-5, gt=0, description="the peak of the transformer's own rate")
+    encoder_learning_rate: float = Field(5e-5, gt=0, description="peak learning rate of the transformer")
     gradient_checkpointing: bool = Field(
-        False, description="computes states again for the gradient, which saves memory"
+        False, description="recompute states in the backward pass to save memory"
     )
-    word_dropout: float = Field(0.0, ge=0, lt=1, description="part of the word pieces left out in training")
+    word_dropout: float = Field(
+        0.0, ge=0, lt=1, description="fraction of the word pieces dropped in training"
+    )
     token_dropout: float = Field(0.15, ge=0, lt=1, description="dropout on states")
 
     def check(self, config: Config) -> None:
-        """Refuses windows that leave tokens out, and what does not go with answers."""
+        """Reject windows that leave tokens out, and settings that answer networks do not support."""
         super().check(config)
         if self.stride is not None and self.stride > self.window - _MARKS:
             raise ConfigError(
@@ -81,14 +83,14 @@ class TransformerSettings(PretrainedSettings):
 
 @register_encoder("transformer")
 class WindowedTransformer(Encoder):
-    """Token ids → states of the whole document, read in windows by a pretrained transformer.
+    """Encode whole documents in windows with a pretrained transformer.
 
     Args:
         settings: Transformer, windows, dropout and learning rate.
         vocabulary_size: Number of tokens the tokenizer knows.
-        padding_id: The token that fills rows up.
-        length: Most tokens of a document.
-        transformer: The transformer's configuration where its weights will be loaded; None reads
+        padding_id: Id of the padding token.
+        length: Maximum tokens of a document.
+        transformer: The transformer's configuration if its weights are loaded later; None reads
             `settings.path`.
     """
 
@@ -103,7 +105,7 @@ class WindowedTransformer(Encoder):
         transformer: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        self.own_rate = settings.encoder_learning_rate  # pretrained weights move in small steps
+        self.own_rate = settings.encoder_learning_rate  # pretrained weights need small steps
         self.window = settings.window
         self.stride = settings.stride
         self.encoder = TransformerEncoder(
@@ -158,15 +160,15 @@ class WindowedTransformer(Encoder):
 
 
 def cut_windows(tokens: Tensor, padding_id: int, window: int, stride: int | None = None) -> Windows:
-    """Cuts rows [CLS] text [SEP] into windows [CLS] part of the text [SEP].
+    """Cut rows [CLS] text [SEP] into windows [CLS] part of the text [SEP].
 
     Every window has text. A document without any has one window, and its special tokens count as text.
 
     Args:
-        tokens: (B, l) token ids, filled up at the end.
-        padding_id: The token that fills rows up.
-        window: Most tokens of a window, with its two special tokens.
-        stride: Tokens from the start of one window's text to the next's; None cuts even parts.
+        tokens: (B, l) token ids, padded at the end.
+        padding_id: Id of the padding token.
+        window: Maximum tokens of a window, including its two special tokens.
+        stride: Tokens between the starts of consecutive windows; None cuts even parts.
 
     Example:
         >>> rows = torch.tensor([[101, 5, 6, 7, 102], [101, 8, 102, 0, 0]])
@@ -197,12 +199,12 @@ def cut_windows(tokens: Tensor, padding_id: int, window: int, stride: int | None
 
 
 def leave_out(tokens: Tensor, padding_id: int, part: float) -> Tensor:
-    """Rows [CLS] text [SEP] less a random part of the text; what is left moves together.
+    """Drop random tokens of the text from rows [CLS] text [SEP] and close the gaps.
 
     Args:
-        tokens: (B, l) token ids, filled up at the end.
-        padding_id: The token that fills rows up.
-        part: How likely each token of the text is to be left out.
+        tokens: (B, l) token ids, padded at the end.
+        padding_id: Id of the padding token.
+        part: Probability of dropping each token of the text.
     """
     lengths = (tokens != padding_id).sum(dim=1, keepdim=True)  # (B, 1)
     places = torch.arange(tokens.shape[1], device=tokens.device)  # (l,)
@@ -215,5 +217,5 @@ def leave_out(tokens: Tensor, padding_id: int, part: float) -> Tensor:
 
 
 def _up(total: Tensor, part: Tensor | int) -> Tensor:
-    """How often `part` goes into `total`, rounded up."""
+    """Divide and round up."""
     return (total + part - 1) // part

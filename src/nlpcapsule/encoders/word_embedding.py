@@ -1,4 +1,4 @@
-"""Token ids → word vectors."""
+"""Map token ids to word vectors."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-UNKNOWN_RANGE = 0.25  # of the uniform numbers that a word without a given vector starts from
+UNKNOWN_RANGE = 0.25  # range of the uniform distribution for words without a given vector
 
 
 class WordEmbedding(nn.Module):
-    """Trainable word vectors; padding is the zero vector and stays so.
+    """Trainable word vectors; padding is always the zero vector.
 
-    Given vectors that are shorter than `size` are filled up with numbers that start at random and are
-    learned; longer ones keep their size.
+    Given vectors that are shorter than `size` are extended with random values, which are learned; longer ones
+    keep their size.
 
     Args:
         vocabulary_size: Number of tokens.
-        size: v, numbers per word.
-        padding_id: The token that fills rows up.
+        size: v, the size of a word vector.
+        padding_id: Id of the padding token.
         vectors: (vocabulary_size, v') to start from; None starts from uniform(-0.25, 0.25).
     """
 
@@ -36,19 +36,19 @@ class WordEmbedding(nn.Module):
             self.table.weight[padding_id] = 0
 
     def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, l) → word vectors (B, l, v) and a mask (B, l) that is True on real tokens."""
+        """Map token ids (B, l) to word vectors (B, l, v) and a mask (B, l), True at real tokens."""
         return self.table(tokens), tokens != self.padding_id
 
     @torch.no_grad()
     def weight_by_frequency(self, counts: np.ndarray, smoothing: float) -> None:
-        """Centres the vectors and weights them by smooth inverse frequency (Arora et al. 2017).
+        """Centre the vectors and weight them by smooth inverse frequency (Arora et al. 2017).
 
-        x_w ← a / (a + p(w)) · (x_w − Σ_w p(w) x_w). A sum over many positions is otherwise mostly what all
-        documents share: frequent words, and the direction that all vectors have in common.
+        x_w ← a / (a + p(w)) · (x_w − Σ_w p(w) x_w). Otherwise a sum over many positions is dominated by what
+        all documents share: frequent words, and the common direction of all vectors.
 
         Args:
             counts: (vocabulary_size,) occurrences in the training part.
-            smoothing: a; a word of this relative frequency counts half.
+            smoothing: a; a word of this relative frequency gets weight one half.
         """
         share = torch.from_numpy(counts / max(1, counts.sum())).to(self.table.weight)  # p (V,)
         centred = self.table.weight - share @ self.table.weight  # (V, v)
@@ -57,5 +57,5 @@ class WordEmbedding(nn.Module):
 
 
 def embedding_size(size: int, vectors: np.ndarray | None) -> int:
-    """Numbers per word where `size` are asked for and vectors (V, v') may be given: the larger of the two."""
+    """Return the word vector size: the larger of `size` and that of given vectors (V, v')."""
     return size if vectors is None else max(size, vectors.shape[1])

@@ -1,4 +1,4 @@
-"""Encoders over word vectors: they own the vectors, and differ in how states come from them."""
+"""Base class of encoders over word vectors."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from nlpcapsule.encoders.word_embedding import WordEmbedding
 
 
 class WordEncoderSettings(EncoderSettings):
-    """What encoders over word vectors share."""
+    """Settings that encoders over word vectors share."""
 
     embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
-    word_dropout: float = Field(0.0, ge=0, lt=1, description="part of the words left out in training")
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="fraction of the words dropped in training")
     token_dropout: float = Field(0.15, ge=0, lt=1, description="dropout on word vectors and states")
 
 
@@ -31,7 +31,7 @@ class WordEncoder(Encoder):
 
     Args:
         embedding: The word vectors, trained with the encoder.
-        word_dropout: Part of the words left out in training.
+        word_dropout: Fraction of the words dropped in training.
     """
 
     settings_type: ClassVar[type[WordEncoderSettings]] = WordEncoderSettings
@@ -67,5 +67,5 @@ class WordEncoder(Encoder):
 
 
 def new_embedding(size: int, inputs: EncoderInputs) -> WordEmbedding:
-    """Return word vectors of `size` numbers that start from the given vectors, or else at random."""
+    """Return word vectors of this size that start from the given vectors, or at random."""
     return WordEmbedding(inputs.vocabulary_size, size, inputs.padding_id, inputs.vectors)

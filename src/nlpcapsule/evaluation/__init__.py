@@ -1,1 +1,1 @@
-"""Seventh step: ranked labels and answers beside the truth → figures, intervals, tables."""
+"""Compare ranked labels and answers with the truth: metrics, confidence intervals, tables."""

@@ -1,4 +1,4 @@
-"""Figures for ranked answers: MAP and MRR, with ties decided against the model."""
+"""Metrics of ranked answers: MAP and MRR, with ties counted against the model."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from nlpcapsule.evaluation.ranked import measure_each
 def answer_metrics(
     scores: Sequence[np.ndarray], labels: Sequence[Sequence[int] | np.ndarray]
 ) -> dict[str, float]:
-    """MAP and MRR over the questions that have at least one right answer.
+    """Return MAP and MRR over the questions that have at least one right answer.
 
-    A wrong answer ranks above a right one of equal score. Data files often list the right answers first, and
-    the input's order would then reward a model that says nothing.
+    A wrong answer ranks above a right one of equal score. Data files often list right answers first, so
+    keeping the input's order would reward a constant model.
 
     Args:
         scores: Per question, (candidates,) the model's scores.
@@ -44,7 +44,7 @@ def answer_metrics(
 def per_question_metrics(
     scores: Sequence[np.ndarray], labels: Sequence[Sequence[int] | np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """AP and RR of each question with a right answer, in their order, for a paired comparison."""
+    """Return AP and RR of each question with a right answer, in order, for a paired comparison."""
     if len(scores) != len(labels):
         raise DataError(f"`scores` has {len(scores)} questions, but `labels` has {len(labels)}.")
     relevant, ranked = [], []
@@ -61,7 +61,7 @@ def per_question_metrics(
 def _ranking_with_ties_against_us(
     scores: np.ndarray, labels: np.ndarray, question: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The candidates' places in the input, best first, and their labels; both (candidates,)."""
+    """Return the candidates' positions in the input, best first, and their labels; both (candidates,)."""
     if scores.ndim != 1 or scores.shape != labels.shape:
         raise DataError(
             f"Question {question} must have one score and one label per candidate. "

@@ -1,4 +1,4 @@
-"""How far a mean could have been otherwise: resampling of documents or questions."""
+"""Confidence intervals and paired tests by resampling documents or questions."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.ranked import check_positive_integer
 
-DRAWS_AT_ONCE = 2_000_000  # bounds the memory to about 32 MB, whatever the number of documents
+DRAWS_AT_ONCE = 2_000_000  # limits memory to about 32 MB for any number of documents
 
 
 @dataclass(frozen=True, slots=True)
 class PairedBootstrap:
-    """Two systems on the same documents.
+    """The comparison of two systems on the same documents.
 
     Attributes:
         difference: Mean of a - b.
         low: Lower end of the 95% interval of the difference.
         high: Upper end.
-        p_value: Two-sided: how often a resampled difference falls on the other side of zero, twice.
+        p_value: Two-sided: twice the fraction of resampled differences on the other side of zero.
     """
 
     difference: float
@@ -33,14 +33,14 @@ def paired_bootstrap(a: np.ndarray, b: np.ndarray, resamples: int = 10_000, seed
     """Compare two systems by resampling the documents that both were scored on.
 
     Args:
-        a: (N,) one system's figure for each document.
+        a: (N,) one system's metric for each document.
         b: (N,) the other's, for the same documents in the same order.
-        resamples: How many times N documents are drawn, with replacement.
-        seed: Of the random draws.
+        resamples: Number of resamples of N documents, drawn with replacement.
+        seed: Seed of the random draws.
 
     Returns:
         The mean difference, its 95% percentile interval and the p-value, which is never below
-        2 / (resamples + 1): so many draws cannot tell smaller ones apart.
+        2 / (resamples + 1): this many draws cannot resolve smaller ones.
     """
     a, b = _as_figures("a", a), _as_figures("b", b)
     if len(a) != len(b):
@@ -54,13 +54,13 @@ def paired_bootstrap(a: np.ndarray, b: np.ndarray, resamples: int = 10_000, seed
 
 
 def bootstrap_interval(values: np.ndarray, resamples: int = 10_000, seed: int = 0) -> tuple[float, float]:
-    """The 95% percentile interval of the mean of (N,) values."""
+    """Return the 95% percentile interval of the mean of (N,) values."""
     low, high = np.percentile(resampled_means(values, resamples, seed), [2.5, 97.5])
     return float(low), float(high)
 
 
 def resampled_means(values: np.ndarray, resamples: int, seed: int) -> np.ndarray:
-    """(resamples,) means of N values drawn from `values` (N,) with replacement."""
+    """Return (resamples,) means of N values drawn from `values` (N,) with replacement."""
     check_positive_integer("resamples", resamples)
     values = _as_figures("values", values)
     random = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Whether a probability of 0.8 is right eight times out of ten."""
+"""Calibration: whether stated probabilities match observed accuracy."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import numpy as np
 from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.ranked import check_positive_integer
 
-ROUNDING = 1e-6  # a capsule's length in float32 may exceed 1 by as little
+ROUNDING = 1e-6  # a capsule's length in float32 may exceed 1 by this much
 
 
 def expected_calibration_error(probabilities: np.ndarray, correct: np.ndarray, bins: int = 15) -> float:
-    """Mean distance of stated probability and observed accuracy, over bins of equal mass.
+    """Return the mean distance of stated probability and observed accuracy, over bins of equal mass.
 
-    Equal probabilities share their mean correctness, so that the order of the input cannot matter where a
+    Equal probabilities share their mean correctness, so that the order of the input does not matter if a
     bin's edge falls between them.
 
     Args:
-        probabilities: (M,) what the model stated.
-        correct: (M,) True (or 1) where it was right.
-        bins: How many bins; M bins if there are fewer values.
+        probabilities: (M,) the stated probabilities.
+        correct: (M,) True (or 1) where the prediction was right.
+        bins: Number of bins; M if there are fewer values.
 
     Returns:
         The error, from 0 (calibrated) to 1.
@@ -38,7 +38,7 @@ def expected_calibration_error(probabilities: np.ndarray, correct: np.ndarray, b
         )
     if not len(probabilities):
         raise DataError("no probabilities were given, so there is no calibration to measure")
-    if not ((probabilities >= -ROUNDING) & (probabilities <= 1 + ROUNDING)).all():  # NaN fails too
+    if not ((probabilities >= -ROUNDING) & (probabilities <= 1 + ROUNDING)).all():  # rejects NaN, too
         raise DataError(
             "`probabilities` must lie between 0 and 1, without NaN; leave scores out if they do not."
         )

@@ -1,7 +1,7 @@
-"""Figures for ranked labels, as fractions of 1.
+"""Metrics of ranked labels, as fractions of 1.
 
-How good a ranking is can be said of documents that have labels. What rests on the scores, F1 and calibration,
-looks at all: a label that is given to a document without any is wrong.
+Ranking metrics are computed on documents that have labels. F1 and calibration use all documents: every label
+predicted for a document without labels is wrong.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nlpcapsule.evaluation.ranked import (
 from nlpcapsule.evaluation.thresholds import f1_at_threshold
 
 CUTOFFS = (1, 3, 5)
-PAPER_RETRIEVED = 50  # how deep the released code of NLP-Capsule looks for hits
+PAPER_RETRIEVED = 50  # depth at which the released code of NLP-Capsule looks for hits
 # Training documents per label: from, to (inclusive), and the name of the band.
 FREQUENCY_BANDS = ((0, 0, "0"), (1, 10, "1-10"), (11, 50, "11-50"), (51, None, ">50"))
 
@@ -38,32 +38,32 @@ def label_metrics(
     threshold: float | None = None,
     unused: np.ndarray | None = None,
 ) -> dict[str, float]:
-    """All figures of a ranking of labels.
+    """Return all metrics of a ranking of labels.
 
     - "P@k", "nDCG@k" (ideal over min(k, |y|) labels), "R-precision@k" (hits in the top k / min(k, |y|)),
       "PSP@k", "PSnDCG@k" and "paper-nDCG@k", for k = 1, 3, 5.
-    - "recall@5 (0 examples)", "(1-10 examples)", "(11-50 examples)", "(>50 examples)": of the true labels
-      that have so many training documents, the share ranked among the first five. A band without true
+    - "recall@5 (0 examples)", "(1-10 examples)", "(11-50 examples)", "(>50 examples)": the share of true
+      labels with that many training documents that are ranked among the first five. A band without true
       labels is left out.
-    - "recall@5 among unused labels", if these were ranked among each other: of the true labels that have no
-      training document, the share among the first five of those.
+    - "recall@5 among unused labels", if these were ranked among each other: the share of true labels without
+      a training document that are among the first five of those.
     - "micro-F1" and "macro-F1", if a threshold is given; "ECE@5", if scores are given.
-    - "documents" (those with labels, on which all figures but F1 and ECE rest), "documents without labels",
-      and "unseen true labels": how many (document, label) pairs are of labels without a training document.
+    - "documents" (those with labels, which all metrics but F1 and ECE use), "documents without labels",
+      and "unseen true labels": the number of (document, label) pairs whose label has no training document.
 
     Args:
         rankings: (N, K) label ids, best first, each row without repeats; -1 = none left.
-        scores: (N, K) the probabilities belonging to the rankings; None skips what needs them.
-        truth: The true label ids of each document. An id outside 0 .. n_labels - 1 stands for a label that
-            training never saw: it counts as true and can only be missed.
+        scores: (N, K) the probabilities of the rankings; None skips metrics that need them.
+        truth: The true label ids of each document. An id outside 0 .. n_labels - 1 is a label that training
+            never saw: it counts as true and can only be missed.
         train_counts: (n_labels,) training documents per label.
-        train_size: Training documents in all.
-        threshold: Labels ranked with at least this score count as predicted in the F1 figures.
-        unused: (N, U) rankings of the labels without a training document alone, as `rankings`.
+        train_size: Total number of training documents.
+        threshold: Labels ranked with at least this score count as predicted for F1.
+        unused: (N, U) rankings of only the labels without a training document, like `rankings`.
 
     Raises:
-        DataError: No document has a label.
-        DataError: The input is not as described.
+        DataError: If no document has a label.
+        DataError: If the input is not as described.
     """
     judged = judge_rankings(rankings, truth, scores)
     train_counts = np.asarray(train_counts)
@@ -96,9 +96,9 @@ def label_metrics(
 def per_document_metrics(
     rankings: np.ndarray, truth: TrueLabels, cutoffs: Sequence[int] = CUTOFFS
 ) -> dict[str, np.ndarray]:
-    """P@k and nDCG@k of each document that has labels, in the documents' order, (N_scored,) each.
+    """Return P@k and nDCG@k (N_scored,) of each document that has labels, in the documents' order.
 
-    Two systems' values for the same documents go into `paired_bootstrap`.
+    Pass two systems' values for the same documents to `paired_bootstrap`.
     """
     for k in cutoffs:
         check_positive_integer("k", k)
@@ -106,15 +106,15 @@ def per_document_metrics(
 
 
 def r_precision(judged: JudgedRankings, k: int) -> np.ndarray:
-    """(N,) hits among the first k, divided by how many there could be: min(k, |y|)."""
+    """Return (N,) hits among the first k, divided by the possible number: min(k, |y|)."""
     check_positive_integer("k", k)
     return judged.hits[:, :k].sum(axis=1) / np.minimum(judged.true_counts, k)
 
 
 def paper_ndcg(judged: JudgedRankings, k: int) -> np.ndarray:
-    """(N,) nDCG@k as in the paper's tables: the ideal knows only the hits among the retrieved top 50.
+    """Return (N,) nDCG@k as in the paper's tables, whose ideal has only the hits among the top 50.
 
-    True labels that were not retrieved do not count against it, so it is never below nDCG@k and only good for
+    True labels that were not retrieved are ignored, so it is never below nDCG@k and only useful for
     comparison with those tables. Without a hit it is 0.
     """
     check_positive_integer("k", k)
@@ -127,7 +127,7 @@ def paper_ndcg(judged: JudgedRankings, k: int) -> np.ndarray:
 
 
 def _precision_and_ndcg(judged: JudgedRankings, cutoffs: Sequence[int]) -> dict[str, np.ndarray]:
-    depth = max(cutoffs)  # what is ranked below changes neither
+    depth = max(cutoffs)  # lower ranks change neither
     ranked = [[label for label in row if label != NO_LABEL] for row in judged.rankings[:, :depth].tolist()]
     ends = np.cumsum(judged.true_counts)[:-1]
     relevant = [labels.tolist() for labels in np.split(judged.true_labels, ends)]
@@ -135,7 +135,7 @@ def _precision_and_ndcg(judged: JudgedRankings, cutoffs: Sequence[int]) -> dict[
 
 
 def _recall_by_frequency(judged: JudgedRankings, train_counts: np.ndarray) -> dict[str, float]:
-    """Recall among the first five, over the true labels of each band of training frequency."""
+    """Return recall among the first five for the true labels of each band of training frequency."""
     of_truth = training_examples(judged.true_labels, train_counts)  # (T,)
     of_hits = training_examples(judged.rankings[:, :5][judged.hits[:, :5]], train_counts)  # (hits,)
     figures = {}
@@ -150,6 +150,6 @@ def _recall_by_frequency(judged: JudgedRankings, train_counts: np.ndarray) -> di
 
 
 def _recall_among_unused(judged: JudgedRankings, train_counts: np.ndarray) -> dict[str, float]:
-    """Recall among the first five, over the true labels without training documents, ranked by themselves."""
+    """Return recall among the first five for true labels without training documents, ranked separately."""
     true = int((training_examples(judged.true_labels, train_counts) == 0).sum())
     return {"recall@5 among unused labels": float(judged.hits[:, :5].sum() / true)} if true else {}

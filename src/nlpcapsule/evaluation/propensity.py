@@ -1,6 +1,6 @@
-"""Propensity-scored figures: a hit on a rare label is worth more (Jain, Prabhu and Varma, 2016).
+"""Propensity-scored metrics: a hit on a rare label is worth more (Jain, Prabhu and Varma, 2016).
 
-A rare label is often missing from documents it fits, so its known occurrences stand for more than themselves.
+A rare label is often missing from documents it fits, so its known occurrences are weighted higher.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ A, B = 0.55, 1.5
 
 
 def training_examples(labels: np.ndarray, train_counts: np.ndarray) -> np.ndarray:
-    """How many training documents carry each label; 0 for an id that the model does not know.
+    """Return the number of training documents of each label; 0 for ids that the model does not know.
 
     Args:
         labels: Label ids, of any shape.
@@ -29,13 +29,13 @@ def training_examples(labels: np.ndarray, train_counts: np.ndarray) -> np.ndarra
 
 
 def inverse_propensities(examples: np.ndarray, train_size: int, a: float = A, b: float = B) -> np.ndarray:
-    """1/p = 1 + C (N_l + B)^-A, with C = (ln N - 1)(B + 1)^A.
+    """Return 1/p = 1 + C (N_l + B)^-A, with C = (ln N - 1)(B + 1)^A.
 
-    Fewer than three training documents would make C negative; it is then 0 and all labels count alike.
+    Fewer than three training documents would make C negative; it is then 0, and all labels count equally.
 
     Args:
         examples: Training documents with the label, N_l; any shape.
-        train_size: Training documents in all, N.
+        train_size: Total number of training documents, N.
         a: The exponent A.
         b: The offset B.
 
@@ -56,10 +56,10 @@ def inverse_propensities(examples: np.ndarray, train_size: int, a: float = A, b:
 def propensity_scored(
     judged: JudgedRankings, train_counts: np.ndarray, train_size: int, cutoffs: Sequence[int]
 ) -> dict[str, float]:
-    """PSP@k and PSnDCG@k, as fractions of the best that a ranking could have attained.
+    """Return PSP@k and PSnDCG@k, as fractions of the best attainable ranking.
 
-    As usual in the field, the gains are averaged over the documents first and divided afterwards. PSnDCG's
-    gains are, per document, divided by the plain ideal DCG over min(k, |y|) labels before that.
+    As usual in the field, the gains are averaged over the documents first and divided afterwards. Before
+    that, PSnDCG's gains are divided by each document's plain ideal DCG over min(k, |y|) labels.
     """
     depth = max(cutoffs)
     worth = inverse_propensities(training_examples(judged.rankings[:, :depth], train_counts), train_size)
@@ -82,11 +82,11 @@ def propensity_scored(
 
 
 def _best_gains(judged: JudgedRankings, train_counts: np.ndarray, train_size: int, depth: int) -> np.ndarray:
-    """(N, depth) the worths of each document's true labels, largest first, then zeros."""
+    """Return (N, depth) weights of each document's true labels, largest first, padded with zeros."""
     worth = inverse_propensities(training_examples(judged.true_labels, train_counts), train_size)  # (T,)
     order = np.lexsort((-worth, judged.true_documents))
     counts = judged.true_counts
-    # The pairs lie document after document, so a pair's rank is its distance from the document's first.
+    # Pairs are sorted by document, so a pair's rank is its distance from the document's first.
     rank = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)  # (T,)
     inside = rank < depth
     best = np.zeros((len(counts), depth))

@@ -1,4 +1,4 @@
-"""Rankings laid beside the truth: what every figure of this folder is computed from."""
+"""Rankings with their hits, which all metrics are computed from."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from nlpcapsule.errors import DataError
 
-NO_LABEL = -1  # in a ranking: none left
+NO_LABEL = -1  # in a ranking: no label left
 TrueLabels: TypeAlias = Sequence[Sequence[int] | np.ndarray]
 
 
@@ -22,11 +22,11 @@ class JudgedRankings:
 
     Attributes:
         rankings: (N, K) label ids, best first; -1 once none is left.
-        scores: (N, K) the probabilities belonging to them, or None.
+        scores: (N, K) their probabilities, or None.
         hits: (N, K) True where the ranked label is a true one.
         true_documents: (T,) the row of each (document, true label) pair, ascending.
-        true_labels: (T,) the label of each pair; ids unknown to the model stand for unseen labels.
-        without_labels: How many of the documents given have no true label.
+        true_labels: (T,) the label of each pair; ids unknown to the model are unseen labels.
+        without_labels: Number of given documents without a true label.
     """
 
     rankings: np.ndarray
@@ -38,7 +38,7 @@ class JudgedRankings:
 
     @property
     def true_counts(self) -> np.ndarray:
-        """(N,) how many true labels each document has."""
+        """(N,) number of true labels of each document."""
         return np.bincount(self.true_documents, minlength=len(self.rankings))
 
 
@@ -55,14 +55,14 @@ def judge_rankings(
         rankings: (N, K) label ids, best first, each row without repeats; -1 = none left.
         truth: The true label ids of each document. An id that no ranking can hold (negative, or past the
             model's labels) counts as true and can only be missed.
-        scores: (N, K) probabilities belonging to the rankings, if wanted.
-        every_document: Also keep documents without labels. No ranking of theirs is better than another, but
-            a label that is given to them is wrong.
+        scores: (N, K) probabilities of the rankings, if needed.
+        every_document: Also keep documents without labels. All their rankings are equally good, but every
+            label predicted for them is wrong.
 
     Raises:
-        DataError: No document has a label.
-        DataError: The shapes do not fit, a ranking repeats a label or goes on after -1, or a score
-            is NaN.
+        DataError: If no document has a label.
+        DataError: If the shapes do not fit, a ranking repeats a label or continues after -1, or a score is
+            NaN.
     """
     rankings = np.asarray(rankings)
     _check_rankings(rankings, len(truth))
@@ -94,7 +94,7 @@ def judge_rankings(
 def measure_each(
     measures: Sequence[str], relevant: Sequence[Iterable[int]], ranked: Sequence[Iterable[int]]
 ) -> dict[str, np.ndarray]:
-    """Let ir-measures score every query.
+    """Score every query with ir-measures.
 
     Args:
         measures: Names that ir-measures knows: "P@5", "nDCG@5", "AP", "RR".
@@ -104,11 +104,11 @@ def measure_each(
     Returns:
         For each measure, one value per query, (N,).
     """
-    import ir_measures  # here, so that the rest of the package imports without it
+    import ir_measures  # imported here, so that the rest of the package works without it
 
     parsed = {ir_measures.parse_measure(name): name for name in measures}
     qrels = {str(query): {str(item): 1 for item in items} for query, items in enumerate(relevant)}
-    # Only the rank goes in, as a strictly falling score: the library's own order of ties cannot matter.
+    # Pass the rank as a strictly decreasing score, so that the library's order of ties does not matter.
     run = {
         str(query): {str(item): -float(rank) for rank, item in enumerate(items)}
         for query, items in enumerate(ranked)
@@ -122,7 +122,7 @@ def measure_each(
 
 
 def check_positive_integer(name: str, value: object) -> None:
-    """Refuse anything but 1, 2, 3, ..."""
+    """Reject anything but 1, 2, 3, ..."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise DataError(f"`{name}` must be a positive integer. Got {value!r} instead.")
 
@@ -150,17 +150,17 @@ def _check_scores(scores: np.ndarray, rankings: np.ndarray) -> None:
         raise DataError(
             f"`scores` must have the shape of `rankings`, {rankings.shape}. Got {scores.shape} instead."
         )
-    invalid = np.isnan(scores) & (rankings != NO_LABEL)  # what lies behind -1 is never read
+    invalid = np.isnan(scores) & (rankings != NO_LABEL)  # values after -1 are never read
     if invalid.any():
         row = int(np.flatnonzero(invalid.any(axis=1))[0])
         raise DataError(f"`scores` must not contain NaN. Row {row} does.")
 
 
 def _mark_hits(rankings: np.ndarray, true_documents: np.ndarray, true_labels: np.ndarray) -> np.ndarray:
-    """(N, K) True where the label ranked there is true for the row's document."""
+    """Return (N, K) True where the ranked label is a true label of the row's document."""
     known = np.unique(true_labels)  # (L,)
     codes = np.searchsorted(known, rankings).clip(max=len(known) - 1)  # (N, K)
-    # One integer per (document, label) turns the N set look-ups into one.
+    # One integer per (document, label) turns N set lookups into one.
     ranked_pairs = np.arange(len(rankings))[:, None] * len(known) + codes
     true_pairs = true_documents * len(known) + np.searchsorted(known, true_labels)
     return (known[codes] == rankings) & (rankings != NO_LABEL) & np.isin(ranked_pairs, true_pairs)

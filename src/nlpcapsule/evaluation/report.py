@@ -1,4 +1,4 @@
-"""Figures of several systems side by side, for the terminal and for Markdown."""
+"""Tables of several systems' metrics, for the terminal and for Markdown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich.markup import escape
 from rich.table import Table
 
-# These count things; all other figures are fractions of 1.
+# These are counts; all other metrics are fractions of 1.
 COUNTS = frozenset(
     {
         "documents",
@@ -26,12 +26,12 @@ def metrics_table(
     percent: bool = True,
     title: str | None = None,
 ) -> Table:
-    """One row per system, one column per figure, for `rich` to print.
+    """Return a `rich` table with one row per system and one column per metric.
 
     Args:
-        rows: System → figure → value; a figure that a system lacks shows as a dash.
-        columns: The figures to show, in order.
-        percent: Show fractions as percentages with two decimals, else with four decimals.
+        rows: System → metric → value; a missing metric is shown as a dash.
+        columns: The metrics to show, in order.
+        percent: Show fractions as percentages with two decimals; otherwise with four decimals.
         title: Printed above the table.
     """
     table = Table(title=None if title is None else escape(title))
@@ -46,7 +46,7 @@ def metrics_table(
 def metrics_markdown(
     rows: Mapping[str, Mapping[str, float]], columns: Sequence[str], percent: bool = True
 ) -> str:
-    """The same table as Markdown, ending with a line break.
+    """Return the same table as Markdown, ending with a line break.
 
     Example:
         >>> print(metrics_markdown({"capsules": {"P@1": 0.8062}}, ["P@1"]), end="")

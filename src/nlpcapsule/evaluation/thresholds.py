@@ -1,4 +1,4 @@
-"""From a ranking to a set: the labels whose score reaches a threshold, and how good that set is."""
+"""Decision thresholds: F1 of the labels whose score reaches one, and tuning on held-out documents."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ OBJECTIVES = ("micro-F1", "macro-F1")
 
 
 def f1_at_threshold(judged: JudgedRankings, threshold: float) -> dict[str, float]:
-    """Micro and macro F1 of the ranked labels with score >= threshold, by scikit-learn.
+    """Return micro and macro F1 of the ranked labels with score >= threshold, by scikit-learn.
 
-    Macro F1 is the mean over the labels that occur in the truth or among the predictions; a true label that
-    training never saw occurs, and has F1 0.
+    Macro F1 is the mean over the labels that occur in the truth or the predictions, including true labels
+    that training never saw, whose F1 is 0.
     """
-    from sklearn.metrics import f1_score  # slow to import, and only needed here
+    from sklearn.metrics import f1_score  # slow to import and only needed here
 
     if judged.scores is None:
         raise DataError("`scores` are needed to apply a threshold. Got None instead.")
@@ -26,7 +26,7 @@ def f1_at_threshold(judged: JudgedRankings, threshold: float) -> dict[str, float
     chosen = (judged.scores >= threshold) & (judged.rankings != NO_LABEL)  # (N, K)
     documents, labels = np.nonzero(chosen)[0], judged.rankings[chosen]
     columns = np.union1d(labels, judged.true_labels)  # (L,)
-    # scikit-learn takes a single column for a binary problem; an empty one beside it prevents that.
+    # scikit-learn treats a single column as a binary problem; an additional empty one prevents that.
     shape = (len(judged.rankings), len(columns) + 1)
 
     def indicator(rows: np.ndarray, ids: np.ndarray) -> csr_matrix:
@@ -46,16 +46,16 @@ def best_threshold(
     truth: TrueLabels,
     objective: str | float = "micro-F1",
 ) -> float:
-    """The score that serves best as a threshold for all labels; to be tuned on held-out documents.
+    """Return the best score as a threshold for all labels, tuned on held-out documents.
 
-    Every distinct score is tried. Among equally good ones the highest wins: it returns the fewest labels.
+    Every distinct score is tried. Ties go to the highest, which returns the fewest labels.
 
     Args:
         scores: (N, K) the ranked labels' scores.
         rankings: (N, K) label ids, best first; -1 = none left.
-        truth: The true label ids of each document; what is returned for one without any is wrong.
-        objective: "micro-F1", "macro-F1", or a precision: the most labels of which this part is right; where
-            no threshold reaches it, the one that comes nearest.
+        truth: The true label ids of each document; labels predicted for a document without any are wrong.
+        objective: "micro-F1", "macro-F1", or a precision: return as many labels as possible at this
+            precision; if no threshold reaches it, use the nearest.
     """
     if isinstance(objective, str) and objective not in OBJECTIVES:
         raise ConfigError(f"unknown objective {objective!r}; {did_you_mean(objective, OBJECTIVES)}")
@@ -73,14 +73,14 @@ def best_threshold(
     else:
         sweep = _micro_f1_sweep if objective == "micro-F1" else _macro_f1_sweep
         values = sweep(labels, hits, judged.true_labels)  # (M,)
-    last_of_ties = np.append(scores[1:] != scores[:-1], True)  # a threshold takes all of a tie or nothing
+    last_of_ties = np.append(scores[1:] != scores[:-1], True)  # a threshold accepts a tie as a whole
     return float(scores[last_of_ties][values[last_of_ties].argmax()])
 
 
 def _precision_sweep(hits: np.ndarray, wanted: float) -> np.ndarray:
-    """(M,) how many pairs are accepted where the first 1, 2, ..., M are right often enough.
+    """Return (M,) the number of accepted pairs where the first 1, 2, ..., M reach the precision.
 
-    Elsewhere by how much they fall short, as a negative number.
+    Elsewhere, return the shortfall as a negative number.
     """
     accepted = np.arange(1, len(hits) + 1)
     reached = np.cumsum(hits) / accepted  # (M,)
@@ -88,15 +88,15 @@ def _precision_sweep(hits: np.ndarray, wanted: float) -> np.ndarray:
 
 
 def _micro_f1_sweep(labels: np.ndarray, hits: np.ndarray, true_labels: np.ndarray) -> np.ndarray:
-    """(M,) micro F1 after accepting the first 1, 2, ..., M pairs."""
+    """Return (M,) micro F1 after accepting the first 1, 2, ..., M pairs."""
     accepted = np.arange(1, len(labels) + 1)
     return 2 * np.cumsum(hits) / (accepted + len(true_labels))
 
 
 def _macro_f1_sweep(labels: np.ndarray, hits: np.ndarray, true_labels: np.ndarray) -> np.ndarray:
-    """(M,) macro F1 after accepting the first 1, 2, ..., M pairs.
+    """Return (M,) macro F1 after accepting the first 1, 2, ..., M pairs.
 
-    Accepting a pair changes the F1 of its own label only, so the sum of F1s is a running sum of changes.
+    Accepting a pair changes only the F1 of its label, so the sum of F1s is a running sum of changes.
     """
     known, true_counts = np.unique(true_labels, return_counts=True)
     columns = np.union1d(known, labels)
@@ -104,7 +104,7 @@ def _macro_f1_sweep(labels: np.ndarray, hits: np.ndarray, true_labels: np.ndarra
     positives[np.searchsorted(columns, known)] = true_counts
     column = np.searchsorted(columns, labels)  # (M,)
 
-    by_label = np.argsort(column, kind="stable")  # label after label, within each the best score first
+    by_label = np.argsort(column, kind="stable")  # by label, best score first within each
     sorted_column, sorted_hits = column[by_label], hits[by_label].astype(np.int64)
     first = np.append(True, sorted_column[1:] != sorted_column[:-1])
     run_start = np.maximum.accumulate(np.where(first, np.arange(len(first)), 0))
@@ -117,6 +117,6 @@ def _macro_f1_sweep(labels: np.ndarray, hits: np.ndarray, true_labels: np.ndarra
 
     gain, newcomer = np.empty(len(first)), np.empty(len(first))
     gain[by_label] = change
-    newcomer[by_label] = first & (positives[sorted_column] == 0)  # false alarms widen the mean
-    # Rounded, for a running sum of fractions must not decide between thresholds that are equally good.
+    newcomer[by_label] = first & (positives[sorted_column] == 0)  # false positives add labels to the mean
+    # Rounded, so that rounding errors of the running sum do not decide between equally good thresholds.
     return np.round(np.cumsum(gain) / (len(known) + np.cumsum(newcomer)), 12)

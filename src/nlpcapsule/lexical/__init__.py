@@ -1,1 +1,1 @@
-"""Systems that see a document as the words it holds: linear models, trees, fastText."""
+"""Systems that represent a document by its words: linear models, trees, fastText."""

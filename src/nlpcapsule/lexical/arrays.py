@@ -1,4 +1,4 @@
-"""Arrays and sparse matrices as one safetensors file, with a checksum of their own."""
+"""Save and load arrays and sparse matrices in one safetensors file with a checksum."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from scipy import sparse
 from nlpcapsule.atomic_files import atomic_path
 from nlpcapsule.errors import ModelFolderError
 
-_CHECKSUM = "sha256"  # in a file's metadata: a checkpoint has no manifest that would vouch for it
+_CHECKSUM = "sha256"  # in a file's metadata: checkpoints have no manifest with checksums
 _PARTS = ("data", "indices", "indptr", "shape")
 
 
 def save_arrays(path: Path, **arrays: np.ndarray | sparse.csr_matrix) -> None:
-    """Writes arrays by name; a sparse matrix takes four of them."""
+    """Write arrays by name; a sparse matrix takes four of them."""
     flat: dict[str, np.ndarray] = {}
     for name, array in arrays.items():
         if sparse.issparse(array):
@@ -33,14 +33,14 @@ def save_arrays(path: Path, **arrays: np.ndarray | sparse.csr_matrix) -> None:
 
 
 def load_arrays(path: Path, needs_checksum: bool = False) -> dict[str, np.ndarray | sparse.csr_matrix]:
-    """Reads what `save_arrays` wrote; every sparse matrix is safe to compute with.
+    """Read a file of `save_arrays`; every sparse matrix is safe to compute with.
 
     Args:
         path: The file.
-        needs_checksum: Refuse a file without a checksum of its own.
+        needs_checksum: Reject a file without a checksum.
 
     Raises:
-        ModelFolderError: The file is damaged.
+        ModelFolderError: If the file is damaged.
     """
     try:
         flat = load_file(path)
@@ -62,13 +62,13 @@ def load_arrays(path: Path, needs_checksum: bool = False) -> dict[str, np.ndarra
 
 
 def _checked_matrix(stem: str, flat: Mapping[str, np.ndarray], path: Path) -> sparse.csr_matrix:
-    """A sparse matrix whose every index lies inside it: compiled code would read past its end."""
+    """Return a sparse matrix whose indices are all in range: compiled code does not check them."""
     try:
         data, indices, indptr, shape = (flat[f"{stem}.{part}"] for part in _PARTS)
         rows, columns = map(int, shape)
         if indices.dtype.kind != "i" or indptr.dtype.kind != "i" or data.dtype.kind != "f":
             raise ValueError(f"indices are {indices.dtype} and {indptr.dtype}, numbers {data.dtype}")
-        if not len(indptr) == rows + 1 or columns < 0:  # before a matrix of that size is made
+        if not len(indptr) == rows + 1 or columns < 0:  # before allocating a matrix of that size
             raise ValueError(f"{len(indptr)} row limits for {rows} rows")
         matrix = sparse.csr_matrix((data, indices, indptr), shape=(rows, columns))
         matrix.check_format(full_check=True)
@@ -83,16 +83,16 @@ def _checked_matrix(stem: str, flat: Mapping[str, np.ndarray], path: Path) -> sp
 def check_array(
     array: np.ndarray | sparse.csr_matrix | None, name: str, shape: tuple[int, ...], kinds: str = "f"
 ) -> None:
-    """Refuse an array that does not fit the model it was found with.
+    """Check that an array fits the rest of the model.
 
     Args:
         array: The array.
-        name: What it is called in the message.
-        shape: The shape that tokenizer and labels ask for.
-        kinds: numpy's letters of the types it may have: f floats, i and u integers, b truth values.
+        name: Its name in error messages.
+        shape: The shape that follows from tokenizer and labels.
+        kinds: numpy kind codes of the allowed types: f floats, i and u integers, b booleans.
 
     Raises:
-        ModelFolderError: It has another shape or type, or holds NaN or an infinite number.
+        ModelFolderError: If shape or type differ, or a value is NaN or infinite.
     """
     if array is None:
         raise ModelFolderError(f"{name} is missing")
@@ -108,16 +108,16 @@ def check_array(
 
 
 def check_range(array: np.ndarray, name: str, lowest: float, highest: float) -> None:
-    """Refuse an array that holds a number below `lowest` or above `highest`."""
+    """Reject an array with a value below `lowest` or above `highest`."""
     if len(array) and not (array.min() >= lowest and array.max() <= highest):
         raise ModelFolderError(f"{name} holds a number that is not between {lowest} and {highest}")
 
 
 def single_integer(array: np.ndarray | None, name: str) -> int:
-    """The one integer that an array holds.
+    """Return the single integer that an array holds.
 
     Raises:
-        ModelFolderError: It holds something else.
+        ModelFolderError: If it holds anything else.
     """
     if array is None or array.shape != (1,) or array.dtype.kind not in "iu":
         raise ModelFolderError(f"{name} is missing, or it is not one integer")
@@ -125,7 +125,7 @@ def single_integer(array: np.ndarray | None, name: str) -> int:
 
 
 def _checksum(flat: Mapping[str, np.ndarray]) -> str:
-    """Of all numbers, names, types and shapes."""
+    """Return the checksum of all values, names, types and shapes."""
     digest = hashlib.sha256()
     for name in sorted(flat):
         array = np.ascontiguousarray(flat[name])

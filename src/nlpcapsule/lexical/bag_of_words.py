@@ -1,9 +1,9 @@
-"""A document as a sparse row of word weights, tf-idf.
+"""Represent a document as a sparse row of tf-idf weights.
 
 x_w = (1 + log tf_w) · (log((1 + N) / (1 + df_w)) + 1),     x scaled to length 1
 
-Documents say first what they are about: a law its title, a letter its matter. The first words, the lead, can
-be features of their own beside those of the whole: (x, ρ y) / √(1 + ρ²), y as x, of the first words alone.
+Documents often start with what they are about: a law with its title, a letter with its subject. The first
+words, the lead, can be additional features: (x, ρ y) / √(1 + ρ²), where y is x of the first words alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.word_frequency import document_frequency
 from nlpcapsule.lexical.arrays import check_array, check_range, single_integer
 
-LEAD_TOKENS = 60  # words, in which a document says most of what it is about
+LEAD_TOKENS = 60  # words, the most informative part of many documents
 _LEAD_WEIGHT = 0.7  # ρ
 _MOST_LEAD_TOKENS = 2**31
 
@@ -30,9 +30,9 @@ class BagOfWords:
     """Word weights learned from the training part.
 
     Attributes:
-        idf: (V,) float32; 0 for tokens that are no words and for words the training part lacks.
-        lead_tokens: How many first words are the lead; 0 leaves it out.
-        lead_idf: (V,) float32, of leads; empty where they are left out.
+        idf: (V,) float32; 0 for tokens that are not words and for words missing in the training part.
+        lead_tokens: Number of words in the lead; 0 disables it.
+        lead_idf: (V,) float32, idf of the leads; empty if disabled.
     """
 
     idf: np.ndarray
@@ -43,7 +43,7 @@ class BagOfWords:
     def fit(
         cls, tokens: Ragged, vocabulary_size: int, ignored: tuple[int, ...] = (), lead_tokens: int = 0
     ) -> Self:
-        """Counts in how many documents each word stands."""
+        """Compute the document frequency of each word."""
         idf = _idf(tokens, vocabulary_size, ignored)
         return (
             cls(idf, lead_tokens, _idf(tokens.cut(lead_tokens), vocabulary_size, ignored))
@@ -52,7 +52,7 @@ class BagOfWords:
         )
 
     def rows(self, tokens: Ragged) -> sparse.csr_matrix:
-        """(N, V) float32, or (N, 2 V) with leads; rows of length 1 (or empty), columns sorted."""
+        """Return features (N, V) float32, or (N, 2 V) with leads; rows have length 1 (or are empty)."""
         whole = _weighted(tokens, self.idf)
         if not self.lead_tokens:
             return whole
@@ -60,26 +60,26 @@ class BagOfWords:
         return normalize(sparse.hstack([whole, _LEAD_WEIGHT * lead], format="csr")).astype(np.float32)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """For a model's files."""
+        """Return the arrays to save with the model."""
         return {"idf": self.idf, "lead_tokens": np.array([self.lead_tokens]), "lead_idf": self.lead_idf}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
-        """Reads what `to_arrays` gave, whatever else there is."""
+        """Create it from the output of `to_arrays`; other arrays are ignored."""
         return cls(
             arrays["idf"], single_integer(arrays.get("lead_tokens"), "lead_tokens"), arrays["lead_idf"]
         )
 
     @property
     def width(self) -> int:
-        """Features of a document: V, or 2 V with lead tokens."""
+        """Number of features: V, or 2 V with lead tokens."""
         return len(self.idf) + len(self.lead_idf)
 
     def check(self, vocabulary_size: int) -> None:
-        """Refuse word weights that do not fit the tokenizer.
+        """Check that the word weights fit the tokenizer.
 
         Raises:
-            ModelFolderError: They do not.
+            ModelFolderError: If they do not.
         """
         check_array(self.idf, "idf", (vocabulary_size,))
         check_array(self.lead_idf, "lead_idf", (vocabulary_size if self.lead_tokens else 0,))
@@ -95,7 +95,7 @@ def _idf(tokens: Ragged, vocabulary_size: int, ignored: tuple[int, ...]) -> np.n
 
 
 def _weighted(tokens: Ragged, idf: np.ndarray) -> sparse.csr_matrix:
-    """(N, V) float32, rows of length 1 (or empty)."""
+    """Return tf-idf rows (N, V) float32 of length 1 (or empty)."""
     weights = word_counts(tokens, len(idf))
     weights.data = (1 + np.log(weights.data)) * idf[weights.indices]
     weights.eliminate_zeros()
@@ -103,11 +103,11 @@ def _weighted(tokens: Ragged, idf: np.ndarray) -> sparse.csr_matrix:
 
 
 def word_counts(tokens: Ragged, vocabulary_size: int) -> sparse.csr_matrix:
-    """(N, V) float64: how often each word stands in each document."""
+    """Count each word in each document: (N, V) float64."""
     matrix = sparse.csr_matrix(
         (np.ones(len(tokens.values)), tokens.values, tokens.offsets),
         shape=(len(tokens), vocabulary_size),
-        copy=True,  # summing sorts in place, and the documents' own word order must stay
+        copy=True,  # summing sorts in place, and the documents' word order must be kept
     )
     matrix.sum_duplicates()
     return matrix

@@ -1,4 +1,4 @@
-"""The lexical systems there are, by the settings that name them."""
+"""Choose the class and settings of a lexical system from the configuration."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from nlpcapsule.lexical.one_vs_rest import OneVsRestSettings
 from nlpcapsule.lexical.ranker import LexicalRanker, LexicalSettings
 from nlpcapsule.registry import find_system
 
-# Documents times labels: half an hour on two cores. One-vs-rest is worth the time: beside a network it brings
-# half a point of P@1 more than Omikuji (EURLEX57K, 185 million).
+# Documents times labels: half an hour on two cores. One-vs-rest is worth the time: in a hybrid it gains
+# half a point of P@1 over Omikuji (EURLEX57K, 185 million).
 MOST_ONE_VS_REST_WORK = 250_000_000
 
 
 def lexical_system(settings: LexicalSettings) -> type[LexicalRanker]:
-    """The class that a configuration's model section asks for."""
+    """Return the class that a configuration's model section names."""
     system = find_system(settings.name).lexical
     assert system is not None
     return system
 
 
 def evidence_system(wanted: str, documents: int, labels: int) -> str:
-    """The system that works beside a network.
+    """Return the lexical system that is joined with a network.
 
-    One-vs-rest learns every label from every document, so "auto" takes it for small data, Omikuji beyond.
+    One-vs-rest trains every label on every document, so "auto" chooses it for small data, Omikuji otherwise.
 
     Args:
         wanted: "auto", or a system's name.
@@ -36,7 +36,7 @@ def evidence_system(wanted: str, documents: int, labels: int) -> str:
 
 
 def evidence_settings(name: str) -> LexicalSettings:
-    """The settings of a system that works beside a network: its defaults, and the lead's words apart."""
+    """Return the settings of a lexical system in a hybrid: its defaults, with separate lead features."""
     match name:
         case "one-vs-rest":
             return OneVsRestSettings(lead_tokens=LEAD_TOKENS)

@@ -1,4 +1,4 @@
-"""What words say of labels, beside a network: a lexical system, and similar training documents."""
+"""Lexical features of labels in a hybrid: a lexical system, similar documents and name matches."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ from nlpcapsule.lexical.ranker import LexicalRanker
 from nlpcapsule.lexical.whole_words import WholeWords
 
 _WORDS_FILE = "whole-words.safetensors"
-_BY_NAME = 0.1  # of the candidates' places are for labels without examples
+_BY_NAME = 0.1  # fraction of the candidates reserved for labels without examples
 
 
 class WordEvidence(Protocol):
-    """What a network is joined with."""
+    """Protocol of the lexical features that a network is joined with."""
 
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
-        """The best labels of documents and their log-odds, as `LexicalRanker.top`."""
+        """Return the best labels of documents and their log-odds, as `LexicalRanker.top`."""
         ...
 
     def shares(self, tokens: Ragged, candidates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """How far similar documents bear candidates out, as `Neighbours.shares`."""
+        """Return the share of similar documents that have each candidate, as `Neighbours.shares`."""
         ...
 
     def names(self, tokens: Ragged, candidates: np.ndarray) -> np.ndarray | None:
-        """(N, C, 2) how well candidates' names match, as `NameMatch`; None where labels have no names."""
+        """Return how well candidates' names match (N, C, 2), as `NameMatch`; None without label names."""
         ...
 
     def save(self, folder: Path) -> None:
-        """Writes files into a folder that exists."""
+        """Write files into an existing folder."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class FittedEvidence:
-    """Evidence learned from the training part.
+    """Lexical features fitted to the training part.
 
     Attributes:
         ranker: Nominates candidates and gives their log-odds.
         neighbours: The training documents.
-        whole_words: Puts word pieces together first, where the network reads pieces.
-        name_match: The labels' names, where they have any; the ranker then numbers labels with examples only.
+        whole_words: Joins word pieces to words, if the network reads pieces.
+        name_match: The labels' names, if they have any; the ranker then ranks only labels with examples.
     """
 
     ranker: LexicalRanker
@@ -59,10 +59,10 @@ class FittedEvidence:
     name_match: NameMatch | None = None
 
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
-        """The best labels of documents and their log-odds.
+        """Return the best labels of documents and their log-odds.
 
-        The last places are for labels without examples whose names match best; of these the lexical system
-        knows no more than that others are better, so they share the lowest log-odds.
+        The last places are reserved for labels without examples whose names match best. The lexical system
+        does not score these, so they get the lowest log-odds.
         """
         words = self._words(tokens)
         if self.name_match is None:
@@ -76,18 +76,18 @@ class FittedEvidence:
         )
 
     def names(self, tokens: Ragged, candidates: np.ndarray) -> np.ndarray | None:
-        """How well the names of candidates match, where labels have names."""
+        """Return how well the names of candidates match; None without label names."""
         return None if self.name_match is None else self.name_match(self._words(tokens), candidates)
 
     def shares(self, tokens: Ragged, candidates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """How far similar documents bear candidates out, and how near the nearest is."""
+        """Return the share of similar documents that have each candidate, and the nearest one's cosine."""
         return self.neighbours.shares(self._words(tokens), candidates)
 
     def _words(self, tokens: Ragged) -> Ragged:
         return tokens if self.whole_words is None else self.whole_words(tokens)
 
     def save(self, folder: Path) -> None:
-        """Writes files into a folder that exists."""
+        """Write files into an existing folder."""
         self.ranker.save(folder)
         self.neighbours.save(folder)
         if self.whole_words is not None:
@@ -97,7 +97,7 @@ class FittedEvidence:
 
     @classmethod
     def load(cls, system: str, folder: Path) -> Self:
-        """Reads what `save` wrote; `system` is the lexical system's name."""
+        """Read the output of `save`; `system` is the lexical system's name."""
         settings = evidence_settings(system)
         whole = None
         if (folder / _WORDS_FILE).exists():
@@ -106,7 +106,7 @@ class FittedEvidence:
         return cls(lexical_system(settings).load(settings, folder), Neighbours.load(folder), whole, names)
 
     def check(self, vocabulary: Sequence[str], counts: np.ndarray, document_count: int | None) -> None:
-        """Refuse evidence that does not fit the model it was found with.
+        """Check that the features fit the rest of the model.
 
         Args:
             vocabulary: The tokenizer's.
@@ -114,7 +114,7 @@ class FittedEvidence:
             document_count: Training documents; None if it is not known.
 
         Raises:
-            ModelFolderError: It does not fit.
+            ModelFolderError: If they do not.
         """
         size = len(vocabulary)
         if self.whole_words is not None:

@@ -1,10 +1,10 @@
-"""How far a document's words bear out a label's name, for labels with few examples or none.
+"""Match a document's words with label names, for labels with few or no examples.
 
-    match_j = max over f, its name or another:   Σ_{w in f and in the document} idf_w / √(Σ_{w in f} idf_w)
+    match_j = max over its names f:   Σ_{w in f and in the document} idf_w / √(Σ_{w in f} idf_w)
 
-A name of which all words stand in the document counts √(Σ idf): long names of rare words more than a single
-common word. idf_w = log((1 + N) / (1 + df_w)) is of the training documents. Plurals and singulars are one
-word. A word of a name that nobody knows stands in no document, but counts in the sum below.
+A name whose words all occur in the document scores √(Σ idf), so long names of rare words score higher than a
+single common word. idf_w = log((1 + N) / (1 + df_w)) is computed on the training documents. Plurals and
+singulars count as one word. An unknown word of a name matches nothing but counts in the denominator.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS, word_counts
 from nlpcapsule.lexical.whole_words import WholeWords
 
 FILE = "name-match.safetensors"
-_MATCHES_AT_A_TIME = 2**23  # so that matching takes little memory, however many documents there are
-_SHORTEST = 4  # letters of a word that may be a plural
+_MATCHES_AT_A_TIME = 2**23  # matches computed at once, which bounds memory
+_SHORTEST = 4  # minimum length of a plural
 
 
 @dataclass(frozen=True, eq=False)
 class NameMatch:
-    """The labels' names, ready to be looked for.
+    """The labels' names, ready for matching.
 
     Attributes:
-        folded: (V,) int64, the folded word of each word; -1 for tokens that are no words.
+        folded: (V,) int64, the folded word of each word; -1 for tokens that are not words.
         forms: (F, W) float32, sparse: weights of the folded words of all names, label by label.
-        offsets: (n,) int64, where each label's forms begin; every label has one at least.
+        offsets: (n,) int64, where each label's forms begin; every label has at least one.
         examples: (n,) bool, whether a label has training documents.
     """
 
@@ -56,14 +56,14 @@ class NameMatch:
         vocabulary: Sequence[str],
         ignored: tuple[int, ...] = (),
     ) -> Self:
-        """Weighs the words of names.
+        """Compute the weights of the words in names.
 
         Args:
             names: For each label, its name and alternatives as rows of word ids.
             examples: (n,) whether a label has training documents.
             documents: The training documents.
             vocabulary: The words.
-            ignored: Ids that are no words: padding, the unknown word.
+            ignored: Ids that are not words: padding, the unknown word.
         """
         folded = fold_words(vocabulary)
         folded[list(ignored)] = -1
@@ -85,7 +85,7 @@ class NameMatch:
         )
 
     def __call__(self, tokens: Ragged, candidates: np.ndarray) -> np.ndarray:
-        """(N, C, 2) how well the names of candidates (N, C) match the document, and how well its opening."""
+        """Return how well candidates' names match the document and its lead: (N, C, 2)."""
         found = np.empty((*candidates.shape, 2))
         for part, words in enumerate((tokens, tokens.cut(LEAD_TOKENS))):
             for rows, matches in self._matches(words):
@@ -93,7 +93,7 @@ class NameMatch:
         return found
 
     def nominate(self, tokens: Ragged, count: int) -> np.ndarray:
-        """(N, count) of the labels without examples, those whose names match best; equals go by label."""
+        """Return the labels without examples whose names match best (N, count); ties are broken by label."""
         without = self.without_examples
         best = np.empty((len(tokens), min(count, len(without))), dtype=np.int64)
         for rows, matches in self._matches(tokens):
@@ -116,7 +116,7 @@ class NameMatch:
         return self.forms.T.tocsr()
 
     def _matches(self, tokens: Ragged) -> Iterator[tuple[slice, np.ndarray]]:
-        """Documents, a few at a time, and how well all names match them (chunk, n)."""
+        """Yield slices of documents and how well all names match them (chunk, n)."""
         present = _present(_folded(tokens, self.folded), self.forms.shape[1])  # (N, W)
         chunk = max(1, _MATCHES_AT_A_TIME // max(1, self.forms.shape[0]))
         for start in range(0, len(tokens), chunk):
@@ -125,7 +125,7 @@ class NameMatch:
             yield rows, np.maximum.reduceat(by_form, self.offsets, axis=1)
 
     def save(self, folder: Path) -> None:
-        """Writes one file."""
+        """Write one file."""
         save_arrays(
             folder / FILE,
             folded=self.folded,
@@ -136,15 +136,15 @@ class NameMatch:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Reads what `save` wrote."""
+        """Read the output of `save`."""
         arrays = load_arrays(folder / FILE)
         return cls(arrays["folded"], arrays["forms"], arrays["offsets"], arrays["examples"])
 
     def check(self, vocabulary_size: int, counts: np.ndarray) -> None:
-        """Refuse names that are not those of the labels; `counts` (n,) are their training documents.
+        """Check that the names fit the labels; `counts` (n,) are the labels' training documents.
 
         Raises:
-            ModelFolderError: They are not.
+            ModelFolderError: If they do not.
         """
         form_count, words = self.forms.shape
         check_array(self.folded, "folded", (vocabulary_size,), "i")
@@ -160,7 +160,7 @@ class NameMatch:
 
 
 def fold_words(vocabulary: Sequence[str]) -> np.ndarray:
-    """(V,) int64: one number for a word and its plural.
+    """Return (V,) int64: the same number for a word and its plural.
 
     Example:
         >>> fold_words(["import", "duty", "imports", "duties"]).tolist()
@@ -173,7 +173,7 @@ def fold_words(vocabulary: Sequence[str]) -> np.ndarray:
 
 
 def word_texts(whole_words: WholeWords, tokens: Ragged, vocabulary: Sequence[str]) -> list[str]:
-    """How the words that `whole_words` learned from these tokens are written, by word id."""
+    """Return the spelling of the words that `whole_words` learned from these tokens, by word id."""
     words = whole_words(tokens).values
     first = np.zeros(len(words), dtype=bool)
     first[np.unique(words, return_index=True)[1]] = True
@@ -190,14 +190,14 @@ def _singular(word: str) -> str:
 
 
 def _folded(tokens: Ragged, folded: np.ndarray) -> Ragged:
-    """Rows of folded words, without tokens that are none."""
+    """Return rows of folded words, without tokens that are not words."""
     words = folded[tokens.values]
     ends = np.concatenate([[0], np.cumsum(words >= 0)])
     return Ragged(words[words >= 0], ends[tokens.offsets])
 
 
 def _present(words: Ragged, size: int) -> sparse.csr_matrix:
-    """(N, W) float64: 1 where a word stands in a row."""
+    """Return (N, W) float64: 1 where a word occurs in a row."""
     counts = word_counts(words, size)
     counts.data[:] = 1
     return counts

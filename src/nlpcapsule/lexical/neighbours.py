@@ -1,9 +1,9 @@
-"""What the training documents most like a document are tagged with.
+"""Score labels by the labels of the nearest training documents.
 
     share_j = Σ_{i among the K nearest, j in y_i} cos(x, x_i)^p  /  Σ_{i among the K nearest} cos(x, x_i)^p
 
-x: tf-idf rows of length 1. Laws that amend a law, replies to one complaint: a near copy says more about its
-labels than any model of a label does, and says it of labels with a single example as well.
+x: tf-idf rows of length 1. A near copy, such as a law that amends another, is more informative than any model
+of its labels, even for labels with a single example.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from nlpcapsule.lexical.bag_of_words import BagOfWords
 from nlpcapsule.lexical.ranker import label_matrix
 
 NEAREST = 20  # K
-SHARPNESS = 6  # p: of two neighbours, the nearer counts far more
-_NUMBERS_AT_A_TIME = 2**23  # so that it takes little memory, however many documents and labels there are
+SHARPNESS = 6  # p: the nearer of two neighbours counts far more
+_NUMBERS_AT_A_TIME = 2**23  # values computed at once, which bounds memory
 _FILE = "neighbours.safetensors"
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """The training part, to be searched.
+    """The training part, ready to be searched.
 
     Attributes:
         bag: Turns tokens into features.
@@ -52,7 +52,7 @@ class Neighbours:
         label_count: int,
         ignored: tuple[int, ...] = (),
     ) -> Self:
-        """Keeps the training part; `ignored` are token ids that are no words."""
+        """Store the training part; `ignored` are ids of tokens that are not words."""
         bag = BagOfWords.fit(documents.tokens, vocabulary_size, ignored)
         return cls(bag, bag.rows(documents.tokens), label_matrix(documents.labels, label_count))
 
@@ -62,7 +62,7 @@ class Neighbours:
         return self.documents.T.tocsr()
 
     def shares(self, tokens: Ragged, candidates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """How far the nearest training documents bear candidates out.
+        """Return the weighted share of the nearest training documents that have each candidate.
 
         Args:
             tokens: Documents.
@@ -87,7 +87,7 @@ class Neighbours:
         return shares.clip(0, 1), nearest
 
     def _weighted_labels(self, documents: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """(N, n) sum of the weights (N, K) of those documents (N, K) that have a label."""
+        """Sum the weights (N, K) of those documents (N, K) that have a label: (N, n)."""
         count, width = documents.shape
         offsets = np.arange(0, count * width + 1, width)
         chosen = sparse.csr_matrix(
@@ -96,17 +96,17 @@ class Neighbours:
         return (chosen @ self.labels).toarray()
 
     def save(self, folder: Path) -> None:
-        """Writes one file."""
+        """Write one file."""
         save_arrays(folder / _FILE, idf=self.bag.idf, documents=self.documents, labels=self.labels)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Reads what `save` wrote."""
+        """Read the output of `save`."""
         arrays = load_arrays(folder / _FILE)
         return cls(BagOfWords(arrays["idf"]), arrays["documents"], arrays["labels"])
 
     def check(self, vocabulary_size: int, counts: np.ndarray, document_count: int | None) -> None:
-        """Refuse documents that are not those the model was trained on.
+        """Check that the documents are those that the model was trained on.
 
         Args:
             vocabulary_size: Number of words.
@@ -114,7 +114,7 @@ class Neighbours:
             document_count: Training documents; None if it is not known.
 
         Raises:
-            ModelFolderError: They are not.
+            ModelFolderError: If they are not.
         """
         self.bag.check(vocabulary_size)
         rows = self.documents.shape[0] if document_count is None else document_count
@@ -125,5 +125,5 @@ class Neighbours:
 
 
 def _column_counts(matrix: sparse.csr_matrix) -> np.ndarray:
-    """(n,) entries in each column."""
+    """Count the entries in each column: (n,)."""
     return np.bincount(matrix.indices, minlength=matrix.shape[1])

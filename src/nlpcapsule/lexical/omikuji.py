@@ -1,4 +1,4 @@
-"""Parabel and Bonsai by the library omikuji: trees of label clusters, a linear model at every node."""
+"""Parabel and Bonsai with the omikuji library: trees of label clusters, a linear model per node."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, l
 from nlpcapsule.registry import System, register
 from nlpcapsule.strict_json import read_json
 
-_LEAD_TOKENS = "first words of a document that are also features of their own; 0: none"
+_LEAD_TOKENS = "first words of a document that are additional, separate features; 0: none"
 
 
 class OmikujiSettings(LexicalSettings):
     """`omikuji`: trees of label clusters with a linear model per node (Parabel, Bonsai), on tf-idf."""
 
-    balanced: ClassVar[bool] = True  # children hold equally many labels
+    balanced: ClassVar[bool] = True  # children hold equal numbers of labels
 
     name: Literal["omikuji"] = "omikuji"
     trees: int = Field(3, ge=1, description="trees whose scores are averaged")
@@ -49,7 +49,7 @@ class OmikujiSettings(LexicalSettings):
 
     @model_validator(mode="after")
     def _enough_labels_to_split(self) -> Self:
-        if self.largest_leaf < self.clusters:  # the library would end the whole process
+        if self.largest_leaf < self.clusters:  # the library would abort the whole process
             raise ValueError(
                 f"`largest_leaf` must be at least `clusters` ({self.clusters}). "
                 f"Got {self.largest_leaf} instead."
@@ -60,17 +60,16 @@ class OmikujiSettings(LexicalSettings):
 _FILE = "omikuji.safetensors"
 # The library's float32 scores reach 0 and 1, whose log-odds are infinite.
 _SMALLEST, _LARGEST = 1e-30, 1 - 1e-7
-_NOT_REACHED = logit(_SMALLEST) - 1  # of labels in no leaf that the beam came to
+_NOT_REACHED = logit(_SMALLEST) - 1  # log-odds of labels in leaves that the beam did not reach
 
 
 @dataclass(frozen=True, eq=False)
 class OmikujiTrees(LexicalRanker):
-    """Trees whose scores are averaged.
+    """An ensemble of trees whose scores are averaged.
 
-    The library draws its clusters at random and takes no seed: two trainings differ a little, so that a
-    training that goes on keeps the trees it has. What is trained ranks the same every time, also once saved
-    and loaded: each tree is a model of its own, since the library adds the trees of one model up in the
-    order in which the disk happens to list them.
+    The library clusters at random without a seed, so two trainings differ slightly, and a resumed training
+    keeps its finished trees. A trained model always ranks the same, also after saving and loading: each tree
+    is a separate model, because the library sums the trees of one model in directory order.
 
     Attributes:
         settings: What it was trained with.
@@ -88,7 +87,7 @@ class OmikujiTrees(LexicalRanker):
 
     @classmethod
     def fit(cls, settings: OmikujiSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
-        """Learns one tree after another; those the checkpoint folder holds are read instead."""
+        """Train one tree after another, reusing those in the checkpoint folder."""
         omikuji = _library()
         bag = BagOfWords.fit(documents.tokens, len(fitting.words), fitting.ignored, settings.lead_tokens)
         parameters = omikuji.Model.default_hyper_param()
@@ -116,7 +115,7 @@ class OmikujiTrees(LexicalRanker):
         return cls(settings, bag, fitting.label_count, trees)
 
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
-        """The best labels of documents and the log-odds of their scores."""
+        """Return the best labels of documents and the log-odds of their scores."""
         features = self.bag.rows(tokens)  # (N, V)
         width = min(top_k, self.label_count)
         labels = np.empty((len(tokens), width), dtype=np.int64)
@@ -128,7 +127,7 @@ class OmikujiTrees(LexicalRanker):
         return labels, log_odds
 
     def _log_odds(self, document: sparse.csr_matrix) -> np.ndarray:
-        """(1, n)."""
+        """Return the log-odds (1, n) of one document."""
         pairs = list(zip(document.indices.tolist(), document.data.tolist(), strict=True))
         total = np.zeros(self.label_count)
         reached = np.zeros(self.label_count, dtype=bool)
@@ -141,7 +140,7 @@ class OmikujiTrees(LexicalRanker):
         return np.where(reached, scores, _NOT_REACHED)[None]
 
     def save(self, folder: Path) -> None:
-        """Writes the word weights and, for each tree, a folder of the library's own (JSON and CBOR)."""
+        """Write the word weights and one folder per tree, in the library's format (JSON and CBOR)."""
         save_arrays(folder / _FILE, **self.bag.to_arrays(), label_count=np.array([self.label_count]))
         for number, tree in enumerate(self.trees):
             path = _tree_folder(folder, number)
@@ -150,8 +149,8 @@ class OmikujiTrees(LexicalRanker):
 
     @classmethod
     def load(cls, settings: OmikujiSettings, folder: Path) -> Self:
-        """Reads what `save` wrote."""
-        _library()  # before a file is looked for
+        """Read the output of `save`."""
+        _library()  # before looking for files
         arrays = load_arrays(folder / _FILE)
         bag = BagOfWords.from_arrays(arrays)
         label_count = single_integer(arrays.get("label_count"), "label_count")
@@ -163,7 +162,7 @@ class OmikujiTrees(LexicalRanker):
         return cls(settings, bag, label_count, trees)
 
     def check(self, vocabulary_size: int, label_count: int) -> None:
-        """Refuse trees for other features or labels."""
+        """Check that the trees fit the features and labels."""
         self.bag.check(vocabulary_size)
         if self.label_count != label_count:
             raise ModelFolderError(f"the trees are for {self.label_count} labels, not {label_count}")
@@ -193,7 +192,7 @@ def _read(path: Path) -> Any:
 
 
 def _kept(path: Path, width: int, label_count: int) -> Any | None:
-    """A tree that an earlier run kept; None where there is none. A damaged one is removed."""
+    """Return a tree that an earlier run saved, or None; remove a damaged one."""
     try:
         if path.exists():
             if read_json(_checksum_file(path)) != _checksums(path):
@@ -210,12 +209,12 @@ def _checksum_file(path: Path) -> Path:
 
 
 def _checksums(path: Path) -> dict[str, str]:
-    """The checksum of each file of a tree."""
+    """Return the checksum of each file of a tree."""
     return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(path.iterdir())}
 
 
 def _keep(tree: Any, path: Path) -> None:
-    """Writes a tree whose folder appears whole or not at all; one that another process kept first stays."""
+    """Write a tree's folder atomically; one that another process wrote first is kept."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".part-", dir=path.parent) as folder:
@@ -232,9 +231,9 @@ def _keep(tree: Any, path: Path) -> None:
 
 
 def _write_training_file(path: Path, features: sparse.csr_matrix, targets: sparse.csr_matrix) -> None:
-    """Documents as omikuji reads them: sizes first, then lines of "label,label word:weight word:weight".
+    """Write documents in omikuji's format: sizes, then lines of "label,label word:weight word:weight".
 
-    Documents without a known word or without a label teach nothing, and the library refuses the former.
+    Documents without a known word or without a label are skipped; the library rejects the former.
     """
     kept = np.flatnonzero((np.diff(features.indptr) > 0) & (np.diff(targets.indptr) > 0))
     with atomic_text(path) as file:
@@ -249,10 +248,10 @@ def _write_training_file(path: Path, features: sparse.csr_matrix, targets: spars
 
 @contextmanager
 def _silenced(doing: str) -> Iterator[None]:
-    """Keeps the library's log and progress bars, which it prints past Python, off the user's screen.
+    """Hide the library's log and progress bars, which bypass Python's streams.
 
     Raises:
-        NlpCapsuleError: The library gave up; the message ends with the last line it printed.
+        NlpCapsuleError: If the library fails; the message ends with the last line it printed.
     """
     sys.stdout.flush()
     sys.stderr.flush()

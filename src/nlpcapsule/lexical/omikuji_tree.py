@@ -1,11 +1,11 @@
-"""Omikuji's tree files, checked before the library reads them: it trusts every index in them.
+"""Check omikuji's tree files before the library reads them: it does not validate indices.
 
 A tree is CBOR: {"Branch": {"weights": W, "children": [tree, …]}} or {"Leaf": {"weights": W, "labels": […]}}.
 W is {"Dense": {"v": 1, "dim": [columns, rows], "data": […]}} or {"Sparse": {…}}, column by column, with a row
 per child or label and a column per feature, the constant feature's last.
 
-The library writes numbers in as few bytes as each needs, which only a slow loop can read. `rewrite_tree`
-gives all numbers of an array one size, so that a tree is read and checked in a moment from then on.
+The library writes each number in as few bytes as possible, which only a slow loop can read. `rewrite_tree`
+gives all numbers of an array the same size, so that the tree can be read and checked quickly.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from nlpcapsule.lexical.arrays import check_array, check_range
 from nlpcapsule.strict_json import read_json
 
 TREE_FILE, SETTINGS_FILE = "tree0.cbor", "settings.json"
-_DEEPEST = 100  # levels: the library itself gives up at 128
-_INTEGER, _FLOAT = 0x1A, 0xFA  # the bytes before a number of four bytes
-_WIDTH = 5  # of such a number with that byte
+_DEEPEST = 100  # levels: the library itself stops at 128
+_INTEGER, _FLOAT = 0x1A, 0xFA  # the head byte of a number of four bytes
+_WIDTH = 5  # a number of four bytes with its head byte
 _ANY_INTEGER = re.compile(rb"(?s)[\x00-\x17]|\x18.|\x19..|\x1a.{4}|\x1b.{8}")
 _ANY_FLOAT = re.compile(rb"(?s)\xf9..|\xfa.{4}|\xfb.{8}")
 _FLOAT_TYPES = {3: ">f2", 5: ">f4", 9: ">f8"}
 
 
 def check_tree(folder: Path, width: int, label_count: int) -> None:
-    """Refuse a tree that the library could not read, or that would lead it past the end of an array.
+    """Reject a tree that the library could not read, or that would make it read out of bounds.
 
     Args:
         folder: The tree's folder.
-        width: Features of a document.
+        width: Number of features.
         label_count: n.
 
     Raises:
-        ModelFolderError: The tree is damaged or belongs to another model.
+        ModelFolderError: If the tree is damaged or belongs to another model.
     """
     try:
         names = sorted(path.name for path in folder.iterdir())
@@ -57,7 +57,7 @@ def check_tree(folder: Path, width: int, label_count: int) -> None:
 
 
 def rewrite_tree(folder: Path) -> None:
-    """Write a tree of the library's so that it can be checked quickly; the library reads it as before."""
+    """Rewrite a tree so that it can be checked quickly; the library can still read it."""
     path = folder / TREE_FILE
     tree = _Reader(path.read_bytes()).tree()
     with atomic_path(path) as temporary, temporary.open("wb") as file:
@@ -96,7 +96,7 @@ def _check_weights(weights: Any, rows: int, columns: int) -> None:
 
 
 def _check_sparse(parts: dict[str, Any], rows: int, columns: int) -> None:
-    """Check a matrix that is stored by its columns that are not empty."""
+    """Check a matrix that stores only its non-empty columns."""
     names = ("indptr", "outer_inds", "inner_inds", "data")
     if set(parts) != {"outer_dim", "inner_dim", *names} or (parts["outer_dim"], parts["inner_dim"]) != (
         columns,
@@ -119,13 +119,13 @@ def _check_sparse(parts: dict[str, Any], rows: int, columns: int) -> None:
 
 
 class _Reader:
-    """Reads CBOR made of maps, arrays, texts and numbers; arrays of numbers become numpy arrays."""
+    """Parse CBOR made of maps, arrays, texts and numbers; arrays of numbers become numpy arrays."""
 
     def __init__(self, content: bytes) -> None:
         self.content, self.place = content, 0
 
     def tree(self) -> Any:
-        """The whole content."""
+        """Return the whole content."""
         try:
             value = self._value(0)
         except (IndexError, ValueError, UnicodeDecodeError, MemoryError, OverflowError) as error:
@@ -135,7 +135,7 @@ class _Reader:
         return value
 
     def _value(self, depth: int) -> Any:
-        if depth > 4 * _DEEPEST:  # four levels of CBOR to a level of the tree
+        if depth > 4 * _DEEPEST:  # four levels of CBOR per level of the tree
             raise ModelFolderError("the tree is too deep")
         kind = self.content[self.place] >> 5
         if kind == 0:
@@ -158,7 +158,7 @@ class _Reader:
         raise ModelFolderError(f"a value of kind {kind} at byte {self.place}")
 
     def _head(self) -> int:
-        """The number in the head of an item: its value, or its length."""
+        """Return the number in the head of an item: its value or its length."""
         small = self.content[self.place] & 31
         self.place += 1
         if small < 24:
@@ -204,7 +204,7 @@ class _Reader:
         return values
 
     def _of_one_size(self, count: int, before: int, kind: str) -> np.ndarray | None:
-        """Numbers of four bytes each; None where some have another size."""
+        """Return numbers of four bytes each; None if some have another size."""
         if count * _WIDTH > len(self.content) - self.place:
             return None
         raw = np.frombuffer(self.content, dtype=np.uint8, count=count * _WIDTH, offset=self.place)
@@ -227,7 +227,7 @@ class _Reader:
 
 
 def _encoded(value: Any) -> bytes:
-    """CBOR whose arrays of numbers have one size."""
+    """Encode as CBOR, with arrays of numbers of one size."""
     if isinstance(value, dict):
         pairs = (_encoded(key) + _encoded(item) for key, item in value.items())
         return _head(5, len(value)) + b"".join(pairs)
@@ -246,6 +246,6 @@ def _encoded(value: Any) -> bytes:
 
 
 def _head(kind: int, number: int) -> bytes:
-    if number < 24:  # the library knows a branch or a leaf by its shortest head
+    if number < 24:  # the library accepts only the shortest head for a branch or a leaf
         return bytes([kind << 5 | number])
     return bytes([kind << 5 | 27]) + number.to_bytes(8, "big")

@@ -1,4 +1,4 @@
-"""A linear support vector machine per label, on tf-idf.
+"""One linear support vector machine per label, on tf-idf.
 
 min over w, b of   ½ (‖w‖² + b²) + C Σ_i max(0, 1 − y_i (w · x_i + b))²,     y_i = ±1
 """
@@ -28,26 +28,26 @@ from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, l
 from nlpcapsule.processes import safe_import_path, watch_parent
 from nlpcapsule.registry import System, register
 
-_LEAD_TOKENS = "first words of a document that are also features of their own; 0: none"
+_LEAD_TOKENS = "first words of a document that are additional, separate features; 0: none"
 
 
 class OneVsRestSettings(LexicalSettings):
     """`one-vs-rest`: a linear support vector machine per label, on tf-idf."""
 
     name: Literal["one-vs-rest"] = "one-vs-rest"
-    C: float = Field(1.0, gt=0, description="the price of a margin that is missed")
+    C: float = Field(1.0, gt=0, description="weight of the loss; larger values regularise less")
     smallest_weight: float = Field(0.01, ge=0, description="weights below this are dropped after training")
     lead_tokens: int = Field(0, ge=0, description=_LEAD_TOKENS)
 
 
 _BLOCK = 32  # labels per checkpoint file
-_SCORES_AT_A_TIME = 2**24  # so that ranking takes little memory, however many labels there are
+_SCORES_AT_A_TIME = 2**24  # scores computed at once, which bounds memory
 _FILE = "one-vs-rest.safetensors"
 
 
 @dataclass(frozen=True, eq=False)
 class OneVsRest(LexicalRanker):
-    """A weight per label and word.
+    """A weight for every label and word.
 
     Attributes:
         bag: Turns tokens into features.
@@ -63,7 +63,7 @@ class OneVsRest(LexicalRanker):
 
     @classmethod
     def fit(cls, settings: OneVsRestSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
-        """Learns a block of labels after another, each kept in the checkpoint folder, on all cores."""
+        """Train blocks of labels on all cores, each saved in the checkpoint folder."""
         bag = BagOfWords.fit(documents.tokens, len(fitting.words), fitting.ignored, settings.lead_tokens)
         features = bag.rows(documents.tokens).astype(np.float64)  # (N, V), as liblinear takes it
         targets = label_matrix(documents.labels, fitting.label_count).tocsc()  # (N, n)
@@ -91,7 +91,7 @@ class OneVsRest(LexicalRanker):
         return self.weights.T.tocsr()
 
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
-        """The best labels of documents and their margins."""
+        """Return the best labels of documents and their margins."""
         features = self.bag.rows(tokens)  # (N, V)
         width = min(top_k, len(self.bias))
         labels = np.empty((len(tokens), width), dtype=np.int64)
@@ -105,24 +105,24 @@ class OneVsRest(LexicalRanker):
         return labels, margins
 
     def save(self, folder: Path) -> None:
-        """Writes one file."""
+        """Write one file."""
         save_arrays(folder / _FILE, **self.bag.to_arrays(), weights=self.weights, bias=self.bias)
 
     @classmethod
     def load(cls, settings: OneVsRestSettings, folder: Path) -> Self:
-        """Reads what `save` wrote."""
+        """Read the output of `save`."""
         arrays = load_arrays(folder / _FILE)
         return cls(BagOfWords.from_arrays(arrays), arrays["weights"], arrays["bias"])
 
     def check(self, vocabulary_size: int, label_count: int) -> None:
-        """Refuse weights of another shape."""
+        """Check the shapes of the weights."""
         self.bag.check(vocabulary_size)
         check_array(self.weights, "weights", (label_count, self.bag.width))
         check_array(self.bias, "bias", (label_count,))
 
 
 def _kept_block(path: Path, labels: int, words: int) -> tuple[sparse.csr_matrix, np.ndarray] | None:
-    """Weights and bias of a block that an earlier run kept; None where they are missing or damaged."""
+    """Return weights and bias of a block that an earlier run saved; None if missing or damaged."""
     try:
         arrays = load_arrays(path, needs_checksum=True)
         check_array(arrays.get("weights"), "weights", (labels, words))
@@ -139,10 +139,10 @@ def _fit_blocks(
     settings: OneVsRestSettings,
     seed: int,
 ) -> Iterator[tuple[int, tuple[sparse.csr_matrix, np.ndarray]]]:
-    """Yields each block's start, weights and bias as they are learned.
+    """Yield each block's start, weights and bias as they are trained.
 
-    Processes, not threads: liblinear's threads would draw from one random generator in turns, and the
-    weights would change a little with every run.
+    Uses processes: liblinear's threads share one random generator, and the weights would differ slightly from
+    run to run.
     """
     workers = max(1, min(joblib.cpu_count(), count))
     run = joblib.Parallel(n_jobs=workers, return_as="generator")
@@ -157,7 +157,7 @@ def _fit_blocks(
 
 
 def _fit_in_worker(parent: int, *block: Any) -> tuple[int, tuple[sparse.csr_matrix, np.ndarray]]:
-    """As `_fit_block`, in a process that ends with its parent."""
+    """Run `_fit_block` in a process that ends with its parent."""
     watch_parent(parent)
     return _fit_block(*block)
 
@@ -170,12 +170,12 @@ def _fit_block(
     smallest_weight: float,
     seed: int,
 ) -> tuple[int, tuple[sparse.csr_matrix, np.ndarray]]:
-    """The block's start, weights (block, V) and bias (block,)."""
+    """Return the block's start, weights (block, V) and bias (block,)."""
     documents, words = features.shape
     weights, bias = [], np.empty(targets.shape[1], dtype=np.float32)
     for label in range(targets.shape[1]):
         holders = targets.indices[targets.indptr[label] : targets.indptr[label + 1]]
-        if len(holders) in (0, documents):  # nothing to tell apart: the bias alone says it all
+        if len(holders) in (0, documents):  # a single class: only a bias is needed
             weights.append(sparse.csr_matrix((1, words), dtype=np.float32))
             bias[label] = 1 if len(holders) else -1
             continue

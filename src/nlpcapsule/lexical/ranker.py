@@ -1,4 +1,4 @@
-"""What every lexical system offers: it learns from tokens, ranks labels, and keeps itself as files."""
+"""The interface of lexical systems: fit on tokens, rank labels, save to files."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from nlpcapsule.data.ragged import Ragged
 
 
 class LexicalSettings(SystemSettings):
-    """What all of them share."""
+    """Settings that all lexical systems share."""
 
 
 @dataclass(frozen=True)
 class Fitting:
-    """What a training needs beside settings and documents.
+    """Training inputs other than settings and documents.
 
     Attributes:
         words: The vocabulary, by token id.
         label_count: n.
-        ignored: Token ids that are no words: padding and the unknown word.
+        ignored: Ids of tokens that are not words: padding and the unknown word.
         seed: The seed.
-        checkpoint: A folder for finished parts (trees, blocks of labels), so that a stopped training goes on.
-        advance: Told (parts done, parts in all), for progress.
+        checkpoint: A folder for finished parts (trees, blocks of labels), to resume a stopped training.
+        advance: Called with (parts done, total parts), for progress.
     """
 
     words: list[str]
@@ -42,7 +42,7 @@ class Fitting:
     advance: Callable[[int, int], None] = lambda done, total: None
 
     def fingerprint(self, settings: LexicalSettings, documents: EncodedDocuments) -> str:
-        """Names finished parts after all that shapes them, so that no other training's parts are taken."""
+        """Return a name for finished parts that depends on all inputs of the training."""
         shaped_by = (
             documents.fingerprint(),
             settings.model_dump_json(),
@@ -55,49 +55,49 @@ class Fitting:
 
 
 class LexicalRanker(ABC):
-    """A fitted system. A document's result depends on that document alone."""
+    """Protocol of fitted lexical systems. A document's result depends on that document alone."""
 
     settings_type: ClassVar[Any]
 
     @classmethod
     @abstractmethod
     def fit(cls, settings: Any, documents: EncodedDocuments, fitting: Fitting) -> Self:
-        """Learns from documents; the same seed gives the same system."""
+        """Train on documents; the same seed gives the same system."""
 
     @abstractmethod
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
-        """The best labels of documents.
+        """Return the best labels of documents.
 
         Returns:
             Label ids (N, K) int64, best first, and their log-odds (N, K) float64; K is `top_k`, or n where
-            there are fewer labels. Equal scores go by label id.
+            there are fewer labels. Ties are broken by label id.
         """
 
     @abstractmethod
     def save(self, folder: Path) -> None:
-        """Writes files into a folder that exists, none of which can run code when it is read."""
+        """Write files into an existing folder, none of which can run code when it is read."""
 
     @classmethod
     @abstractmethod
     def load(cls, settings: Any, folder: Path) -> Self:
-        """Reads what `save` wrote.
+        """Read the output of `save`.
 
-        Files may be damaged or crafted: whatever compiled code reads is checked before it does.
+        Files may be damaged or malicious: everything is checked before compiled code reads it.
         """
 
     def check(self, vocabulary_size: int, label_count: int) -> None:  # noqa: B027 - a system may have nothing to check
-        """Refuse a loaded system that does not fit the tokenizer and the labels it was found with.
+        """Check that a loaded system fits the tokenizer and the labels.
 
         Raises:
-            ModelFolderError: It does not.
+            ModelFolderError: If it does not.
         """
 
 
 def label_matrix(labels: Ragged, label_count: int) -> sparse.csr_matrix:
-    """(N, n) float32 of zeros and ones; ids that training never saw are left out."""
+    """Return (N, n) float32 of zeros and ones, without ids that training never saw."""
     rows = np.repeat(np.arange(len(labels)), labels.lengths)
     known = labels.values < label_count
     ones = np.ones(int(known.sum()), dtype=np.float32)
     matrix = sparse.csr_matrix((ones, (rows[known], labels.values[known])), shape=(len(labels), label_count))
-    matrix.data[:] = 1  # a label that a document names twice was added up
+    matrix.data[:] = 1  # a label that a document lists twice was summed
     return matrix

@@ -1,11 +1,11 @@
-"""Word pieces put together again, for systems that count words.
+"""Join word pieces to whole words, for systems that count words.
 
-A pretrained transformer reads pieces: "re", "##gula", "##tion". As a bag they say little; a linear model
-wants the word that they make up. A word is known by a 64-bit hash, so no word is kept.
+A pretrained transformer reads pieces: "re", "##gula", "##tion". A linear model works better on the words that
+they form. Words are identified by 64-bit hashes, so no word is stored.
 
-Where "##" marks the inside of words, the pieces of a word are always the same, and so are their ids. Where a
-mark stands for the space before words ("Ġregulation", "▁regulation"), a word has other pieces after a space
-than at a text's beginning, and a comma clings to the word before it: there the text itself is written out.
+Where "##" marks the inside of words, a word always has the same pieces and ids. Where a mark represents the
+space before a word ("Ġregulation", "▁regulation"), a word has different pieces after a space than at the
+start of a text, and a comma attaches to the word before it. There the text itself is decoded.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from nlpcapsule.errors import DataError, ModelFolderError
 from nlpcapsule.lexical.arrays import check_array
 from nlpcapsule.strict_json import parse_json
 
-UNKNOWN = 0  # the id of words that training did not see often enough
+UNKNOWN = 0  # the id of words that are too rare in training
 _FEWEST = 2  # occurrences of a word in training
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits well mixed
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, with well-mixed bits
 _INSIDE, _BYTES, _SPACE = "##", "Ġ", "▁"  # marks: WordPiece's, byte-level BPE's, SentencePiece's
 _SPECIAL = re.compile(r"<\W*\w[^<>]*>|\[\w+\]")  # <s>, </s>, <|endoftext|>, [CLS]
-_ONE_BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # SentencePiece's, of a character that it does not know
-_WHOLE = "\x1c"  # in texts, before a special token: a separator that no text has
+_ONE_BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a byte of a character that SentencePiece does not know
+_WHOLE = "\x1c"  # precedes a special token in texts: a separator that no text contains
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +41,13 @@ class JoinedPieces:
     """Words as runs of piece ids.
 
     Attributes:
-        continues: (V,) bool, whether a piece goes on with the word before it.
+        continues: (V,) bool, whether a piece continues the word before it.
     """
 
     continues: np.ndarray
 
     def hashes(self, tokens: Ragged) -> tuple[np.ndarray, np.ndarray]:
-        """Hashes of all words, row after row, and where rows begin and end."""
+        """Return the hashes of all words, row by row, and the rows' offsets."""
         if not len(tokens.values):
             return np.zeros(0, dtype=np.uint64), np.zeros_like(tokens.offsets)
         begins = self._begins(tokens)
@@ -60,20 +60,20 @@ class JoinedPieces:
         return hashes, np.concatenate([[0], np.cumsum(begins)])[tokens.offsets]
 
     def texts(self, tokens: Ragged, chosen: np.ndarray, vocabulary: Sequence[str]) -> Iterator[str]:
-        """How words are written; (words,) bool says which of all, row after row."""
+        """Yield the spelling of the words selected by a mask (words,)."""
         ends = np.append(np.flatnonzero(self._begins(tokens)), len(tokens.values))
         for place in np.flatnonzero(chosen):
             pieces = (vocabulary[piece] for piece in tokens.values[ends[place] : ends[place + 1]])
             yield "".join(piece.removeprefix(_INSIDE).strip(_BYTES + _SPACE) for piece in pieces)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """For a model's files."""
+        """Return the arrays to save with the model."""
         return {"continues": self.continues}
 
     def _begins(self, tokens: Ragged) -> np.ndarray:
-        """(pieces,) bool, whether a piece is a word's first."""
+        """Return (pieces,) bool, whether a piece is the first of a word."""
         begins = ~self.continues[tokens.values]
-        begins[tokens.offsets[:-1][tokens.lengths > 0]] = True  # a row's first piece is, in any case
+        begins[tokens.offsets[:-1][tokens.lengths > 0]] = True  # the first piece of a row always is
         return begins
 
 
@@ -81,40 +81,40 @@ class JoinedPieces:
 class SpelledPieces:
     """Words as runs of letters and digits, or of other characters, in the text that pieces spell.
 
-    A special token is a word of its own.
+    A special token is a separate word.
 
     Attributes:
         vocabulary: The pieces.
-        mark: What stands for a space: "Ġ", where every character of a piece is a byte of UTF-8, or "▁".
+        mark: The mark of a space: "Ġ", where every character of a piece is a byte of UTF-8, or "▁".
     """
 
     vocabulary: Sequence[str]
     mark: str
 
     def hashes(self, tokens: Ragged) -> tuple[np.ndarray, np.ndarray]:
-        """Hashes of all words, row after row, and where rows begin and end."""
+        """Return the hashes of all words, row by row, and the rows' offsets."""
         rows = [np.array([_hash(word) for word in self.words(row)], dtype=np.uint64) for row in tokens]
         offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
         return np.concatenate([np.zeros(0, dtype=np.uint64), *rows]), offsets
 
     def words(self, row: np.ndarray) -> list[str]:
-        """The words of one row of pieces, which may share a character's bytes."""
+        """Return the words of one row of pieces, which may share a character's bytes."""
         text = b"".join([self._spelling[piece] for piece in row.tolist()])
         return _word_pattern().findall(text.decode("utf-8", errors="replace"))
 
     def texts(self, tokens: Ragged, chosen: np.ndarray, vocabulary: Sequence[str]) -> Iterator[str]:
-        """How words are written; (words,) bool says which of all, row after row."""
+        """Return the spelling of the words selected by a mask (words,)."""
         words = compress(chain.from_iterable(map(self.words, tokens)), chosen)
         return (word.removeprefix(_WHOLE) for word in words)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """For a model's files: the pieces as JSON, in UTF-8."""
+        """Return the arrays to save with the model: the pieces as JSON, in UTF-8."""
         pieces = json.dumps([self.mark, *self.vocabulary], ensure_ascii=False)
         return {"pieces": np.frombuffer(pieces.encode(), dtype=np.uint8)}
 
     @cached_property
     def _spelling(self) -> list[bytes]:
-        """Each piece in UTF-8, its mark a space."""
+        """Each piece in UTF-8, with its mark replaced by a space."""
         return [self._spelled(piece) for piece in self.vocabulary]
 
     def _spelled(self, piece: str) -> bytes:
@@ -129,7 +129,7 @@ class SpelledPieces:
 
 @dataclass(frozen=True, eq=False)
 class WholeWords:
-    """Piece ids → word ids.
+    """Map piece ids to word ids.
 
     Attributes:
         pieces: How pieces make up words.
@@ -141,7 +141,7 @@ class WholeWords:
 
     @classmethod
     def fit(cls, tokens: Ragged, vocabulary: list[str]) -> Self | None:
-        """Learns the words of the training part; None where tokens are words already."""
+        """Learn the words of the training part; return None if tokens are already words."""
         mark = _mark(vocabulary)
         if mark is None:
             return None
@@ -153,23 +153,23 @@ class WholeWords:
 
     @property
     def size(self) -> int:
-        """Number of words, the unknown one included."""
+        """Number of words, including the unknown word."""
         return len(self.hashes) + 1
 
     def __call__(self, tokens: Ragged) -> Ragged:
-        """Rows of piece ids → rows of word ids."""
+        """Map rows of piece ids to rows of word ids."""
         words, offsets = self.pieces.hashes(tokens)
         places = np.searchsorted(self.hashes, words).clip(max=max(len(self.hashes) - 1, 0))
         known = self.hashes[places] == words if len(self.hashes) else np.zeros(len(words), dtype=bool)
         return Ragged(np.where(known, places + 1, UNKNOWN), offsets)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """For a model's files."""
+        """Return the arrays to save with the model."""
         return {**self.pieces.to_arrays(), "hashes": self.hashes}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
-        """Reads what `to_arrays` gave."""
+        """Create it from the output of `to_arrays`."""
         if "continues" in arrays:
             return cls(JoinedPieces(arrays["continues"]), arrays["hashes"])
         try:
@@ -179,10 +179,10 @@ class WholeWords:
         return cls(SpelledPieces(vocabulary, mark), arrays["hashes"])
 
     def check(self, vocabulary: Sequence[str]) -> None:
-        """Refuse pieces that are not the tokenizer's.
+        """Check that the pieces are those of the tokenizer.
 
         Raises:
-            ModelFolderError: They are not.
+            ModelFolderError: If they are not.
         """
         if isinstance(self.pieces, JoinedPieces):
             check_array(self.pieces.continues, "continues", (len(vocabulary),), "b")
@@ -194,7 +194,7 @@ class WholeWords:
 
 
 def _mark(vocabulary: Sequence[str]) -> str | None:
-    """The mark that most pieces begin with; some begin so by chance ("####" is a piece of RoBERTa's)."""
+    """Return the mark that most pieces begin with; a few do by chance ("####" is a RoBERTa piece)."""
     counts = {
         mark: sum(piece.startswith(mark) and piece != mark for piece in vocabulary)
         for mark in (_INSIDE, _BYTES, _SPACE)
@@ -210,7 +210,7 @@ def _hash(word: str) -> int:
 
 @cache
 def _byte_alphabet() -> dict[str, int]:
-    """Byte-level BPE's: visible Latin-1 characters are their own bytes; the others' begin at U+0100."""
+    """Return byte-level BPE's alphabet: visible Latin-1 characters keep their bytes, others follow U+0100."""
     visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(0x100) if byte not in visible]
     return {chr(byte): byte for byte in visible} | {chr(0x100 + i): byte for i, byte in enumerate(others)}
@@ -218,7 +218,7 @@ def _byte_alphabet() -> dict[str, int]:
 
 @cache
 def _word_pattern() -> re.Pattern[str]:
-    """A special token, or letters and digits with the accents that sit on them, or other characters."""
-    # `re` has no name for accents and vowel signs; a set within two bytes is a quick one to look up.
+    """Return a pattern: a special token, letters and digits with combining accents, or other characters."""
+    # `re` has no class for accents and vowel signs; a set within two bytes is fast to look up.
     accents = "".join(c for c in map(chr, range(2**16)) if unicodedata.category(c).startswith("M"))
     return re.compile(rf"{_WHOLE}\S+|[^\W_]+(?:[{accents}]+[^\W_]*)*|(?:[^\w\s]|_)+")

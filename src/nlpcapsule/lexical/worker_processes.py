@@ -1,4 +1,4 @@
-"""Worker processes that end with the process that started them, also where that one was killed."""
+"""End worker processes with the process that started them, even if that was killed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LOOK_EVERY = 1.0  # seconds
 
 
 def end_with_parent(parent: int) -> None:
-    """Have this worker process end soon after its parent has: a killed one cannot tell its workers to.
+    """Make this worker process end soon after its parent, which cannot stop it when killed.
 
     Args:
         parent: The process that started this one.
@@ -19,6 +19,6 @@ def end_with_parent(parent: int) -> None:
 
 
 def _watch(parent: int) -> None:
-    while os.getppid() == parent:  # an orphan is given to another process
+    while os.getppid() == parent:  # orphans are adopted by another process
         time.sleep(_LOOK_EVERY)
     os._exit(1)

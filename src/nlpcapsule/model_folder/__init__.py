@@ -6,15 +6,15 @@
       labels.json           label names and counts                   (label models)
       network.safetensors   the weights                              (networks)
       lexical/              a lexical system's own files             (where one ranks or nominates)
-      fusion.json           how its score joins the network's        (where there are both)
+      fusion.json           the fusion weights                       (where there are both)
       nominator.safetensors the candidate generator's weights        (where there is one)
       transformer.json      a pretrained transformer's configuration (where there is one)
-      facts.json            threshold, dev figures, data fingerprint
-      manifest.json         format version and a checksum per file: it vouches for the rest
+      facts.json            threshold, dev metrics, data fingerprint
+      manifest.json         format version and a checksum per file: written last
 
-`saving` writes a folder that is whole at every moment, `manifest` says which files belong to it, `loading`
-reads it, and `checks` proves that what was read fits together. No pickle anywhere: opening a model folder
-never runs code from it, and nothing is fetched for it. SECURITY.md says what is trusted.
+`saving` writes a folder that is complete at every moment, `manifest` lists its files, `loading` reads it, and
+`checks` verifies that its parts fit together. There is no pickle: opening a model folder never runs code from
+it or downloads anything. SECURITY.md describes what is trusted.
 """
 
 from nlpcapsule.model_folder.loading import load_model

@@ -1,4 +1,4 @@
-"""Proves that the parts of a loaded model fit each other, whatever its files said one by one."""
+"""Check that the parts of a loaded model fit each other."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from nlpcapsule.scoring.lexical_scorer import LexicalScorer
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.scoring.nominated_scorer import NominatedScorer
 
-_LARGEST = 2**31 - 1  # of any number in a configuration
-_MOST_ITERATIONS = 1_000  # of routing: more would not end
+_LARGEST = 2**31 - 1  # maximum of any number in a configuration
+_MOST_ITERATIONS = 1_000  # maximum routing iterations, which bounds the time
 _MOST_DOCUMENTS = 2**53
 _TRIED_WORDS = 32
 
 
 def check_config(config: Config) -> None:
-    """Refuse settings whose values would take for ever, or all memory.
+    """Reject settings whose values would take excessive time or memory.
 
     Raises:
-        ModelFolderError: One is refused.
+        ModelFolderError: If a value is rejected.
     """
     for name, value in _numbers(config.model_dump(), ""):
         most = _MOST_ITERATIONS if "iterations" in name else _LARGEST
@@ -36,10 +36,10 @@ def check_config(config: Config) -> None:
 
 
 def check_label_rows(rows: Any) -> None:
-    """Refuse a labels.json whose rows are not labels with counts.
+    """Reject a labels.json whose rows are not labels with counts.
 
     Raises:
-        ModelFolderError: It is refused.
+        ModelFolderError: If it is rejected.
     """
     if not isinstance(rows, list) or not rows:
         raise ModelFolderError("labels.json: expected a list of labels, with one at least")
@@ -58,14 +58,14 @@ def check_label_rows(rows: Any) -> None:
 
 
 def check_model(model: LabelModel | AnswerModel) -> None:
-    """Refuse a model whose parts do not fit each other.
+    """Check that the parts of a model fit each other.
 
-    Labels, tokenizer, network, lexical system, fusion weights, facts and settings are compared where one says
-    something about another; at last a text of known words is ranked.
+    Compares labels, tokenizer, network, lexical system, fusion weights, facts and settings, then ranks a text
+    of known words.
 
     Raises:
-        ModelFolderError: They do not fit.
-        DataError: Likewise.
+        ModelFolderError: If they do not fit.
+        DataError: If they do not fit.
     """
     tokenizer = model.tokenizer
     if not (0 <= tokenizer.padding_id < tokenizer.size and 0 <= tokenizer.unknown_id < tokenizer.size):
@@ -112,7 +112,7 @@ def _check_scorer(model: LabelModel) -> None:
 
 
 def _try(model: LabelModel | AnswerModel) -> None:
-    """Rank a text of known words and one of none: what still does not fit is found here, not at a user's."""
+    """Rank a text of known words and one of unknown words, to find remaining problems at loading time."""
     known = " ".join(word for word in model.tokenizer.vocabulary[:_TRIED_WORDS] if word)
     if isinstance(model, LabelModel):
         ranked = model.rank_tokens(model.encode([known, ""]), top_k=5)

@@ -1,4 +1,4 @@
-"""Reads a model folder that may be damaged, mixed up or crafted."""
+"""Load a model folder that may be damaged, inconsistent or malicious."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.strict_json import parse_json
 
 NETWORK, NOMINATOR = "network.safetensors", "nominator.safetensors"
-_SPARE_NUMBERS = 2**24  # of tensors that are no weights: masks, positions
-_COPIES = 8  # of a weight that building a network makes, at most
+_SPARE_NUMBERS = 2**24  # numbers in tensors that are not weights: masks, positions
+_COPIES = 8  # maximum copies of a weight while a network is built
 _MAKES_TENSORS = {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.eye}
 
 
 def load_model(folder: str | Path, device: str | None = None) -> LabelModel | AnswerModel:
-    """Reads a model folder, refusing one that is incomplete, damaged or of a newer format.
+    """Load a model folder; reject one that is incomplete, damaged or of a newer format.
 
-    Nothing is fetched from the network, and no code of the folder runs.
+    Nothing is downloaded, and no code of the folder runs.
 
     Args:
         folder: The folder.
-        device: "cpu", "cuda", …; None takes a GPU if there is one.
+        device: "cpu", "cuda", …; None uses a GPU if available.
 
     Raises:
-        ModelFolderError: It is refused.
-        MissingExtraError: The model needs an optional dependency.
+        ModelFolderError: If the folder is rejected.
+        MissingExtraError: If the model needs an optional dependency.
     """
     folder = Path(folder)
     before = _manifest_of(folder)
@@ -86,12 +86,12 @@ def _load(folder: Path, device: str | None) -> LabelModel | AnswerModel:
         raise _do_not_fit(folder, str(error)) from error
     except MemoryError:
         raise ModelFolderError(f"{folder}: the model needs more memory than there is") from None
-    except Exception as error:  # whatever a damaged file leads to, the folder cannot be used
+    except Exception as error:  # any error of a damaged file means that the folder cannot be used
         if _is_lack_of_memory(error):
             raise ModelFolderError(f"{folder}: the model needs more memory than there is") from None
         raise _do_not_fit(folder, _first_line(error)) from error
     except BaseException as error:
-        if type(error).__name__ != "PanicException":  # how the tokenizers library gives up
+        if type(error).__name__ != "PanicException":  # the tokenizers library's panic
             raise
         raise _do_not_fit(folder, f"tokenizer.json: {_first_line(error)}") from error
 
@@ -105,7 +105,7 @@ def _read(files: ModelFiles, device: str) -> LabelModel | AnswerModel:
     parse_json(text, "tokenizer.json")
     tokenizer = WordTokenizer.from_json(text)
     facts = ModelFacts.from_json(files.json("facts.json"))
-    # Without it a network would look for its transformer at the place, or the hub id, that the folder names.
+    # Otherwise a network would look for its transformer at the path, or the hub id, that the folder names.
     transformer = files.json(TRANSFORMER_FILE) if config.transformer is not None else None
     sized = _plain(config, facts)
     if config.task == "answers":
@@ -148,7 +148,7 @@ def _read(files: ModelFiles, device: str) -> LabelModel | AnswerModel:
 
 
 def _network(build: Callable[[], nn.Module], path: Path) -> nn.Module:
-    """A network with the weights of a file, which may take as much memory as they do, and little more."""
+    """Build a network with the weights of a file, using little more memory than the weights."""
     try:
         with safe_open(path, framework="pt") as file:
             found = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
@@ -170,11 +170,11 @@ def _network(build: Callable[[], nn.Module], path: Path) -> nn.Module:
 
 
 class _TooLargeError(Exception):
-    """A configuration asks for a network that the weights cannot be of."""
+    """The configuration describes a larger network than the weights."""
 
 
 class _BoundedMemory(TorchFunctionMode):
-    """A block in which tensors may be made for so many weights and no more: sizes are read from a file."""
+    """Limit the weights that may be allocated in this block, since sizes are read from a file."""
 
     def __init__(self, weights: int) -> None:
         super().__init__()
@@ -199,7 +199,7 @@ def _other_weights(path: Path, problem: str) -> ModelFolderError:
 
 
 def _plain(config: Config, facts: ModelFacts) -> Config:
-    """Return the configuration with the word vectors' size that the weights have."""
+    """Return the configuration with the word vector size of the weights."""
     if not facts.embedding_size:
         return config
     return config.with_network(config.network.with_word_vector_size(facts.embedding_size))

@@ -1,4 +1,4 @@
-"""The manifest: which files a model folder has, and that they are as they were written."""
+"""The manifest: the list of a model folder's files and their checksums."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ MANIFEST = "manifest.json"
 LEXICAL = "lexical"
 FUSION = "fusion.json"
 SAVING = ".nlpcapsule-saving"  # inside a model folder: a model that is being written
-SAVED = ".nlpcapsule-saved"  # a whole model that is about to take the folder's place
+SAVED = ".nlpcapsule-saved"  # a complete model that is about to replace the folder's model
 
-# What a training, or its owner, leaves in the folder besides the model; it is never read with the model.
+# Files that a training, or the user, leaves in the folder; never read with the model.
 _OTHER_FILES = {"metrics.jsonl", "nominator-metrics.jsonl", "seconds.json", "README.md", "LICENSE"}
 _OTHER_FOLDERS = {"checkpoint", "tensorboard"}
 _CHECKSUM = re.compile(r"[0-9a-f]{64}")
-_UNSAFE = re.compile(r'[\x00-\x1f\x7f\\:*?"<>|]')  # not portable, or not what it looks like
+_UNSAFE = re.compile(r'[\x00-\x1f\x7f\\:*?"<>|]')  # not portable, or misleading
 
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """The files of a model folder, each of which was compared with its checksum.
+    """The files of a model folder, all verified against their checksums.
 
     Attributes:
         folder: The folder.
-        names: What the manifest lists.
+        names: The files that the manifest lists.
     """
 
     folder: Path
@@ -47,7 +47,7 @@ class ModelFiles:
         """Return the path of a file.
 
         Raises:
-            ModelFolderError: The manifest does not list it, so nothing vouches for it.
+            ModelFolderError: If the manifest does not list it, so it was not verified.
         """
         if name not in self.names:
             raise ModelFolderError(
@@ -71,15 +71,15 @@ def has_model(folder: Path) -> bool:
 
 
 def model_place(folder: Path) -> Path:
-    """Return where a folder's model is: inside it, where saving was cut short on its last steps."""
+    """Return where a folder's model is: in a subfolder if saving was interrupted in its last steps."""
     return folder / SAVED if (folder / SAVED / MANIFEST).exists() else folder
 
 
 def checked_files(folder: Path) -> ModelFiles:
-    """Return the files of a folder in which each is there, unchanged, and listed.
+    """Return the files of a folder after checking that each is present, unchanged and listed.
 
     Raises:
-        ModelFolderError: One is not.
+        ModelFolderError: If a file is not.
     """
     checksums = _checksums(folder, _read_manifest(folder))
     top = folder.resolve()
@@ -105,7 +105,7 @@ def checked_files(folder: Path) -> ModelFiles:
 
 
 def listed_names(folder: Path) -> list[str] | None:
-    """Return the names in a folder's manifest that lie inside it; None where there is no manifest of ours."""
+    """Return the names in a folder's manifest that lie inside it; None without a valid manifest."""
     try:
         manifest = read_json(folder / MANIFEST)
     except DataError:
@@ -142,7 +142,7 @@ def _read_manifest(folder: Path) -> Any:
 
 
 def _checksums(folder: Path, manifest: Any) -> dict[str, str]:
-    """The checksums in a manifest, whose names all lie inside the folder."""
+    """Return the checksums in a manifest, whose names all lie inside the folder."""
     if not isinstance(manifest, dict):
         raise _damaged(folder, "expected an object")
     version = manifest.get("format_version")
@@ -175,7 +175,7 @@ def _damaged(folder: Path, problem: str) -> ModelFolderError:
 
 
 def _is_inside(name: str) -> bool:
-    """Whether a name leads to a file below the folder, on any system."""
+    """Return whether a name leads to a file inside the folder, on any operating system."""
     parts = name.split("/")
     return (
         not _UNSAFE.search(name)
@@ -185,7 +185,7 @@ def _is_inside(name: str) -> bool:
 
 
 def _present(folder: Path) -> Iterator[str]:
-    """The files that a folder has, but for those that never belong to its model."""
+    """Yield the files in a folder, except those that never belong to its model."""
     for place, folders, names in os.walk(folder):
         here = Path(place)
         if here == folder:

@@ -7,7 +7,7 @@ from nlpcapsule.networks.kim_cnn import KimCNNSettings
 
 
 def nominator_config(config: Config) -> Config:
-    """The Kim-CNN that is trained beside a network on the same words, all labels at once."""
+    """Return the configuration of the Kim-CNN that is trained on the same words over all labels."""
     usual = KimCNNSettings().embedding_size  # a pretrained transformer has no word vectors
     return config.model_copy(
         update={

@@ -1,8 +1,8 @@
-"""Writes a model folder that holds a whole model at every moment: the earlier one, then the new one.
+"""Save a model folder that holds a complete model at every moment: the earlier one, then the new one.
 
-A model is written into a folder inside the model folder, and synced. Renaming that folder makes it the
-model: from then on it is the one that is read. Only then do its files take the earlier model's places, and
-a process that is killed meanwhile has lost nothing: the next save, or resumed run, finishes the move.
+A model is written into a subfolder of the model folder and synced. Renaming the subfolder makes it the
+current model, which is read from then on. Its files then replace those of the earlier model. If the process
+is killed meanwhile, nothing is lost: the next save, or resumed run, finishes the move.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from nlpcapsule.scoring.scorer import LabelScorer
 
 
 def save_model(model: LabelModel | AnswerModel, folder: Path) -> None:
-    """Writes a model folder, in place of the model it holds if it holds one.
+    """Save a model folder, replacing its earlier model, if any.
 
-    The earlier model stays until the new one is complete. Files that are not the earlier model's stay.
+    The earlier model stays until the new one is complete. Other files are kept.
 
     Args:
         model: The model.
         folder: A new or empty folder, one with a model, or that of a training.
 
     Raises:
-        ModelFolderError: It holds something else, or cannot be written into.
+        ModelFolderError: If it holds other files, or is not writable.
     """
     _refuse_other_files(folder)
     finish_interrupted_save(folder)
@@ -69,10 +69,10 @@ def save_model(model: LabelModel | AnswerModel, folder: Path) -> None:
 
 
 def finish_interrupted_save(folder: Path) -> None:
-    """Finish a save that was cut short after its model was complete; remove one that was not.
+    """Finish a save that was interrupted after its model was complete; remove an incomplete one.
 
     Raises:
-        ModelFolderError: The folder cannot be written into.
+        ModelFolderError: If the folder is not writable.
     """
     try:
         if (folder / SAVED).is_dir():
@@ -86,12 +86,12 @@ def finish_interrupted_save(folder: Path) -> None:
 
 
 def weights_of(network: nn.Module) -> dict[str, torch.Tensor]:
-    """A network's weights, on the CPU."""
+    """Return a network's weights, on the CPU."""
     return {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
 
 
 def _refuse_other_files(folder: Path) -> None:
-    """Refuse a folder with files that are neither a model's nor a training's."""
+    """Reject a folder with files that belong to neither a model nor a training."""
     if folder.exists() and not folder.is_dir():
         raise ModelFolderError(f"{folder} is a file: expected the name of a folder to write the model into")
     is_ours = (
@@ -105,7 +105,7 @@ def _refuse_other_files(folder: Path) -> None:
 
 
 def _stage(model: LabelModel | AnswerModel, staged: Path) -> None:
-    """Writes all files of a model into a folder of their own, which is removed again if that fails."""
+    """Write all files of a model into a separate folder, which is removed on failure."""
     try:
         staged.mkdir(parents=True)
         _write_files(model, staged)
@@ -120,10 +120,10 @@ def _stage(model: LabelModel | AnswerModel, staged: Path) -> None:
 
 
 def _publish(folder: Path) -> None:
-    """Give the files of a saved model the places of the earlier one's."""
+    """Move the files of a saved model to the places of the earlier one's."""
     saved = folder / SAVED
     names = listed_names(saved)
-    if names is not None:  # else it was removed in part: its files are in their places
+    if names is not None:  # otherwise it was removed in part: its files are already in place
         earlier = listed_names(folder) or []
         (folder / MANIFEST).unlink(missing_ok=True)
         _remove([name for name in earlier if name not in names], folder)
@@ -140,7 +140,7 @@ def _publish(folder: Path) -> None:
 
 
 def _put(source: Path, target: Path) -> None:
-    """Have a file at another place as well, in place of what is there."""
+    """Link a file to another path, replacing what is there."""
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         try:
@@ -154,19 +154,19 @@ def _put(source: Path, target: Path) -> None:
 
 
 def _remove(names: list[str], folder: Path) -> None:
-    """Removes files below a folder, and the folders that are empty without them."""
+    """Remove files of a folder, and subfolders that are empty without them."""
     top = folder.resolve()
     paths = [folder / name for name in names if (folder / name).parent.resolve().is_relative_to(top)]
     for path in paths:
         path.unlink(missing_ok=True)
     places = {parent for path in paths for parent in path.parents if folder in parent.parents}
-    for place in sorted(places, reverse=True):  # the inner ones first
-        with suppress(OSError):  # something else is in it, or it is gone
+    for place in sorted(places, reverse=True):  # inner folders first
+        with suppress(OSError):  # it contains other files, or is gone
             place.rmdir()
 
 
 def _write_files(model: LabelModel | AnswerModel, folder: Path) -> None:
-    """Writes the files, and the manifest last."""
+    """Write the files, the manifest last."""
     texts = {
         "config.json": model.config.model_dump_json(indent=2) + "\n",
         "tokenizer.json": model.tokenizer.to_json(),
@@ -196,7 +196,7 @@ def _write_files(model: LabelModel | AnswerModel, folder: Path) -> None:
 
 
 def _save_lexical(scorer: LabelScorer, folder: Path) -> list[str]:
-    """Write the files of a lexical system, if any, and return their names, relative to the model folder."""
+    """Write the files of a lexical system, if any, and return their names relative to the model folder."""
     lexical: LexicalRanker | WordEvidence
     match scorer:
         case LexicalScorer():

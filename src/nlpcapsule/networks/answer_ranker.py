@@ -3,7 +3,7 @@
     u       = capsules(text), the chain of `paper`, `label-query`, `cap-zhao` (B, m, d)
     v       = routing(u) to a single output                                 (B, d)
     score   = s · cos(v_q, v_a) + b, with learned s and b: log-odds of "right"
-              + what the words say about each other (`word_match`), where the settings ask for it
+              + the word match features (`word_match`), if enabled
 
 With a single output a standard softmax over outputs is inert (every coupling is 1); the leaky one routes.
 """
@@ -40,32 +40,32 @@ from nlpcapsule.registry import NetworkInputs
 
 
 class CapsuleTextSettings(Protocol):
-    """What all systems that read a text to one capsule let one choose."""
+    """Settings of all systems that encode a text as one capsule."""
 
     @property
     def capsule_size(self) -> int:
-        """Numbers in a capsule."""
+        """Size of a capsule."""
 
     @property
     def overlap(self) -> bool:
-        """Whether words that question and answer share join the cosine."""
+        """Whether words shared by question and answer are added to the cosine."""
 
 
 class TextCapsule(nn.Module, ABC):
-    """Reads texts: token ids (B, l) → one capsule each (B, d)."""
+    """Encode texts: token ids (B, l) → one capsule each (B, d)."""
 
     @property
     @abstractmethod
     def word_size(self) -> int:
-        """Numbers in what `read` gives for a word."""
+        """Size of the word vectors that `read` returns."""
 
     @abstractmethod
     def read(self, tokens: Tensor) -> TextReading:
-        """(B, l) → word vectors, or states, and the capsule."""
+        """Map token ids (B, l) to word vectors, or states, and the capsule."""
 
 
 class PaperTextCapsule(TextCapsule):
-    """Text → one capsule, by the paper's chain and routing."""
+    """Encode a text as one capsule with the paper's chain and routing."""
 
     def __init__(
         self,
@@ -89,19 +89,19 @@ class PaperTextCapsule(TextCapsule):
 
     @property
     def word_size(self) -> int:
-        """Numbers in a word vector."""
+        """Size of a word vector."""
         return self.capsules.embedding.size
 
     def read(self, tokens: Tensor) -> TextReading:
-        """(B, l) → word vectors and the capsule."""
+        """Map token ids (B, l) to word vectors and the capsule."""
         return TextReading(tokens, self.capsules.embedding(tokens)[0], self(tokens))
 
     def start_from(self, texts: Ragged) -> None:
-        """Fits the start to the training texts; see `PaperCapsules.start_from`."""
+        """Fit the initial weights to the training texts; see `PaperCapsules.start_from`."""
         self.capsules.start_from(texts)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(B, l) → (B, d)."""
+        """Map token ids (B, l) to capsules (B, d)."""
         capsules = self.capsules(tokens)  # (B, m, d)
         votes: Votes = (
             self.transform(capsules)
@@ -113,7 +113,7 @@ class PaperTextCapsule(TextCapsule):
 
 
 class QueryTextCapsule(TextCapsule):
-    """Text → one capsule, by a single learned query over condensed capsules."""
+    """Encode a text as one capsule with a single learned query over condensed capsules."""
 
     def __init__(
         self,
@@ -136,21 +136,21 @@ class QueryTextCapsule(TextCapsule):
 
     @property
     def word_size(self) -> int:
-        """Numbers in a word vector, or in a transformer's state."""
+        """Size of a word vector, or of a transformer's state."""
         return self.capsules.encoder.name_size
 
     def read(self, tokens: Tensor) -> TextReading:
-        """(B, l) → the capsule, and word vectors or a transformer's states."""
+        """Map token ids (B, l) to word vectors, or a transformer's states, and the capsule."""
         encoder = self.capsules.encoder
         states, mask = encoder.token_states(tokens)
         return TextReading(tokens, encoder.word_vectors(tokens, states), self._capsule(states, mask))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(B, l) → (B, d)."""
+        """Map token ids (B, l) to capsules (B, d)."""
         return self._capsule(*self.capsules.encoder.token_states(tokens))
 
     def _capsule(self, states: Tensor, real: Tensor) -> Tensor:
-        """(B, l, H) and (B, l) → (B, d)."""
+        """Map states (B, l, H) and a mask (B, l) to capsules (B, d)."""
         capsules, mask = self.capsules.condense(states, real)  # (B, m, d)
         coupling = self.query @ capsules.transpose(1, 2)  # (B, 1, m)
         if mask is not None:
@@ -172,12 +172,12 @@ class QueryTextCapsule(TextCapsule):
 
 
 class CosineRanker(nn.Module):
-    """Scores question-answer pairs by the cosine of what one network makes of each text.
+    """Score question-answer pairs by the cosine of their text vectors.
 
     Args:
         text: Token ids (B, l) → one vector per text (B, d).
-        scale: The first s.
-        offset: The first b.
+        scale: Initial value of s.
+        offset: Initial value of b.
     """
 
     def __init__(self, text: nn.Module, scale: float = 5.0, offset: float = -2.0) -> None:
@@ -187,7 +187,7 @@ class CosineRanker(nn.Module):
         self.offset = nn.Parameter(torch.tensor(offset))  # b: most candidates are wrong
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
-        """Scores candidates.
+        """Score candidates.
 
         Args:
             questions: (Q, l) token ids.
@@ -208,7 +208,7 @@ class AnswerNetwork(CosineRanker):
     Args:
         settings: The system's settings.
         text: Text → one capsule.
-        inputs: What the network is built for; `idf` where `settings.overlap` is set, see `WordMatch`.
+        inputs: Sizes and starting values; `idf` if `settings.overlap` is set, see `WordMatch`.
     """
 
     text: TextCapsule
@@ -224,12 +224,12 @@ class AnswerNetwork(CosineRanker):
         )
 
     def start_from(self, texts: Ragged) -> None:
-        """Fits the start to the training answers, where the text's network asks for it."""
+        """Fit the initial weights to the training answers, if the text encoder supports it."""
         if isinstance(self.text, StartsFromTexts):
             self.text.start_from(texts)
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
-        """Scores candidates: (Q, l), (A, l') and (A,) → (A,) float32 log-odds."""
+        """Score candidates: (Q, l), (A, l') and (A,) → (A,) float32 log-odds."""
         if self.match is None:
             return super().forward(questions, answers, question_of)
         asked, answered = self.text.read(questions).of(question_of), self.text.read(answers)
@@ -238,7 +238,7 @@ class AnswerNetwork(CosineRanker):
 
 
 def answer_loss(kind: str, logits: Tensor, labels: Tensor, question_of: Tensor) -> Tensor:
-    """The loss of a batch of candidates.
+    """Return the loss of a batch of candidates.
 
     Args:
         kind: "pointwise": cross-entropy of each candidate; "pairwise": log(1 + exp(s⁻ − s⁺)) of each right

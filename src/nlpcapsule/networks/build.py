@@ -1,4 +1,4 @@
-"""From a configuration to a network, through the registry."""
+"""Build networks from a configuration, through the registry."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def build_label_network(
     vectors: np.ndarray | None = None,
     transformer: dict[str, Any] | None = None,
 ) -> nn.Module:
-    """Builds the label network a configuration names, with weights that depend on its seed alone.
+    """Build the label network of a configuration; its weights depend only on the seed.
 
     Args:
         config: The configuration.
         vocabulary_size: Number of tokens.
         label_count: n.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
+        padding_id: Id of the padding token.
+        vectors: Initial word vectors.
         transformer: A pretrained transformer's configuration, where its weights will be loaded from a model
             folder; None reads the encoder that the configuration names.
     """
@@ -57,14 +57,14 @@ def build_answer_network(
     idf: np.ndarray | None = None,
     transformer: dict[str, Any] | None = None,
 ) -> nn.Module:
-    """Builds the answer network a configuration names, with weights that depend on its seed alone.
+    """Build the answer network of a configuration; its weights depend only on the seed.
 
     Args:
         config: The configuration.
         vocabulary_size: Number of tokens.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
-        idf: (V,) weights of words that question and answer share, for networks that look at these.
+        padding_id: Id of the padding token.
+        vectors: Initial word vectors.
+        idf: (V,) weights of words that question and answer share, for networks that use them.
         transformer: As in `build_label_network`.
     """
     build = find_system(config.model.name).answers

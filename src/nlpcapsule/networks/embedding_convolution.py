@@ -18,12 +18,12 @@ class EmbeddingConvolution(nn.Module):
 
     Args:
         length: l, the fixed number of token positions.
-        size: v, numbers per word vector.
+        size: v, the word vector size.
         windows: Widths k.
         filters: Filters per width.
-        padding_id: Fills rows up to l.
-        shared_start: Whether a filter starts alike at all l positions, so that what one position teaches it
-            holds for all; it learns each position apart from there. Else every number starts at random.
+        padding_id: Pads rows to l.
+        shared_start: Whether a filter starts with the same weights at all l positions; it then learns each
+            position separately. Otherwise all weights start at random.
     """
 
     def __init__(
@@ -54,18 +54,18 @@ class EmbeddingConvolution(nn.Module):
                 nn.init.zeros_(layer.bias)
 
     def fit(self, tokens: Tensor) -> Tensor:
-        """Fills rows of tokens up, or cuts them, to l positions."""
+        """Pad or truncate rows of tokens to l positions."""
         tokens = tokens[:, : self.length]
         return nn.functional.pad(tokens, (0, self.length - tokens.shape[1]), value=self.padding_id)
 
     def forward(self, words: Tensor) -> list[Tensor]:
-        """(B, l, v) → one (B, filters, (v-k)/2+1) feature map per width."""
+        """Map (B, l, v) to one feature map (B, filters, (v-k)/2+1) per width."""
         return [convolution(words) for convolution in self.convolutions]
 
     @torch.no_grad()
     def scale_start(self, words: Tensor, feature_scale: float = 1.0) -> None:
-        """Scales each width's filters so that its features start at this root mean square on (B, l, v)."""
+        """Scale each width's filters so that its features start at this root mean square on (B, l, v)."""
         for convolution, features in zip(self.convolutions, self(words), strict=True):
             found = features.square().mean().sqrt()
-            if found > NEGLIGIBLE_START:  # documents without a known word say nothing about the scale
+            if found > NEGLIGIBLE_START:  # documents without a known word do not determine the scale
                 cast(nn.Conv1d, convolution).weight.mul_(feature_scale / found)

@@ -1,8 +1,8 @@
-"""`hybrid`: a network and a lexical system, joined. The default for labels.
+"""`hybrid`: a network and a lexical system, fused. The default for labels.
 
-The lexical system nominates candidates; the network routes to them; `scoring.fusion` weighs both scores, and
-what similar training documents say, on held-out documents. Where these are too few to weigh anything on, and
-`lexical` is "auto", the network works alone.
+The lexical system nominates candidates, and the network routes to them. `scoring.fusion` combines both scores
+and the labels of similar training documents, with weights fitted to held-out documents. If there are too few
+of these and `lexical` is "auto", the network is used alone.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from nlpcapsule.registry import NetworkInputs, System, find_system, register
 
 
 class HybridSettings(SystemSettings):
-    """`hybrid`: a network and a lexical system, joined by weights that held-out documents decide."""
+    """`hybrid`: a network and a lexical system, combined by weights fitted to held-out documents."""
 
     name: Literal["hybrid"] = "hybrid"
     network: AnyNetwork = Field(
         default_factory=LabelQuerySettings,
-        description="the network: a section, or in short the name of a network that scores candidates",
+        description="the network: a section, or the name of a network that scores candidates",
     )
     lexical: Literal["auto", "one-vs-rest", "omikuji"] = Field(
         "auto",
-        description="the lexical system that nominates candidates; auto takes one-vs-rest for small data and "
-        "omikuji beyond",
+        description="the lexical system that nominates candidates; auto: one-vs-rest for small data, "
+        "omikuji otherwise",
     )
 
     def check(self, config: Config) -> None:
-        """Refuses a network that cannot score the candidates of a lexical system."""
+        """Reject a network that cannot score the candidates of a lexical system."""
         if not self.network.scores_candidates:
             raise ConfigError(
                 f"model.network={self.network.name!r} does not score chosen labels, which a hybrid needs: "
@@ -54,7 +54,7 @@ register(
         "hybrid",
         HybridSettings,
         labels=_build,
-        # Weights of the scores are learned on documents that neither part has learned from.
+        # Fusion weights are fitted to documents that neither part was trained on.
         defaults={"labels": {"training": {"dev_fraction": 0.1}}},
     )
 )

@@ -4,7 +4,7 @@
     ĉ = max_t c                          one maximum per filter
     logit = W dropout(ĉ) + b
 
-Also the paper's candidate generator: trained on the same documents, it nominates the labels capsules look at.
+Also the paper's candidate generator: trained on the same documents, it nominates the labels to route to.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class KimCNN(nn.Module):
         settings: The network's settings.
         vocabulary_size: Number of tokens.
         label_count: n.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
+        padding_id: Id of the padding token.
+        vectors: Initial word vectors.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class KimCNN(nn.Module):
         nn.init.constant_(self.output.bias, -4.0)  # most labels are absent from most documents
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
-        """Scores all labels: (B, l) → (B, n). `outputs` and `valid` must be None: nothing is routed."""
+        """Score all labels: (B, l) → (B, n). `outputs` and `valid` must be None: nothing is routed."""
         states, _ = self.encoder(tokens)  # (B, l, H), zero at padding
         strongest = torch.amax(states, dim=1)  # (B, H); states are ≥ 0, so padding never wins
         return Scored(self.output(self.dropout(strongest)).float())

@@ -1,11 +1,11 @@
-"""Scores of labels by their names.
+"""Score labels by their names.
 
     x         = mean of the document's states, or of its word vectors weighed by idf               (B, E)
-    logit_j  += γ cos(A x + a, name_j) / √(1 + n_j)      how like its name the document is          (B, n)
+    logit_j  += γ cos(A x + a, name_j) / √(1 + n_j)      similarity to its name                    (B, n)
 
 name_j (E) is fixed: the vector that the encoder gives the name before training, less the mean of all names,
 scaled to length 1. A, a and γ are learned and shared by all labels. A starts as the identity, and a subtracts
-the mean place of documents. The more training documents n_j a label has, the less its name counts.
+the mean of the documents. The more training documents n_j a label has, the less its name counts.
 
 The log-odds of a label without examples are γ' cos(A' x + a', name_j) + β'. These weights are learned from
 labels with examples, each treated as if it had none, by a separate loss that changes no other weights. Labels
@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from nlpcapsule.networks.label_table import rows_of
 
-_FIRST_GAIN, _FIRST_BIAS = 10.0, -8.0  # a likeness of 0.8 is as good as an even chance
+_FIRST_GAIN, _FIRST_BIAS = 10.0, -8.0  # a cosine of 0.8 corresponds to even odds
 
 
 class NameLikeness(nn.Module):
@@ -38,11 +38,11 @@ class NameLikeness(nn.Module):
         self.place = nn.Linear(name_size, name_size)  # A, a
         nn.init.eye_(self.place.weight)
         nn.init.zeros_(self.place.bias)
-        self.log_gain = nn.Parameter(torch.tensor(math.log(_FIRST_GAIN)))  # log γ: moves by parts
+        self.log_gain = nn.Parameter(torch.tensor(math.log(_FIRST_GAIN)))  # log γ, so that steps are relative
 
     def forward(self, document: Tensor, names: Tensor) -> Tensor:
         """Return (B, n) for documents (B, E) and names (n, E) or (B, n, E)."""
-        with torch.autocast(document.device.type, enabled=False):  # γ would make much of small errors
+        with torch.autocast(document.device.type, enabled=False):  # γ would amplify rounding errors
             place = nn.functional.normalize(self.place(document.float()), dim=-1)  # (B, E)
             if names.dim() == 2:
                 return self.log_gain.exp() * (place @ names.T)
@@ -73,7 +73,7 @@ class LabelNameTable(nn.Module):
         self.bias = nn.Parameter(torch.tensor(_FIRST_BIAS))  # β'
 
     def set(self, names: np.ndarray, counts: np.ndarray, middle: Tensor) -> None:
-        """Set the labels' names (n, E) and numbers of examples (n,), and the documents' mean place (E,)."""
+        """Set the labels' name vectors (n, E), numbers of examples (n,), and the documents' mean (E,)."""
         for likeness in (self.beside_examples, self.alone):
             likeness.place.bias.copy_(-middle)
         self.names.copy_(torch.from_numpy(names))
@@ -101,7 +101,7 @@ class LabelNameTable(nn.Module):
 
 
 def log_rarity(counts: np.ndarray) -> float:
-    """Return the log of how much rarer labels without examples are than the mean label with some; 0 at most.
+    """Return the log of how much rarer labels without examples are than those with; at most 0.
 
     Example:
         >>> round(log_rarity(np.array([4, 1, 1, 0, 0, 0, 0])), 4)  # n1 / n0 = 2 / 4 against 6 / 3

@@ -1,4 +1,4 @@
-"""`label-query`: every label asks a document's capsules with a query of its own. The network of the default.
+"""`label-query`: every label has a learned query over a document's capsules. The default network.
 
     h        = encoder(tokens)                                      token states          (B, l, H)
     a        = softmax over tokens of <compress_query_s, h>         capsule compression   (B, m, l)
@@ -8,13 +8,13 @@
     g        = MLP(max over tokens of h)                            the document as a whole (B, e)
     logit_j  = <MLP(v_j), o_j> + <g, r_j> + β_j                                           (B, n)
 
-Three things differ from the paper: a label starts from a learned coupling and not from an even one; its score
-is a learned product and not the capsule's bare length, which is hard to train over thousands of labels; and
-what the whole document says joins what its routed parts say (`document_size = 0` leaves that out).
-`condensed = 0` leaves the compression out: every token state is a capsule.
+Three things differ from the paper. The initial coupling is learned, not uniform. The score is a learned
+product, not the capsule's length, which is hard to train over thousands of labels. A score of the whole
+document is added to that of its routed parts (`document_size = 0` disables it). `condensed = 0` disables the
+compression: every token state is a capsule.
 
-What each label has of its own (q, slot, o, β, r) are rows of `label_table`. Where labels have names, a score
-by name joins a label's logit (`label_name_table`).
+The parameters of each label (q, slot, o, β, r) are rows of `label_table`. If labels have names, a score by
+name is added to the logit (`label_name_table`).
 
 The encoder (`encoders.build`) is a convolution over time or a bidirectional LSTM, both over word vectors, or
 a pretrained transformer, which reads a long document in windows; there l counts the states of all windows.
@@ -46,7 +46,7 @@ from nlpcapsule.registry import NetworkInputs, System, register
 
 
 class LabelQuerySettings(SystemSettings):
-    """`label-query`: every label asks the document's capsules with a learned query."""
+    """`label-query`: every label has a learned query over the document's capsules."""
 
     routes_to_chosen: ClassVar[bool] = True
     scores_candidates: ClassVar[bool] = True
@@ -54,34 +54,34 @@ class LabelQuerySettings(SystemSettings):
 
     epsilon: ClassVar[float] = 0.05  # adaptive: a document stops when its NAS moves less
     bandwidth: ClassVar[float] = (
-        3.0  # adaptive: the kernel's first reach, in spreads of a document's capsules
+        3.0  # adaptive: the kernel's initial bandwidth, in spreads of a document's capsules
     )
 
     name: Literal["label-query"] = "label-query"
     encoder: AnyEncoder = Field(
         default_factory=ConvolutionSettings,
-        description="reads the tokens: a section, or in short a name or a transformer's folder or hub id",
+        description="the encoder: a section, a name, or a transformer's folder or hub id",
     )
-    capsule_size: int = Field(256, ge=2, description="numbers in a capsule")
+    capsule_size: int = Field(256, ge=2, description="capsule size")
     condensed: int = Field(128, ge=0, description="condensed capsules; 0 routes every token, uncompressed")
-    routing: LabelRouting = Field("adaptive-kde", description="how label capsules and capsules agree")
+    routing: LabelRouting = Field(
+        "adaptive-kde", description="routing algorithm: the agreement of label capsules and capsules"
+    )
     iterations: int | None = Field(
-        None, ge=1, description="routing iterations, at most these where they adapt; none: 3, adaptive 6"
+        None, ge=1, description="routing iterations, or their maximum if adaptive; none: 3, adaptive 6"
     )
-    document_size: int = Field(512, ge=0, description="numbers for the document as a whole; 0 leaves it out")
+    document_size: int = Field(512, ge=0, description="size of the whole document's vector; 0 disables it")
     capsule_dropout: float = Field(0.3, ge=0, lt=1, description="dropout on label capsules")
-    overlap: bool = Field(
-        False, description="answers: words that question and answer share join the capsules' cosine"
-    )
+    overlap: bool = Field(False, description="answers: add word match features to the capsules' cosine")
 
     @property
     def compares_words(self) -> bool:
-        """Answers: whether words that question and answer share join the capsules' cosine."""
+        """Whether words shared by question and answer are added to the capsules' cosine."""
         return self.overlap
 
     @property
     def is_adaptive(self) -> bool:
-        """Whether documents stop by themselves."""
+        """Whether the routing decides when each document stops."""
         return self.routing.startswith("adaptive-kde")
 
     @property
@@ -91,16 +91,16 @@ class LabelQuerySettings(SystemSettings):
 
     @property
     def agreement(self) -> LabelAgreement:
-        """How label capsules and capsules agree, apart from the scale of the capsules."""
+        """The agreement of label capsules and capsules, apart from the scale of the capsules."""
         return "adaptive-kde" if self.routing == "adaptive-kde-unscaled" else self.routing
 
     def check(self, config: Config) -> None:
-        """Refuses what does not go with the encoder."""
+        """Reject settings that do not fit the encoder."""
         self.encoder.check(config)
 
 
 FIRST_GATE = 0.1  # agreement starts as a small correction to the learned coupling
-_PLACED = 128  # training documents whose mean place is where documents are on the whole
+_PLACED = 128  # training documents that the documents' mean is computed from
 _FIRST_BIAS = -4.0  # most labels are absent from most documents
 
 
@@ -109,7 +109,7 @@ class CondensedCapsules(nn.Module):
 
     Args:
         settings: The network's settings.
-        encoder: Reads the tokens.
+        encoder: Encodes the tokens.
     """
 
     def __init__(self, settings: LabelQuerySettings, encoder: Encoder) -> None:
@@ -125,7 +125,7 @@ class CondensedCapsules(nn.Module):
         self.norm = nn.LayerNorm(size)
 
     def condense(self, states: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
-        """States → capsules (B, m, d), and a mask (B, l) of real capsules where every token is one."""
+        """Return capsules (B, m, d), and a mask (B, l) of real capsules if every token is one."""
         if self.compress_query is None:
             return self.norm(self.to_capsule(states)), mask
         pooled = self.attention(states, mask).to(states.dtype) @ states  # (B, m, H)
@@ -156,31 +156,31 @@ def agreement_projection(settings: LabelQuerySettings) -> nn.Module | None:
 
 
 def adaptive_vote_scale(settings: LabelQuerySettings) -> VoteScale | None:
-    """Return the scale of the votes of adaptive routing; other routings compare capsules as they are."""
+    """Return the scale of the votes of adaptive routing; other routings compare capsules unscaled."""
     return VoteScale(settings.bandwidth) if settings.routing == "adaptive-kde" else None
 
 
 def agreement_gate(settings: LabelQuerySettings) -> nn.Parameter | float:
     """Return the weight of agreement: learned, or fixed at the paper's α (gate × gain = 1) for scaled votes.
 
-    A learned weight would undo the scale, and below zero agreement would fall without end.
+    A learned weight would undo the scale; a negative one would make agreement decrease without bound.
     """
     return nn.Parameter(torch.tensor(FIRST_GATE)) if adaptive_vote_scale(settings) is None else FIRST_GATE
 
 
 class LabelQueryNetwork(nn.Module):
-    """The whole chain.
+    """The whole `label-query` network.
 
     Args:
         settings: The network's settings.
         vocabulary_size: Number of tokens.
         label_count: n.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
-        length: Most tokens of a document.
-        transformer: A pretrained transformer's configuration where its weights will be loaded; None reads
-            the encoder that the settings name.
-        named: Whether labels have names; `read_names` is to be called before training.
+        padding_id: Id of the padding token.
+        vectors: Initial word vectors.
+        length: Maximum number of tokens of a document.
+        transformer: A pretrained transformer's configuration if its weights are loaded later; None reads the
+            encoder that the settings name.
+        named: Whether labels have names; call `read_names` before training.
     """
 
     idf: Tensor | None
@@ -204,7 +204,7 @@ class LabelQueryNetwork(nn.Module):
         self.key = nn.Linear(size, size, bias=False)  # K
         self.labels = LabelTable(label_count)
         self.labels.add_random("query", size)  # q
-        if settings.condensed:  # a label's prior on capsules; token i of one document is unlike any other's
+        if settings.condensed:  # a label's prior on capsules; token positions have no fixed meaning
             self.labels.add("slot", torch.zeros(label_count, settings.condensed))
         self.agreement = agreement_projection(settings)  # R
         self.vote_scale = adaptive_vote_scale(settings)
@@ -224,13 +224,13 @@ class LabelQueryNetwork(nn.Module):
 
     @torch.no_grad()
     def read_names(self, names: Ragged, idf: np.ndarray, counts: np.ndarray, documents: Ragged) -> None:
-        """Encode the labels' names with the first weights; they stay as they are in training.
+        """Encode the labels' names with the initial weights; the vectors stay fixed in training.
 
         Args:
             names: n rows of tokens.
             idf: (V,) weights of words.
             counts: (n,) training documents of each label.
-            documents: The training documents, of which some give the documents' mean place.
+            documents: The training documents; the documents' mean is computed from a sample of them.
         """
         assert self.names is not None
         assert self.idf is not None
@@ -255,9 +255,9 @@ class LabelQueryNetwork(nn.Module):
         """Score labels.
 
         Args:
-            tokens: (B, l) token ids, filled up at the end.
+            tokens: (B, l) token ids, padded at the end.
             outputs: None for all labels, (n',) ids for the batch, or (B, n') ids per document.
-            valid: (B, n') False where a document's ids are filled up.
+            valid: (B, n') False at padding.
             explain: Whether to return attention and couplings as well.
         """
         states, real = self.document.encoder(tokens)  # (B, l, H)
@@ -299,7 +299,7 @@ class LabelQueryNetwork(nn.Module):
 
 
 class WholeDocument(nn.Module):
-    """Scores ⟨g, r_j⟩ of labels by the document as a whole: the maximum over its states.
+    """Score labels by the whole document: ⟨g, r_j⟩, g from the maximum over its states.
 
     Args:
         state_size: H.
@@ -312,8 +312,8 @@ class WholeDocument(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(state_size, size), nn.GELU(), nn.Dropout(dropout))
 
     def forward(self, states: Tensor, mask: Tensor, rows: Tensor) -> Tensor:
-        """(B, l, H), a mask (B, l) of real states and r of labels, (n, e) or (B, n, e) → (B, n)."""
-        # States may be negative, and padding's zeros would then be the largest.
+        """Map states (B, l, H), a mask (B, l) and rows r (n, e) or (B, n, e) to scores (B, n)."""
+        # States may be negative, and padding's zeros would then be the maximum.
         largest = states.masked_fill(~mask.unsqueeze(-1), -torch.inf).amax(dim=1)  # (B, H)
         document = self.mlp(largest)  # (B, e)
         if rows.dim() == 2:
@@ -324,7 +324,7 @@ class WholeDocument(nn.Module):
 def row_products(left: Tensor, right: Tensor) -> Tensor:
     """Return ⟨left_j, right_j⟩ (B, n) of (B, n, d) and (n, d) or (B, n, d), summed in float32 at least.
 
-    Without autocast, which would first copy the largest array of the network to float32.
+    Autocast is off: it would first copy the largest array of the network to float32.
     """
     with torch.autocast(left.device.type, enabled=False):
         kind = torch.promote_types(left.dtype, torch.float32)
@@ -365,13 +365,13 @@ register(
         labels=_build_for_labels,
         answers=_build_for_answers,
         defaults={
-            # As measured in results/fusion.json: three KDE iterations lose nothing to any other routing.
+            # Measured in results/fusion.json: no other routing is better than three KDE iterations.
             "labels": {
                 "text": {"max_tokens": 1000},
                 "training": {"epochs": 25},
                 "model": {"routing": "kde"},
             },
-            # Names are rare and tell most, so every word of the training part counts.
+            # Names are rare and informative, so every word of the training part is kept.
             "answers": {
                 "text": {"max_tokens": 64, "min_count": 1, "vocabulary_size": 100_000},
                 "training": {"loss": "pointwise", "epochs": 10, "learning_rate": 5e-4},
@@ -390,7 +390,7 @@ register(
         },
         pretrained_defaults={  # docs/encoders.md, docs/answers.md
             "labels": {
-                "text": {"max_tokens": 1022},  # two windows of 512, less the marks around each
+                "text": {"max_tokens": 1022},  # two windows of 512, less their special tokens
                 "training": {"epochs": 10},
                 "model": {"encoder": {"encoder_learning_rate": 1e-4}},
             },

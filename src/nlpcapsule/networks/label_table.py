@@ -1,4 +1,4 @@
-"""The parameters that each label has of its own: the one place that gathers the rows of routed labels."""
+"""The per-label parameters; the only place that gathers the rows of routed labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 class LabelTable(nn.Module):
     """Named tables of learned rows, one row per label.
 
-    Tables are added one after another, so that a network can draw its first weights in an order of its own.
+    Tables are added one by one, so that a network controls the order of its random initialisation.
 
     Args:
         label_count: n.
@@ -59,5 +59,5 @@ def rows_of(table: Tensor, outputs: Tensor | None) -> Tensor:
     """Return the rows (n', …) or (B, n', …) of a table (n, …) for ids (n',) or (B, n'); None for all."""
     if outputs is None:
         return table
-    # Ids that all documents share are distinct: the gradient of `index_select` needs no sorting.
+    # Shared ids are distinct, so the gradient of `index_select` needs no sorting.
     return table.index_select(0, outputs) if outputs.dim() == 1 else table[outputs]

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from nlpcapsule.registry import LABEL_LOSSES
 
-_UPPER, _LOWER = 0.9, 0.1  # margin loss: lengths above and below which nothing is asked
+_UPPER, _LOWER = 0.9, 0.1  # margin loss: no loss above and below these lengths
 
 
 @LABEL_LOSSES.register("bce")
@@ -35,8 +35,8 @@ def label_loss(
     Args:
         kind: "spread", or one of `LABEL_LOSSES`.
         logits: (B, n).
-        targets: (B, n), 1 for a document's own labels.
-        valid: (B, n) False where outputs are filled up; those count for nothing.
+        targets: (B, n), 1 for a document's labels.
+        valid: (B, n) False at padding, which is ignored.
         negative_weight: λ.
     """
     if kind == "spread":
@@ -57,8 +57,8 @@ def spread(
 ) -> Tensor:
     """Return Σ_{t∈D⁺, j∈D⁻} max(0, distance − (a_t − a_j))² / |D⁺|, the mean over documents (Hinton 2018).
 
-    Documents have few labels, so the positives are gathered to a narrow block (B, p) and only (B, p, n) is
-    formed.
+    Documents have few labels, so the positives are gathered into a narrow block (B, p), and only (B, p, n) is
+    computed.
     """
     length = torch.sigmoid(logits)
     positive = targets > 0

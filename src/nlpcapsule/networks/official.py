@@ -1,10 +1,10 @@
-"""`official`: what the released NLP-Capsule code does, where it differs from the paper and changes results.
+"""`official`: the released NLP-Capsule code, where it differs from the paper and changes results.
 
 No ReLU after the convolution; the primary layer is a dense map from 32 filters to 32·16 channels, and the
 flattening views (32·16, positions) memory as (…, 16) without permuting, so a "capsule" is 16 neighbouring
 positions of one channel; one W per pair of capsule and label, started at a standard deviation near 1e-4;
 κ = 0.5; the kernel is not clamped; no leaky softmax; the adaptive stop is decided on the batch's mean in
-training. At inference it ranks one document at a time, where the batch's mean is the document's own.
+training. At inference it ranks one document at a time, so the batch's mean is that of the document.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from nlpcapsule.registry import System, register
 
 
 class OfficialSettings(SystemSettings):
-    """`official`: what the released code does, for comparison."""
+    """`official`: the released code, for comparison."""
 
     routes_to_chosen: ClassVar[bool] = True
     scores_candidates: ClassVar[bool] = True
@@ -45,13 +45,15 @@ class OfficialSettings(SystemSettings):
     name: Literal["official"] = "official"
     embedding_size: int = Field(100, ge=8, description=EMBEDDING_SIZE)
     filters: int = Field(32, ge=1, description="filters per width")
-    capsule_size: int = Field(16, ge=2, description="numbers in a capsule")
+    capsule_size: int = Field(16, ge=2, description="capsule size")
     condensed: int = Field(128, ge=1, description="condensed capsules")
-    iterations: int = Field(50, ge=1, description="most routing iterations: the released code has no cap")
+    iterations: int = Field(
+        50, ge=1, description="maximum routing iterations; the released code has no limit"
+    )
 
     @property
     def is_adaptive(self) -> bool:
-        """Whether documents stop by themselves."""
+        """Whether the routing decides when each document stops."""
         return True
 
     @property
@@ -60,7 +62,7 @@ class OfficialSettings(SystemSettings):
         return self.iterations
 
     def check(self, config: Config) -> None:
-        """Refuses filters that are wider than the embedding."""
+        """Reject filters that are wider than the embedding."""
         check_widths(self.windows, self.embedding_size, config)
 
 
@@ -75,8 +77,8 @@ class OfficialNetwork(nn.Module):
         vocabulary_size: Number of tokens.
         label_count: n.
         length: l.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
+        padding_id: Id of the padding token.
+        vectors: Initial word vectors.
     """
 
     def __init__(
@@ -100,7 +102,7 @@ class OfficialNetwork(nn.Module):
         self.transform = PairTransforms(label_count, settings.condensed, size, _PAIR_STD)  # W_ij
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
-        """Scores labels; see `LabelQueryNetwork.forward` for the arguments."""
+        """Score labels; see `LabelQueryNetwork.forward` for the arguments."""
         maps = self.convolution(self.embedding(self.convolution.fit(tokens))[0])
         capsules = [
             layer(feature).flatten(1).unflatten(1, (-1, self.settings.capsule_size))

@@ -8,10 +8,11 @@ u            Σ_j b_ij p_j: capsule compression                                 
 v_j          routing(û)                                                         (B, n, d)
 a_j          ‖v_j‖, the label's probability                                     (B, n)
 
-What the paper leaves open decides whether the chain learns. A feature sums over all l positions. So filters
-start alike at all of them, and word vectors start centred and weighted by inverse frequency: else a feature
-is mostly what all documents share. Features start at a root mean square of 1 and condensed capsules at a
-length of `condensed_length`: with shorter votes, routing has no effect.
+The paper leaves the initialisation open, which decides whether the chain learns. A feature sums over all l
+positions, so filters start with equal weights at all of them, and word vectors start centred and weighted by
+inverse frequency; otherwise a feature is mostly what all documents share. Features start at a root mean
+square of 1 and condensed capsules at a length of `condensed_length`; with shorter votes, routing has no
+effect.
 """
 
 from __future__ import annotations
@@ -64,37 +65,36 @@ class PaperSettings(SystemSettings):
     windows: Widths = Field((2, 4, 8), min_length=1, description="filter widths along the embedding")
     filters: int = Field(32, ge=1, description="filters per width")
     filter_start: Literal["shared", "independent"] = Field(
-        "shared", description="whether a filter starts alike at all token positions"
+        "shared", description="whether a filter starts with the same weights at all token positions"
     )
-    capsule_size: int = Field(16, ge=2, description="numbers in a capsule")
+    capsule_size: int = Field(16, ge=2, description="capsule size")
     condensed: int = Field(128, ge=0, description="condensed capsules; 0 routes all primary capsules")
     condensed_length: float = Field(
-        3.0, ge=0, description="mean length of condensed capsules at the start; 0 leaves it to chance"
+        3.0, ge=0, description="initial mean length of condensed capsules; 0 does not scale them"
     )
     votes: Literal["pair", "class"] = Field(
         "pair", description="a matrix per pair of capsule and label, or one per label"
     )
-    word_dropout: float = Field(0.2, ge=0, lt=1, description="part of the words left out in training")
+    word_dropout: float = Field(0.2, ge=0, lt=1, description="fraction of the words dropped in training")
     token_dropout: float = Field(0.3, ge=0, lt=1, description="dropout on word vectors")
     routing: CapsuleRouting = Field(
-        "adaptive-kde", description="routing algorithm; adaptive-kde-literal is Algorithm 1 to the letter"
+        "adaptive-kde",
+        description="routing algorithm; adaptive-kde-literal is Algorithm 1 exactly as printed",
     )
     iterations: int | None = Field(
-        None, ge=1, description="routing iterations, at most these where they adapt; none: 3, adaptive 10"
+        None, ge=1, description="routing iterations, or their maximum if adaptive; none: 3, adaptive 10"
     )
-    negative_weight: float = Field(1.0, gt=0, description="λ, the negatives' weight in the loss")
-    overlap: bool = Field(
-        False, description="answers: words that question and answer share join the capsules' cosine"
-    )
+    negative_weight: float = Field(1.0, gt=0, description="λ, the weight of negatives in the loss")
+    overlap: bool = Field(False, description="answers: add word match features to the capsules' cosine")
 
     @property
     def compares_words(self) -> bool:
-        """Answers: whether words that question and answer share join the capsules' cosine."""
+        """Whether words shared by question and answer are added to the capsules' cosine."""
         return self.overlap
 
     @property
     def is_adaptive(self) -> bool:
-        """Whether documents stop by themselves."""
+        """Whether the routing decides when each document stops."""
         return self.routing.startswith("adaptive-kde")
 
     @property
@@ -103,13 +103,13 @@ class PaperSettings(SystemSettings):
         return self.iterations or (10 if self.is_adaptive else 3)
 
     def check(self, config: Config) -> None:
-        """Refuses a routing that does not exist, and filters that are wider than the embedding."""
+        """Reject an unknown routing, and filters that are wider than the embedding."""
         ROUTINGS.check(self.routing)
         check_widths(self.windows, self.embedding_size, config)
 
 
 _PAIR_DEVIATION = 1e-4  # of W_ij: every label starts as absent
-_STARTED_ON = 128  # training documents that the start is scaled on
+_STARTED_ON = 128  # training documents that the initial weights are scaled on
 _MOST_BYTES = 32 * 2**30  # of all W_ij: 260,000 labels with 128 capsules
 
 
@@ -119,9 +119,9 @@ class PaperCapsules(nn.Module):
     Args:
         settings: The network's settings.
         vocabulary_size: Number of tokens.
-        length: l; rows are filled up or cut to it, because filters span all positions.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
+        length: l; rows are padded or truncated to it, because filters span all positions.
+        padding_id: Id of the padding token.
+        vectors: Initial word vectors.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class PaperCapsules(nn.Module):
         )
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(B, l) → (B, m, d)."""
+        """Map token ids (B, l) to capsules (B, m, d)."""
         words = self.embedding(self.convolution.fit(tokens))[0]  # (B, l, v)
         maps = self.convolution(self.token_dropout(self.word_dropout(words)))
         features = [torch.relu(feature) for feature in maps]  # (B, F, L) each
@@ -167,7 +167,7 @@ class PaperCapsules(nn.Module):
 
     @torch.no_grad()
     def start_from(self, texts: Ragged) -> None:
-        """Fits the start to the training documents: word weights, features, condensed capsules."""
+        """Fit the initial weights to the training documents: word weights, features, condensed capsules."""
         settings = self.settings
         if settings.frequency_weighting:
             counts = np.bincount(texts.values, minlength=self.embedding.table.num_embeddings)
@@ -185,15 +185,15 @@ class PaperCapsules(nn.Module):
 
 
 class PaperNetwork(nn.Module):
-    """The whole chain for labels.
+    """The paper's network for labels.
 
     Args:
         settings: The network's settings.
         vocabulary_size: Number of tokens.
         label_count: n.
         length: l.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
+        padding_id: Id of the padding token.
+        vectors: Initial word vectors.
     """
 
     def __init__(
@@ -219,7 +219,7 @@ class PaperNetwork(nn.Module):
         self.em_costs = em_costs(settings)
 
     def start_from(self, texts: Ragged) -> None:
-        """Fits the start to the training documents; see `PaperCapsules.start_from`."""
+        """Fit the initial weights to the training documents; see `PaperCapsules.start_from`."""
         self.document.start_from(texts)
 
     def forward(
@@ -238,20 +238,20 @@ class PaperNetwork(nn.Module):
         )
 
     def votes(self, capsules: Tensor, outputs: Tensor | None) -> Votes:
-        """û_{j|i} of condensed capsules (B, m, d) for the outputs asked for."""
+        """Return û_{j|i} of condensed capsules (B, m, d) for the given outputs."""
         if isinstance(self.transform, PairTransforms):
             return self.transform(capsules, outputs)
         return PerClassVotes(capsules, self.transform if outputs is None else self.transform[outputs])
 
 
 def _share_of_capsules(coupling: Tensor, valid: Tensor | None) -> Tensor:
-    """Scale couplings c (B, m, n) to shares (B, n, m), so that those of each label sum to 1."""
+    """Scale couplings c (B, m, n) to shares (B, n, m) that sum to 1 for each label."""
     weights = mask_padding(coupling.transpose(1, 2), valid)  # (B, n, m)
     return weights / weights.sum(dim=-1, keepdim=True).clamp_min(NEGLIGIBLE)
 
 
 def _refuse_too_many_pairs(inputs: int, outputs: int, size: int) -> None:
-    """Refuses a matrix per pair where these would take more memory than a network should."""
+    """Reject a matrix per pair where the matrices would need too much memory."""
     per_input = 4 * outputs * size**2  # bytes
     if inputs * per_input > _MOST_BYTES:
         most = max(1, _MOST_BYTES // per_input)
@@ -297,7 +297,7 @@ register(
             "answers": {
                 "text": {"max_tokens": 64, "min_count": 1, "vocabulary_size": 100_000},
                 "training": {"loss": "pointwise", "epochs": 10, "learning_rate": 5e-4},
-                # Chosen on held-out questions of TREC QA: a cosine of 16 numbers hardly tells texts apart.
+                # Chosen on held-out questions of TREC QA: a cosine of 16 numbers hardly separates texts.
                 "model": {"windows": (3, 4, 5), "condensed": 32, "capsule_size": 256},
             },
         },

@@ -1,4 +1,4 @@
-"""What a network may ask for before it is trained."""
+"""Protocols of networks that need a step before training."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from nlpcapsule.data.ragged import Ragged
 
 @runtime_checkable
 class StartsFromTexts(Protocol):
-    """A network whose start, or all of it, is computed from the training texts."""
+    """A network whose initial or final weights are computed from the training texts."""
 
     def start_from(self, texts: Ragged) -> None:
-        """Fits the start to the training documents, or to the training answers."""
+        """Fit the weights to the training documents, or to the training answers."""
 
 
 @runtime_checkable
 class EmbedsDocuments(Protocol):
-    """A network that is a head over embeddings which are not trained, so each document is read once."""
+    """A network that is a head over frozen embeddings, so that each document is encoded once."""
 
     head: nn.Module
     embedding_width: int
 
     def eval(self) -> Any:
-        """Switches dropout off."""
+        """Switch to evaluation mode."""
 
     def embed(self, tokens: Tensor) -> Tensor:
-        """(B, l) token ids → (B, h) embeddings, without a gradient."""
+        """Map token ids (B, l) to embeddings (B, h), without gradients."""

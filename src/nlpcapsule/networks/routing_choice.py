@@ -1,4 +1,4 @@
-"""The routing a configuration names, with its settings, on the votes of a batch."""
+"""Apply the routing that a configuration names to the votes of a batch."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from nlpcapsule.capsules.routing.em import inverse_temperature_factor
 from nlpcapsule.capsules.routing.routed import Routed
 from nlpcapsule.capsules.votes import Votes
 
-FIRST_LOG_ODDS = -4.0  # of a label that EM routing has no reason yet to find in a document
+FIRST_LOG_ODDS = -4.0  # initial log-odds of a label in EM routing
 
 
 class RoutingSettings(Protocol):
-    """The settings that choose a routing, of whichever network has them."""
+    """Protocol of the settings that choose a routing."""
 
     @property
     def routing(self) -> str:
@@ -24,7 +24,7 @@ class RoutingSettings(Protocol):
 
     @property
     def is_adaptive(self) -> bool:
-        """Whether documents stop by themselves."""
+        """Whether the routing decides when each document stops."""
 
     @property
     def most_iterations(self) -> int:
@@ -48,10 +48,10 @@ class RoutingSettings(Protocol):
 
 
 def em_costs(settings: RoutingSettings) -> nn.Parameter | None:
-    """β_u and β_a (2,), which EM routing learns; None for the other routings.
+    """Return the costs β_u and β_a (2,) that EM routing learns; None for other routings.
 
-    β_a starts where a label that costs nothing is unlikely: of thousands of labels a document has a few, and
-    a β_a of 0, which makes each as likely as not, takes a whole training to move.
+    β_a starts at a value that makes every label unlikely: a document has a few of thousands of labels, and
+    from β_a = 0, a probability of one half, training would take too long to get there.
     """
     if settings.routing != "em":
         return None
@@ -68,26 +68,26 @@ def route(
     as_released: bool = False,
     batch_stop: bool = False,
 ) -> Routed:
-    """Routes votes as the settings say.
+    """Route votes as the settings say.
 
     Args:
         votes: û_{j|i}.
         settings: The routing and its parameters.
         em_costs: (2,) β_u and β_a, learned, for EM routing.
-        valid: (B, n) False where a document's outputs are filled up.
-        as_released: The released code's kernel, which has no end, for adaptive routing.
-        batch_stop: Adaptive routing decides on the batch's mean, as the released code does in training.
+        valid: (B, n) False at padding.
+        as_released: Use the released code's unclamped kernel in adaptive routing.
+        batch_stop: Stop adaptive routing by the batch's mean, as the released code does in training.
     """
     routing = ROUTINGS[settings.routing]
     if settings.routing == "em":
         if em_costs is None:
             raise ValueError("EM routing needs its learned costs")
-        # Over a single output (answers) a standard softmax is inert: only a leak gives EM something to do.
+        # With a single output (answers) a standard softmax is inert: EM needs the leaky one.
         kind = "leaky" if votes.shape[2] == 1 else "standard"
-        # Narrow Gaussians blow rounding up: a document's score would depend on who is ranked beside it.
+        # Narrow Gaussians amplify rounding: a document's score would depend on the rest of its batch.
         votes = votes if torch.is_grad_enabled() else votes.double()
-        # Costs grow with the votes an output gets. λ = n / m counts those by even shares of m / n, so that
-        # what is learned holds however many outputs there are; β_a is learned in the same measure.
+        # Costs grow with the votes an output gets. λ = n / m normalises by even shares of m / n, so that
+        # what is learned holds for any number of outputs; β_a is learned on the same scale.
         outputs = votes.shape[2] if valid is None else valid.sum(dim=1, keepdim=True).clamp_min(1)
         per_share = outputs / votes.shape[1]  # n / m, a number or (B, 1)
         beta_u, beta_a = em_costs

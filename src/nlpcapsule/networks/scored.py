@@ -1,4 +1,4 @@
-"""What every label network returns."""
+"""The output of every label network."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-# Far below the shortest capsule: `official` starts with lengths near 1e-9, and a bound above them would leave
-# it without a gradient.
+# Far below the shortest capsule: `official` starts with lengths near 1e-9, and a larger bound would remove
+# their gradient.
 _LEAST = 1e-30
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Where the scores of a batch come from. All tensors are detached.
+    """Attention and couplings behind the scores of a batch. All tensors are detached.
 
     Attributes:
         coupling: (B, n, m) weight of each capsule in each label's capsule. A label's row sums to 1, or is 0
-            for a label that only fills up or that no capsule agrees with.
+            for a padding label or one that no capsule agrees with.
         attention: (B, m, l) weight of each token state in each capsule: rows sum to 1, and are 0 at padding;
             None where capsules are not pooled from tokens. A transformer that reads windows has a state per
             token of each window, without special tokens.
@@ -48,6 +48,6 @@ class Scored:
 
 
 def log_odds(activations: Tensor) -> Tensor:
-    """Return the logit of capsules' lengths, so that every network ends in logits."""
+    """Return the logit of capsules' lengths, so that every network returns logits."""
     inside = activations.float().clamp(_LEAST, 1 - torch.finfo(torch.float32).eps)
     return torch.log(inside) - torch.log1p(-inside)

@@ -1,8 +1,8 @@
-"""What the words of a question and of an answer say about each other, beside their capsules.
+"""Word match features of a question and an answer, which are added to the capsules' cosine.
 
-    Q, A        the words of question and answer that weigh something: idf(w) > 0
+    Q, A        the words of question and answer with idf(w) > 0
     share       |Q ∩ A| / |Q|
-    idf share   Σ_{w ∈ Q ∩ A} idf(w) / Σ_{w ∈ Q} idf(w);  and its numerator, by itself
+    idf share   Σ_{w ∈ Q ∩ A} idf(w) / Σ_{w ∈ Q} idf(w);  and its numerator alone
     soft share  Σ_{w ∈ Q} idf(w) g(max_{a ∈ A} cos(w, a)) / Σ_{w ∈ Q} idf(w), twice:
                 g(x) = max(0, x) and g(x) = max(0, x − 0.4) / 0.6
     centroids   cos of the two texts' mean word vectors, plain and weighted by idf
@@ -11,9 +11,9 @@
     log-odds    u · tanh(W [all of these] + b) + c
 
 "How many …?" asks for a number and "Who …?" for a name, which are words that the question does not have: the
-kind feature learns what is asked for and which words are of that kind. A word vector x is a row of the
-embedding or, behind a transformer, the state of a token, and the soft share then compares words in context.
-Each feature depends on one question and one answer alone.
+kind feature learns which kind of word is asked for and which words are of that kind. A word vector x is a row
+of the embedding or, behind a transformer, the state of a token, and the soft share then compares words in
+context. Each feature depends on one question and one answer only.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from torch.nn import functional as F
 
 from nlpcapsule.encoders.transformer import mean_state
 
-KINDS = 8  # of words that can be asked for
+KINDS = 8  # kinds of words that can be asked for
 _HIDDEN = 16
-_FEATURES = 9 + 1  # and the kind
-_ALIKE = 0.4  # cosine from which on two words have something in common
+_FEATURES = 9 + 1  # plus the kind
+_ALIKE = 0.4  # minimum cosine of related words
 _USUAL_LENGTH = 3.0  # log(1 + words) of a short sentence
 
 
 class TextReading(NamedTuple):
-    """What a network makes of B texts.
+    """The encoding of B texts.
 
     Attributes:
-        tokens: (B, l) ids, filled up at the end.
+        tokens: (B, l) ids, padded at the end.
         words: (B, l, v) a vector per token.
         capsule: (B, d).
     """
@@ -48,24 +48,24 @@ class TextReading(NamedTuple):
     capsule: Tensor
 
     def of(self, rows: Tensor) -> TextReading:
-        """The texts of the given rows (A,)."""
+        """Return the texts of the given rows (A,)."""
         return TextReading(self.tokens[rows], self.words[rows], self.capsule[rows])
 
 
 class WordMatch(nn.Module):
-    """The log-odds that words add to the capsules' cosine.
+    """Compute the log-odds that word matches add to the capsules' cosine.
 
     Args:
         vocabulary_size: V, number of tokens.
-        word_size: v, numbers in a word vector or state.
+        word_size: v, the size of a word vector or state.
         capsule_size: d.
-        padding_id: The token that fills rows up.
-        idf: (V,) weight of each word, 0 for what is no word; None stands for zeros, until a saved state is
+        padding_id: Id of the padding token.
+        idf: (V,) weight of each word, 0 for tokens that are not words; None: zeros, until a saved state is
             loaded.
     """
 
     idf: Tensor  # (V,)
-    own_rate = 0.01  # the training loop's: so few weights need larger steps than an encoder
+    own_rate = 0.01  # read by the training loop; these few weights need larger steps than an encoder
 
     def __init__(
         self,
@@ -84,12 +84,12 @@ class WordMatch(nn.Module):
         self.score = nn.Sequential(nn.Linear(_FEATURES, _HIDDEN), nn.Tanh(), nn.Linear(_HIDDEN, 1))
 
     def forward(self, asked: TextReading, answered: TextReading) -> Tensor:
-        """Pairs of A questions and A answers → (A,) float32."""
+        """Score pairs of A questions and A answers: (A,) float32."""
         features = torch.cat([self.features(asked, answered), self.kind(asked, answered)], dim=1)
         return self.score(features).squeeze(-1).float()
 
     def features(self, asked: TextReading, answered: TextReading) -> Tensor:
-        """(A, 9): all but the kind, in the order of the module's docstring."""
+        """Return all features but the kind (A, 9), in the order of the module's docstring."""
         asked_words, answer_words = asked.words.float(), answered.words.float()  # (A, l, v), (A, l', v)
         asked_mask, answer_mask = self._real(asked.tokens), self._real(answered.tokens)
         answer_weights = self.idf[answered.tokens] * answer_mask  # (A, l')
@@ -109,7 +109,7 @@ class WordMatch(nn.Module):
         columns = [
             (counted * repeated).sum(dim=1) / counted.sum(dim=1).clamp(min=1),
             shared / total,
-            shared / 10,  # all features are of about the same size
+            shared / 10,  # all features have about the same scale
             (weights * nearest).sum(dim=1) / total,
             (weights * alike).sum(dim=1) / total,
             plain,
@@ -120,7 +120,7 @@ class WordMatch(nn.Module):
         return torch.stack(columns, dim=1)
 
     def kind(self, asked: TextReading, answered: TextReading) -> Tensor:
-        """(A, 1): whether a word that the question does not have is of the kind that it asks for."""
+        """Return (A, 1): whether a word that is new in the answer is of the kind asked for."""
         is_new = self._real(answered.tokens) & ~stands_in(asked.tokens, answered.tokens)  # (A, l')
         kinds = torch.sigmoid(self.word_kind(answered.words.float()))  # (A, l', KINDS)
         strongest = (kinds * is_new.unsqueeze(-1)).amax(dim=1)  # (A, KINDS)
@@ -131,7 +131,7 @@ class WordMatch(nn.Module):
 
 
 def is_first(tokens: Tensor) -> Tensor:
-    """(B, l) → True where a token stands for the first time in its row.
+    """Return a mask (B, l), True where a token occurs for the first time in its row.
 
     Example:
         >>> is_first(torch.tensor([[5, 7, 5, 5]]))
@@ -142,29 +142,29 @@ def is_first(tokens: Tensor) -> Tensor:
 
 
 def largest_cosines(words: Tensor, others: Tensor, counted: Tensor) -> Tensor:
-    """How near the nearest of other words is to each word.
+    """Return the largest cosine of each word with any of the other words.
 
     Args:
         words: (A, l, v).
         others: (A, l', v).
-        counted: (A, l') False on those that do not count.
+        counted: (A, l') False for words to ignore.
 
     Returns:
-        (A, l) in [0, 1]; 0 where none is near, or none is counted.
+        (A, l) in [0, 1]; 0 where no other word is similar or counted.
     """
     cosines = F.normalize(words, dim=-1) @ F.normalize(others, dim=-1).transpose(1, 2)  # (A, l, l')
     return cosines.masked_fill(~counted.unsqueeze(1), 0.0).amax(dim=2).clamp(min=0).float()
 
 
 def _sum(words: Tensor, weights: Tensor) -> Tensor:
-    """(A, l, v) and (A, l) → (A, v)."""
+    """Sum word vectors (A, l, v) with weights (A, l) to (A, v)."""
     return (words * weights.unsqueeze(-1)).sum(dim=1)
 
 
 def stands_in(texts: Tensor, words: Tensor) -> Tensor:
-    """Which words stand in a text: (A, l') and (A, l) → (A, l), True where a word is one of its row's text.
+    """Return which words (A, l) occur in the texts (A, l') of their rows.
 
-    Words are looked up in sorted rows, so memory grows with the tokens and not with pairs of them.
+    Words are looked up in sorted rows, so memory is linear in the number of tokens.
     """
     rows = texts.sort(dim=1).values  # (A, l')
     place = torch.searchsorted(rows, words.contiguous()).clamp(max=rows.shape[1] - 1)

@@ -1,6 +1,6 @@
-"""Before the pipeline: an embedded sample of letters and questions, to try every step without a download.
+"""An embedded sample of letters and questions, to try every step without a download.
 
-The wording lives in `topics/`, `scenes/`, `letters.toml` and `slots.toml`; the code strings it together.
+The wording lives in `topics/`, `scenes/`, `letters.toml` and `slots.toml`; the code combines it.
 """
 
 from nlpcapsule.sample.generate import (

@@ -1,4 +1,4 @@
-"""Writes the sample's letters: labelled clauses in new combinations, among sentences that carry no label."""
+"""Write the sample's letters: labelled clauses in new combinations, among unlabelled sentences."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ UNSEEN_PART = "test-unseen"
 
 LABEL_COUNTS = (1, 2, 3, 4, 5)
 LABEL_COUNT_WEIGHTS = (22, 36, 25, 12, 5)
-GENERAL_COMPANION_SHARE = 0.45  # how often a further label comes from the topic that joins any other
-ASIDE_SHARE = 0.5  # how often an unlabelled sentence uses the words of some label
+GENERAL_COMPANION_SHARE = 0.45  # probability that a further label comes from the general topic
+ASIDE_SHARE = 0.5  # probability that an unlabelled sentence uses the words of a label
 GREETING_SHARE = 0.6
 CLOSING_SHARE = 0.5
 LEAD_IN_SHARE = 0.15
@@ -26,7 +26,7 @@ REQUEST_OPENINGS = ("please ", "I hereby ")
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A finished letter, with the clauses it was made of before their slots were filled."""
+    """A finished letter, with its clauses before their slots were filled."""
 
     text: str
     labels: tuple[str, ...]
@@ -52,7 +52,7 @@ def write_letters(seed: int) -> dict[str, tuple[Letter, ...]]:
 
 
 def _deal_main_labels(size: int, least: int, rng: random.Random) -> list[Label]:
-    """One label for each letter: every label at least `least` times, the rest drawn by weight."""
+    """Draw one label for each letter: every label at least `least` times, the rest by weight."""
     labels = read_labels()
     dealt = [label for label in labels for _ in range(least)]
     dealt += rng.choices(labels, [label.weight for label in labels], k=size - len(dealt))
@@ -76,7 +76,7 @@ def _general_topic() -> Topic:
 
 
 def _topic_of_letter(main_label: Label, rng: random.Random) -> Topic:
-    """The label's own topic, or any topic if the label may join all of them."""
+    """Return the label's own topic, or any topic if the label may join all of them."""
     own = next(topic for topic in read_topics() if topic.name == main_label.topic)
     if not own.joins_any_topic:
         return own
@@ -85,11 +85,11 @@ def _topic_of_letter(main_label: Label, rng: random.Random) -> Topic:
 
 
 def _add_companions(main_label: Label, topic: Topic, rng: random.Random) -> list[Label]:
-    """Add labels that go with the main one: of its topic or of the general one, without contradiction."""
+    """Add labels that fit the main one: of its topic or the general one, without contradiction."""
     general = _general_topic()
     count = rng.choices(LABEL_COUNTS, LABEL_COUNT_WEIGHTS)[0]
     labels = [main_label]
-    if main_label.topic == general.name:  # a letter has a subject, however urgent it is
+    if main_label.topic == general.name:  # every letter has a subject
         labels.append(_draw_companion(topic, labels, rng))
     while len(labels) < count:
         source = general if rng.random() < GENERAL_COMPANION_SHARE else topic
@@ -104,7 +104,7 @@ def _draw_companion(topic: Topic, labels: Sequence[Label], rng: random.Random) -
 
 
 def _compose(clauses: Sequence[str], topic: Topic, rng: random.Random) -> str:
-    """String clauses and unlabelled sentences together to a letter of about 25 to 80 words."""
+    """Combine clauses and unlabelled sentences to a letter of about 25 to 80 words."""
     frame = read_letter_frame()
     slots = LetterSlots(rng)
     sentences = _as_sentences([slots.fill(clause) for clause in clauses], rng)
@@ -122,7 +122,7 @@ def _compose(clauses: Sequence[str], topic: Topic, rng: random.Random) -> str:
 
 
 def _as_sentences(clauses: Sequence[str], rng: random.Random) -> list[str]:
-    """Turn clauses into sentences; some statements get a lead-in, though never the first."""
+    """Turn clauses into sentences; some statements, but not the first, get a lead-in."""
     sentences: list[str] = []
     for clause in clauses:
         if sentences and _is_statement(clause) and rng.random() < LEAD_IN_SHARE:
@@ -136,7 +136,7 @@ def _is_statement(clause: str) -> bool:
 
 
 def _as_sentence(clause: str) -> str:
-    """Begin with a capital and end with a mark; `capitalize` would lower the rest."""
+    """Start with a capital and end with a mark; `capitalize` would lowercase the rest."""
     return clause[0].upper() + clause[1:] + ("" if clause.endswith("?") else ".")
 
 

@@ -1,4 +1,4 @@
-"""The embedded sample's way out: parts of documents and questions, in memory or as JSON Lines files.
+"""Load the embedded sample in memory or write it as JSON Lines files.
 
 A letter of the part "test-seen" combines clauses that training saw in other letters; one of "test-unseen"
 says the same things in words that training never saw.
@@ -24,7 +24,7 @@ DEFAULT_SEED = 2019
 
 
 def load_documents(part: str, seed: int = DEFAULT_SEED) -> list[Document]:
-    """Letters to a town's service desk, with their labels.
+    """Return letters to a town's service desk, with their labels.
 
     Args:
         part: One of `DOCUMENT_PARTS`.
@@ -45,7 +45,7 @@ def load_documents(part: str, seed: int = DEFAULT_SEED) -> list[Document]:
 
 
 def load_questions(part: str, seed: int = DEFAULT_SEED) -> list[Question]:
-    """Questions about a made-up town, each with right and wrong candidate answers.
+    """Return questions about a made-up town, each with right and wrong candidate answers.
 
     Args:
         part: One of `QUESTION_PARTS`.
@@ -71,7 +71,7 @@ def write_sample(folder: Path, seed: int = DEFAULT_SEED) -> dict[str, Path]:
     """Write every part as a JSON Lines file, from `documents-train.jsonl` to `questions-test.jsonl`.
 
     Args:
-        folder: Where to write; made if it is not there.
+        folder: Where to write; created if missing.
         seed: The same seed yields the same bytes on every machine.
 
     Returns:
@@ -95,7 +95,7 @@ def _question_row(question: Question) -> dict[str, Any]:
 
 def _write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    path.write_bytes(lines.encode("utf-8"))  # bytes, lest a platform turns the line ends into its own
+    path.write_bytes(lines.encode("utf-8"))  # bytes, so that no platform changes the line ends
     return path
 
 

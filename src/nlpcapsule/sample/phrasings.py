@@ -1,4 +1,4 @@
-"""Reads the hand-written wording: topics with their labels, scenes with their facts."""
+"""Read the hand-written wording: topics with their labels, scenes with their facts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from nlpcapsule.sample.slots import read_wording, wording_names
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A concept and the ways to put it.
+    """A concept and its phrasings.
 
     Attributes:
         name: The label.
         topic: The name of its topic.
-        weight: How often it occurs, in relation to the others.
+        weight: Its relative frequency.
         contrast: Labels of one contrast contradict each other and never share a letter.
         seen: Clauses that every part but test-unseen uses: lower case, no full stop.
         unseen: Clauses that only the part test-unseen uses.
@@ -32,7 +32,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What a letter is about; `asides` use the topic's words but carry no label."""
+    """The subject of a letter; `asides` use the topic's words but carry no label."""
 
     name: str
     labels: tuple[Label, ...]
@@ -42,7 +42,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class LetterFrame:
-    """What surrounds the labelled clauses of a letter."""
+    """The sentences around the labelled clauses of a letter."""
 
     greetings: tuple[str, ...]
     lead_ins: tuple[str, ...]
@@ -67,10 +67,10 @@ class Scene:
 
     Attributes:
         name: The name of the scene.
-        anchor: The slot that tells one instance of the scene from another; every question names it.
+        anchor: The slot that distinguishes instances of the scene; every question names it.
         kinds: For a slot that is filled from the common lists, the kind of its values.
-        choices: For a slot of the scene's own, its values.
-        facts: What can be asked.
+        choices: The values of slots that only this scene has.
+        facts: The facts that can be asked about.
         held_out: Whether only the test part uses the scene.
     """
 
@@ -84,26 +84,26 @@ class Scene:
 
 @cache
 def read_topics() -> tuple[Topic, ...]:
-    """All topics, in the order of their names."""
+    """Return all topics, in the order of their names."""
     return tuple(_read_topic(name) for name in wording_names("topics"))
 
 
 @cache
 def read_labels() -> tuple[Label, ...]:
-    """The labels of all topics."""
+    """Return the labels of all topics."""
     return tuple(label for topic in read_topics() for label in topic.labels)
 
 
 @cache
 def read_letter_frame() -> LetterFrame:
-    """Greetings, lead-ins, fillers and closings."""
+    """Return greetings, lead-ins, fillers and closings."""
     wording = read_wording("letters.toml")
     return LetterFrame(**{part: tuple(phrasings) for part, phrasings in wording.items()})
 
 
 @cache
 def read_scenes() -> tuple[Scene, ...]:
-    """All scenes, in the order of their names."""
+    """Return all scenes, in the order of their names."""
     return tuple(_read_scene(name) for name in wording_names("scenes"))
 
 

@@ -1,8 +1,7 @@
-"""Asks the sample's questions: one fact of a scene is right, its other facts and its twin's facts are wrong.
+"""Generate the sample's questions: one fact of a scene is right, other facts are wrong.
 
-A sentence that answers one question is a wrong candidate for another, so that nobody can tell right answers
-by their wording alone. Who and what fills a scene is drawn anew for each question: there is nothing to know
-by heart.
+A sentence that answers one question is a wrong candidate for another, so that wording alone does not reveal
+right answers. The names in a scene are drawn for each question, so that there is nothing to memorise.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from nlpcapsule.sample.slots import SLOT, draw_fresh_value, fill_slots
 
 PART_SIZES = {"train": 180, "dev": 30, "test": 75}
 UNSEEN_PART = "test"
-HELD_OUT_SHARE = 1 / 3  # of the test questions, those about scenes that training never meets
+HELD_OUT_SHARE = 1 / 3  # fraction of test questions about scenes that training never sees
 LEAST_CANDIDATES, MOST_CANDIDATES = 6, 10
 MOST_RIGHT = 3
 MOST_TWIN_ANSWERS = 3
@@ -24,7 +23,7 @@ MOST_TWIN_ANSWERS = 3
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A question with its shuffled candidates, and the phrasing and scene it was made of."""
+    """A question with its shuffled candidates, its phrasing and its scene."""
 
     text: str
     candidates: tuple[tuple[str, int], ...]  # (text, 1 if right else 0)
@@ -52,7 +51,7 @@ def ask_questions(seed: int) -> dict[str, tuple[AskedQuestion, ...]]:
 
 
 def _deal_facts(part: str, size: int, rng: random.Random) -> list[tuple[Scene, Fact]]:
-    """What to ask about: each fact about equally often, and in the test part some of held-out scenes."""
+    """Choose the facts to ask about, evenly, and in the test part some of held-out scenes."""
     shared = [(scene, fact) for scene in read_scenes() if not scene.held_out for fact in scene.facts]
     held_out = [(scene, fact) for scene in read_scenes() if scene.held_out for fact in scene.facts]
     held_out_size = round(size * HELD_OUT_SHARE) if part == UNSEEN_PART else 0
@@ -83,7 +82,7 @@ def _ask(scene: Scene, fact: Fact, part: str, rng: random.Random) -> AskedQuesti
         for answer in _answers(other, part)
     ]
     twin_values = _draw_twin(scene, values, phrasing, rng)
-    # Without its anchor, an answer about the twin would read as one about the scene itself.
+    # Without its anchor, an answer about the twin would look like one about the scene itself.
     twin = [fill_slots(a, twin_values) for a in _answers(fact, part) if f"{{{scene.anchor}}}" in a]
 
     size = rng.randint(LEAST_CANDIDATES, MOST_CANDIDATES)
@@ -108,7 +107,7 @@ def _draw_values(scene: Scene, rng: random.Random) -> dict[str, str]:
 
 
 def _draw_twin(scene: Scene, values: dict[str, str], phrasing: str, rng: random.Random) -> dict[str, str]:
-    """The scene elsewhere: what the question names stays (a library), but for the anchor (its place)."""
+    """Return the scene at another place: the values that the question names stay, except the anchor."""
     twin = _draw_values(scene, rng)
     while twin[scene.anchor] == values[scene.anchor]:
         twin = _draw_values(scene, rng)

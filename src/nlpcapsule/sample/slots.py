@@ -1,4 +1,4 @@
-"""Fills the {slots} of phrasings with names, places, dates and sums."""
+"""Fill the {slots} of phrasings with names, places, dates and sums."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 SLOT = re.compile(r"\{(\w+)\}")
 WORDING = resources.files("nlpcapsule.sample")
 
-# One letter is about one house and one case, while it may well name several days and sums.
+# A letter is about one house and one case, but may name several days and sums.
 SAME_THROUGHOUT_LETTER = frozenset({"street", "house", "district", "firm", "officer", "reference"})
 
 
@@ -22,7 +22,7 @@ def read_wording(name: str) -> dict[str, Any]:
 
 
 def wording_names(folder: str) -> list[str]:
-    """The TOML files of a folder, in an order that is the same on every machine."""
+    """Return the TOML files of a folder, in the same order on every machine."""
     return sorted(
         f"{folder}/{file.name}" for file in WORDING.joinpath(folder).iterdir() if file.name.endswith(".toml")
     )
@@ -30,7 +30,7 @@ def wording_names(folder: str) -> list[str]:
 
 @cache
 def listed_values() -> dict[str, list[str]]:
-    """The kinds of slots whose values are listed in `slots.toml`."""
+    """Return the kinds of slots whose values are listed in `slots.toml`."""
     return read_wording("slots.toml")
 
 
@@ -63,7 +63,7 @@ def draw_value(kind: str, rng: random.Random) -> str:
 
 
 def draw_fresh_value(kind: str, taken: list[str], rng: random.Random) -> str:
-    """Draw a value that `taken` lacks; any value once a short list is used up."""
+    """Draw a value that is not in `taken`; any value once a short list is used up."""
     for _ in range(50):
         value = draw_value(kind, rng)
         if value not in taken:
@@ -77,7 +77,7 @@ def fill_slots(phrasing: str, values: dict[str, str]) -> str:
 
 
 class LetterSlots:
-    """Fills the phrasings of one letter so that they agree on whom and what it is about."""
+    """Fill the phrasings of one letter consistently."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng

@@ -1,1 +1,1 @@
-"""Documents and answers get scores; ranked labels and ranked answers follow from them."""
+"""Score documents and answers, and turn the scores into ranked labels and answers."""

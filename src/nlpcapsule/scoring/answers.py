@@ -1,4 +1,4 @@
-"""Scores candidate answers of encoded questions."""
+"""Score candidate answers of encoded questions."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def score_answers(
 ) -> list[np.ndarray]:
     """Score candidates by the log-odds that they are right.
 
-    Not probabilities: those of a confident network are all 1.0 in float32, and ties count against it.
+    Log-odds avoid ties: the probabilities of a confident network all round to 1.0 in float32.
 
     Args:
         network: An answer network, in eval mode.
         questions: The questions.
-        padding_id: The token that fills rows up.
+        padding_id: Id of the padding token.
         batch: Questions per forward pass.
         bf16: Computes in bf16.
         advance: Called with the number of questions done since the last call, for progress.

@@ -1,4 +1,4 @@
-"""Builds the scorer of a configuration from its trained parts."""
+"""Build the scorer of a configuration from its trained parts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def hybrid_parts(
     network: nn.Module,
     lexical: WordEvidence,
 ) -> HybridParts:
-    """Return a network and the lexical system beside it, ready to be joined."""
+    """Return a network and its lexical system, ready to be joined."""
     scorer = NetworkScorer(network, tokenizer.padding_id, config.inference.batch_size)
     count = config.inference.candidates or CANDIDATES
     return HybridParts(lexical, scorer, label_frequency(labels.counts), count)

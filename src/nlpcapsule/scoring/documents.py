@@ -1,4 +1,4 @@
-"""Ranks the labels of encoded documents by their scores."""
+"""Rank the labels of encoded documents by their scores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.scoring.network_scorer import join_agreement
 from nlpcapsule.scoring.scorer import LabelScorer, Scores
 
-RANKED = 50  # labels kept per document for evaluation; the paper's own nDCG looks at the first 50
+RANKED = 50  # labels kept per document for evaluation; the paper's nDCG looks at the first 50
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class LabelRankings:
 
 
 def rank_scores(scores: Scores, top_k: int, unused: np.ndarray | None = None) -> LabelRankings:
-    """Rank labels by their log-odds; equal ones keep the order of the scores.
+    """Rank labels by their log-odds; ties keep the order of the scores.
 
     Args:
         scores: Log-odds of labels.
@@ -85,9 +85,9 @@ def rank_documents(
 def score_in_parts(
     scorer: LabelScorer, tokens: Ragged, candidates: np.ndarray | None = None, top_k: int | None = None
 ) -> Iterator[tuple[np.ndarray, Scores]]:
-    """Yield some documents' rows (B,) and their scores at a time: those of all may not fit into memory.
+    """Yield the rows (B,) and scores of a few documents at a time, which keeps memory bounded.
 
-    Documents of similar length come together, as networks batch them.
+    Documents of similar length are batched together.
     """
     order = np.argsort(tokens.lengths, kind="stable")
     for start in range(0, len(order), scorer.batch):
@@ -104,11 +104,11 @@ def _best(labels: np.ndarray, log_odds: np.ndarray, top_k: int) -> LabelRankings
 
 
 def _joined(parts: Sequence[LabelRankings], order: np.ndarray) -> LabelRankings:
-    """The documents of all parts, in the order given."""
+    """Concatenate the rankings of all parts, in the order of the input."""
     iterations = [part.iterations for part in parts if part.iterations is not None]
     agreement = [part.agreement for part in parts if part.agreement is not None]
     unused = [part.unused for part in parts if part.unused is not None]
-    kept = min(part.labels.shape[1] for part in parts)  # of unused labels, candidates may hold few or many
+    kept = min(part.labels.shape[1] for part in parts)  # candidates may contain any number of unused labels
     return LabelRankings(
         np.concatenate([part.labels[:, :kept] for part in parts])[order],
         np.concatenate([part.scores[:, :kept] for part in parts])[order],

@@ -1,4 +1,4 @@
-"""What is known about a trained model beside its weights."""
+"""Facts about a trained model that its weights do not contain."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from nlpcapsule.errors import ModelFolderError, did_you_mean
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """Facts about a training; None where one does not apply.
+    """Facts about a training run; None where one does not apply.
 
     Attributes:
         training_documents: Documents that a label model was trained on.
         training_questions: Questions that an answer model was trained on.
         data: The fingerprint of the training and the held-out data.
-        embedding_size: Numbers per word that the network's weights have.
+        embedding_size: Size of the network's word vectors.
         epochs_run: Epochs that were trained.
-        threshold: The probability from which on a label is given.
-        lexical: The name of the lexical system beside a network.
+        threshold: The probability from which a label is predicted.
+        lexical: The name of the lexical system joined with the network.
         dev: Metrics on held-out data.
     """
 
@@ -35,18 +35,18 @@ class ModelFacts:
     dev: dict[str, float] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """For the model folder, without the facts that do not apply."""
+        """Return the facts that apply, for the model folder."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        if self.dev is not None:  # a figure that could not be computed has no place in JSON
+        if self.dev is not None:  # JSON has no NaN: leave out metrics that could not be computed
             values["dev"] = {name: figure for name, figure in self.dev.items() if _is_finite(figure)}
         return {name: value for name, value in values.items() if value is not None}
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Self:
-        """Read what `to_json` returned.
+        """Parse the output of `to_json`.
 
         Raises:
-            ModelFolderError: If it holds a fact that is not known, or an impossible one.
+            ModelFolderError: If a fact is unknown or has an impossible value.
         """
         if not isinstance(record, Mapping):
             raise ModelFolderError("facts.json: expected an object")

@@ -1,24 +1,23 @@
-"""Joins the scores of a network, a lexical system and similar documents into one probability per label.
+"""Fuse the scores of a network, a lexical system and similar documents into one probability per label.
 
     φ = (1, f, b) ⊗ (s, t, v, 1)
-    z = (1 − g) ⟨u, φ⟩ + g ⟨w, φ⟩      how likely one candidate is beside another: it ranks
+    z = (1 − g) ⟨u, φ⟩ + g ⟨w, φ⟩      ranks the candidates
     g = min(1, max(0, 1 + ⟨u, φ⟩ − ⟨u, φ₂₀⟩))
-    log-odds = a z + c                 a > 0: how likely it is that a returned label is right
+    log-odds = a z + c                 a > 0: calibrated for the returned labels
 
 s: the network's log-odds; t: the lexical system's; v: log-odds of the share that the nearest training
-documents give the label; f = log(1 + the label's training documents), as a part of the most frequent label's;
+documents give the label; f = log(1 + the label's training documents), divided by the most frequent label's;
 b: the cosine with the nearest training document.
 
 Where labels have names, φ also has (1, f, e) ⊗ (m, k, m², k²) and e ⊗ (s, 1). m and k: how well the name
-matches the document, and its opening; e: 1 for a label without examples, else 0. Where hardly any such label
-is right on held-out documents, they only tell that it is rare: of what has an e in it, e alone is weighed.
+matches the document and its lead; e: 1 for a label without examples, 0 otherwise. Where too few such labels
+are relevant in the held-out documents, e is the only one of the features with e that is kept.
 
-u and w are logistic regressions on the candidates of held-out documents, so all are weighed as they deserve
-on documents none has seen: rare labels otherwise than frequent ones, copies otherwise than new texts. Nearly
-all candidates are wrong and clearly so. u, fitted to all, finds the 20 of a document that compete, φ₂₀ being
-the last of them; w is fitted to these alone and ranks them, and u the others. g goes from one to the other
-without a step, at which the last digit of a network's score would decide. a and c are fitted to the few
-labels that a user gets to see.
+u and w are logistic regressions on the candidates of held-out documents, which no part was trained on. Rare
+and frequent labels, copies and new texts get different weights. Most candidates are clearly wrong. u, fitted
+to all candidates, selects the 20 best of a document, φ₂₀ being the last of them; w is fitted to these 20 and
+ranks them, and u ranks the others. g blends the two without a step, so rounding cannot decide the order. a
+and c are fitted to the few labels that users see.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ import numpy as np
 from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import DataError
 
-FEATURES, FEATURES_WITH_NAMES = 12, 26  # of a candidate
-CONTENDERS = 20  # candidates per document that the second weights are fitted to and rank
+FEATURES, FEATURES_WITH_NAMES = 12, 26  # per candidate
+CONTENDERS = 20  # candidates per document that w is fitted to and ranks
 SHOWN = 5  # labels per document that the probabilities are fitted to
-_FEWEST = 10  # right labels without examples from which on these have weights of their own
-_OF_NO_EXAMPLES = slice(20, 25)  # of φ: e ⊗ (m, k, m², k², s)
-_AT_A_TIME = 1_000  # documents whose φ is in memory: it takes some 50 to 100 kB each
-_FREEDOM = 1e4  # of weights; less below 100 documents: a handful would make them huge, and scores shaky
+_FEWEST = 10  # relevant labels without examples that are needed to fit weights for such labels
+_OF_NO_EXAMPLES = slice(20, 25)  # columns of φ: e ⊗ (m, k, m², k², s)
+_AT_A_TIME = 1_000  # documents whose φ is in memory at once, at 50 to 100 kB each
+_FREEDOM = 1e4  # inverse regularisation strength; lower below 100 documents, which keeps weights small
 _SMALLEST_SHARE = 0.003  # keeps the log-odds of a share of 0 or 1 finite
 
 
@@ -48,8 +47,8 @@ class CandidateFeatures:
 
     Attributes:
         network: (N, C) s, the network's log-odds.
-        lexical: (N, C) t, the lexical system's.
-        shares: (N, C) what part of the nearest training documents has the label, between 0 and 1.
+        lexical: (N, C) t, the lexical system's log-odds.
+        shares: (N, C) the share of the nearest training documents that have the label, between 0 and 1.
         nearest: (N,) b, the cosine with the nearest training document.
         frequency: (N, C) f of each candidate; 0 for a label without examples.
         names: (N, C, 2) m and k, how well its name matches; None where labels have no names.
@@ -94,7 +93,7 @@ class CandidateFeatures:
 
 @dataclass(frozen=True)
 class Fusion:
-    """Weights that join the features of a candidate.
+    """Weights that fuse the features of a candidate.
 
     Attributes:
         first: (12,) u, or (26,) with names.
@@ -113,7 +112,7 @@ class Fusion:
         """Learn the weights from held-out documents.
 
         Args:
-            features: Of the candidates of each.
+            features: Features of each document's candidates.
             relevant: (N, C) whether the candidate is one of the document's labels.
         """
         if not relevant.any() or relevant.all():
@@ -128,7 +127,7 @@ class Fusion:
             )
         expanded = features.expanded()  # (N, C, F)
         if features.names is not None and (relevant & (features.frequency == 0)).sum() < _FEWEST:
-            expanded[..., _OF_NO_EXAMPLES] = 0  # or nothing but wrong ones would say that a good match is bad
+            expanded[..., _OF_NO_EXAMPLES] = 0  # with only negatives, a good match would count as bad
         freedom = min(_FREEDOM, len(relevant) ** 2)
         first = _weigh(expanded.reshape(-1, expanded.shape[-1]), relevant.reshape(-1), freedom)
         top = top_columns(expanded @ first, CONTENDERS)  # (N, K)
@@ -142,13 +141,13 @@ class Fusion:
         if is_positive.all() or not is_positive.any():
             return cls(first, weights)
         calibration = _regression(z[:, None], is_positive, freedom, fit_intercept=True)
-        # A slope of 0 or less, which a handful of documents may give, would turn the ranking around.
+        # A slope of 0 or less, which very few documents may give, would reverse the ranking.
         slope = float(calibration.coef_[0, 0])
         offset = float(calibration.intercept_[0])
         return cls(first, weights, slope, offset) if slope > 0 else cls(first, weights)
 
     def __call__(self, features: CandidateFeatures) -> np.ndarray:
-        """Return joined log-odds (N, C)."""
+        """Return the fused log-odds (N, C)."""
         parts = [
             self._joined(features[start : start + _AT_A_TIME])
             for start in range(0, len(features.network), _AT_A_TIME)
@@ -160,7 +159,7 @@ class Fusion:
         return self.slope * _joined_in_two(expanded @ self.first, expanded @ self.weights) + self.offset
 
     def to_json(self) -> dict[str, Any]:
-        """For the model folder."""
+        """Return the weights as JSON values, for the model folder."""
         return {
             "first": self.first.tolist(),
             "weights": self.weights.tolist(),
@@ -170,10 +169,10 @@ class Fusion:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Self:
-        """Reads what `to_json` gave.
+        """Parse the output of `to_json`.
 
         Raises:
-            DataError: If a number is missing or is not one.
+            DataError: If a value is missing or not a number.
         """
         try:
             numbers = [*record["first"], *record["weights"], record["slope"], record["offset"]]
@@ -188,10 +187,10 @@ class Fusion:
         return fusion
 
     def check(self, has_names: bool) -> None:
-        """Refuse weights of other features than the model has.
+        """Check that the weights match the model's features.
 
         Raises:
-            DataError: They are.
+            DataError: If they do not.
         """
         count = FEATURES_WITH_NAMES if has_names else FEATURES
         if self.first.shape != (count,) or self.weights.shape != (count,):
@@ -202,7 +201,7 @@ class Fusion:
 
 
 def _joined_in_two(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """(N, C) z from ⟨u, φ⟩ and ⟨w, φ⟩."""
+    """Return z (N, C) from ⟨u, φ⟩ and ⟨w, φ⟩."""
     top = top_columns(first, CONTENDERS)  # (N, K)
     weakest = np.take_along_axis(first, top[:, -1:], axis=1)  # (N, 1) ⟨u, φ₂₀⟩
     competes = np.clip(1 + first - weakest, 0, 1)  # (N, C) g
@@ -215,24 +214,24 @@ def label_frequency(counts: np.ndarray) -> np.ndarray:
 
 
 def is_relevant(candidates: np.ndarray, truth: Sequence[np.ndarray]) -> np.ndarray:
-    """Return (N, C) whether a candidate is among its document's labels."""
+    """Return whether each candidate (N, C) is one of its document's labels."""
     return np.stack([np.isin(row, labels) for row, labels in zip(candidates, truth, strict=True)])
 
 
 def _weigh(features: np.ndarray, right: np.ndarray, freedom: float) -> np.ndarray:
-    """W (F,) of the logistic regression from features (M, F) to right ones (M,)."""
+    """Fit the weights (F,) of a logistic regression on features (M, F) and targets (M,)."""
     size = np.sqrt(np.square(features).mean(axis=0))
-    scale = np.where(size > 0, size, 1.0)  # one regularisation for all
+    scale = np.where(size > 0, size, 1.0)  # the same regularisation for all features
     return _regression(features / scale, right, freedom, fit_intercept=False).coef_[0] / scale
 
 
 def _rows(values: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """The chosen columns (N, K) of (N, C, …), one after another: (N K, …)."""
+    """Select columns (N, K) of (N, C, …) and flatten them to (N K, …)."""
     chosen = np.take_along_axis(values, columns.reshape(*columns.shape, *(1,) * (values.ndim - 2)), axis=1)
     return chosen.reshape(-1, *values.shape[2:])
 
 
 def _regression(features: np.ndarray, right: np.ndarray, freedom: float, fit_intercept: bool) -> Any:
-    from sklearn.linear_model import LogisticRegression  # slow to import, and only needed here
+    from sklearn.linear_model import LogisticRegression  # slow to import and only needed here
 
     return LogisticRegression(C=freedom, max_iter=1000, fit_intercept=fit_intercept).fit(features, right)

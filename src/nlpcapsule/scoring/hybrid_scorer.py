@@ -1,4 +1,4 @@
-"""Scores labels that a lexical system nominates, joining its log-odds with a network's."""
+"""Score the labels that a lexical system nominates, fusing its log-odds with a network's."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from nlpcapsule.scoring.lexical_scorer import select_log_odds
 from nlpcapsule.scoring.network_scorer import NetworkScorer
 from nlpcapsule.scoring.scorer import Scores
 
-CANDIDATES = 200  # that a lexical system nominates where nothing else is said
+CANDIDATES = 200  # nominated labels per document by default
 _DOCUMENTS_AT_A_TIME = 1_000
 
 
 @dataclass(frozen=True, eq=False)
 class HybridParts:
-    """What is fitted before the fusion weights are: a lexical system and a network.
+    """The lexical system and the network, before the fusion weights are fitted.
 
     Attributes:
         lexical: Nominates candidates and scores them by their words.
@@ -37,7 +37,7 @@ class HybridParts:
     def features(
         self, tokens: Ragged, candidates: np.ndarray, lexical: np.ndarray
     ) -> tuple[CandidateFeatures, Scores]:
-        """Compute the features of candidates that the fusion weights join.
+        """Compute the features of candidates that the fusion weights combine.
 
         Args:
             tokens: N rows of token ids.
@@ -45,7 +45,7 @@ class HybridParts:
             lexical: (N, C) the lexical system's log-odds of them.
 
         Returns:
-            The features, and the network's own scores.
+            The features and the network's scores.
         """
         scored = self.scorer.score(tokens, candidates)
         shares, nearest = self.lexical.shares(tokens, candidates)
@@ -56,7 +56,7 @@ class HybridParts:
 
 @dataclass(frozen=True, eq=False)
 class HybridScorer:
-    """A lexical system that nominates, a network that scores, and the weights that join them.
+    """A lexical system that nominates, a network that scores, and the weights that fuse both.
 
     Attributes:
         parts: The lexical system and the network.

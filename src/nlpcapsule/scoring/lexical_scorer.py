@@ -1,4 +1,4 @@
-"""Scores labels with a lexical system alone."""
+"""Score labels with a lexical system alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nlpcapsule.scoring.scorer import Scores
 
 @dataclass(frozen=True, eq=False)
 class LexicalScorer:
-    """A fitted lexical system, which finds the best labels of a document by itself.
+    """A fitted lexical system that ranks labels without a network.
 
     Attributes:
         ranker: The system.

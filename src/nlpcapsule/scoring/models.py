@@ -27,7 +27,7 @@ from nlpcapsule.scoring.scorer import LabelScorer
 
 @dataclass(frozen=True)
 class RankedLabel:
-    """A label, its probability, and its name where a thesaurus gave one."""
+    """A label, its probability and, if known, its name."""
 
     label: str
     score: float
@@ -36,7 +36,7 @@ class RankedLabel:
 
 @dataclass(frozen=True)
 class RankedAnswer:
-    """A candidate's text, its probability of being right, and its place among the candidates given."""
+    """A candidate's text, its probability of being right, and its index among the given candidates."""
 
     answer: str
     score: float
@@ -45,9 +45,9 @@ class RankedAnswer:
 
 @dataclass(frozen=True, eq=False)
 class LabelModel:
-    """A trained label scorer with all it takes to use it.
+    """A trained label scorer with its configuration, tokenizer and labels.
 
-    Any number of threads may share a model: nothing in it changes while it ranks.
+    Thread-safe: ranking does not change the model's state.
 
     Attributes:
         config: The configuration it was trained with.
@@ -70,11 +70,11 @@ class LabelModel:
 
     @property
     def threshold(self) -> float:
-        """The probability from which on a label is given; 0.5 where it was not tuned."""
+        """The probability from which a label is predicted; 0.5 if it was not tuned."""
         return 0.5 if self.facts.threshold is None else self.facts.threshold
 
     def encode(self, texts: Sequence[str]) -> Ragged:
-        """Texts → token ids."""
+        """Tokenize texts."""
         return encode_texts(texts, self.tokenizer, self.config.text.max_tokens)
 
     def rank_tokens(
@@ -90,7 +90,7 @@ class LabelModel:
         return rank_documents(self.scorer, tokens, top_k, unused=self.unused, advance=advance)
 
     def probabilities(self, tokens: Ragged) -> np.ndarray:
-        """Return the probabilities (N, n) of all labels; 0 for labels that are no candidates."""
+        """Return the probabilities (N, n) of all labels; 0 for labels that are not candidates."""
         found = np.zeros((len(tokens), len(self.labels)), dtype=np.float32)
         for rows, scores in score_in_parts(self.scorer, tokens):
             labels = np.broadcast_to(scores.labels, scores.log_odds.shape)  # (B, C)
@@ -99,7 +99,7 @@ class LabelModel:
 
     @property
     def unused(self) -> np.ndarray | None:
-        """(n,) True for labels that no training document has; None where no such label can be found."""
+        """(n,) True for labels without training documents; None if such labels cannot be ranked."""
         return None if isinstance(self.scorer, LexicalScorer) else self.labels.counts == 0
 
     def evaluate(
@@ -112,7 +112,7 @@ class LabelModel:
 
         Args:
             documents: The documents and their labels.
-            rankings: Their ranked labels, where these are known; None ranks them.
+            rankings: The documents' ranked labels, if known; None ranks them.
             advance: As in `rank_tokens`.
         """
         ranked = rankings or self.rank_tokens(documents.tokens, RANKED, advance)
@@ -136,20 +136,20 @@ class LabelModel:
         Args:
             texts: The texts.
             top_k: Labels per text, at most.
-            threshold: Leaves labels out whose score is below it; `self.threshold` is the tuned one.
+            threshold: Drops labels whose probability is below it; `self.threshold` is the tuned one.
         """
         return self.named(self.rank_tokens(self.encode(texts), top_k), threshold)
 
     def rank_unused(self, texts: Sequence[str], top_k: int = 5) -> list[list[RankedLabel]]:
-        """Of the labels that no training document has, those that fit each text best; none where all have.
+        """Return the best labels of each text among those without training documents, if there are any.
 
-        Their probabilities are low, and they are seldom among the first of all labels.
+        Their probabilities are low, so `rank` seldom returns them.
         """
         unused = self.rank_tokens(self.encode(texts), top_k).unused
         return [[] for _ in texts] if unused is None else self.named(unused)
 
     def named(self, rankings: LabelRankings, threshold: float | None = None) -> list[list[RankedLabel]]:
-        """Ranked labels by what they are called, less those whose score is below a threshold."""
+        """Return ranked labels with their ids and names, without those below a threshold."""
         least = -np.inf if threshold is None else threshold
         titles: Sequence[str | None] = self.labels.titles or [None] * len(self.labels)
         return [
@@ -164,7 +164,7 @@ class LabelModel:
 
 @dataclass(frozen=True, eq=False)
 class AnswerModel:
-    """A trained answer network with all it takes to use it; threads may share it.
+    """A trained answer network with its configuration and tokenizer; thread-safe.
 
     Attributes:
         config: The configuration it was trained with.
@@ -179,13 +179,13 @@ class AnswerModel:
     facts: ModelFacts = field(default_factory=ModelFacts)
 
     def encode(self, questions: Sequence[Question]) -> EncodedQuestions:
-        """Questions → token ids."""
+        """Tokenize questions and candidates."""
         return encode_questions(questions, self.tokenizer, self.config.text.max_tokens)
 
     def log_odds(
         self, questions: Sequence[Question], advance: Callable[[int], None] | None = None
     ) -> list[np.ndarray]:
-        """Score candidates by the log-odds that they are right, in the candidates' own order.
+        """Score candidates by the log-odds that they are right, in the order given.
 
         Args:
             questions: The questions.
@@ -202,14 +202,14 @@ class AnswerModel:
     def evaluate(
         self, questions: Sequence[Question], advance: Callable[[int], None] | None = None
     ) -> dict[str, float]:
-        """Return MAP, MRR and their intervals on questions whose candidates are marked."""
+        """Return MAP, MRR and their confidence intervals on labelled questions."""
         marks = [[int(row.label == 1) for row in question.candidates] for question in questions]
         return answer_metrics(self.log_odds(questions, advance), marks)
 
     def rank(
         self, questions: Sequence[Question], advance: Callable[[int], None] | None = None
     ) -> list[list[RankedAnswer]]:
-        """Rank each question's candidates, best first; equal scores keep the candidates' order."""
+        """Rank each question's candidates, best first; ties keep the order given."""
         ranked = []
         for question, scores in zip(questions, self.log_odds(questions, advance), strict=True):
             order = np.argsort(-scores, kind="stable")

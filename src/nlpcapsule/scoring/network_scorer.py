@@ -1,4 +1,4 @@
-"""Scores labels with a network, over all labels or over given candidates."""
+"""Score labels with a network: all labels, or given candidates."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from nlpcapsule.scoring.scorer import Scores, check_eval_mode
 
 
 def device_of(network: nn.Module) -> torch.device:
-    """Where a network's weights are."""
+    """Return the device of a network's weights."""
     return next(network.parameters()).device
 
 
 @dataclass(frozen=True, eq=False)
 class NetworkScorer:
-    """A label network.
+    """A scorer around a label network.
 
     Attributes:
         network: The network, in eval mode.
-        padding_id: The token that fills rows up.
+        padding_id: Id of the padding token.
         batch: Documents per forward pass; documents of similar length go together.
         bf16: Computes in bf16 (scores differ slightly from float32).
     """
@@ -66,7 +66,7 @@ class NetworkScorer:
 
 
 def join_agreement(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """(N, T) of parts that took different numbers of iterations, filled up with NaN."""
+    """Concatenate (N, T) of parts with different numbers of iterations, padded with NaN."""
     width = max(part.shape[1] for part in parts)
     filled = np.full((sum(map(len, parts)), width), np.nan, dtype=np.float32)
     start = 0

@@ -1,4 +1,4 @@
-"""Scores labels that a cheap network nominates with the network that was trained for them."""
+"""Score the labels that a cheap network nominates with a network trained on such candidates."""
 
 from __future__ import annotations
 

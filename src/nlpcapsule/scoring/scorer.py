@@ -29,9 +29,9 @@ class Scores:
 
 
 class LabelScorer(Protocol):
-    """Scores labels of documents. A document's scores depend on that document alone.
+    """Protocol of label scorers. A document's scores depend on that document alone.
 
-    Scoring changes no state, so any number of threads may share a scorer. Networks must be in eval mode.
+    Scoring changes no state, so threads may share a scorer. Networks must be in eval mode.
     """
 
     @property
@@ -41,11 +41,11 @@ class LabelScorer(Protocol):
 
     @property
     def batch(self) -> int:
-        """Documents to score at a time, so that scores of all labels fit into memory."""
+        """Documents to score at a time, so that the scores of all labels fit into memory."""
         ...
 
     def candidates(self, tokens: Ragged) -> np.ndarray | None:
-        """Return the labels (N, C) that it scores for each document; None for all labels."""
+        """Return the labels (N, C) to score for each document; None for all labels."""
         ...
 
     def score(self, tokens: Ragged, candidates: np.ndarray | None = None, top_k: int | None = None) -> Scores:
@@ -54,13 +54,12 @@ class LabelScorer(Protocol):
         Args:
             tokens: N rows of token ids.
             candidates: (N, C) label ids to score, in this order; None scores those that `candidates` returns.
-            top_k: Labels that the caller needs: a scorer that finds the best labels first may leave out the
-                others. None needs all.
+            top_k: Labels that the caller needs; a scorer may leave out lower-ranked labels. None needs all.
         """
         ...
 
 
 def check_eval_mode(network: nn.Module) -> None:
-    """Refuse a network in training mode: dropout would be on, and scoring would change its state."""
+    """Reject a network in training mode: dropout would be active, and scoring would change its state."""
     if network.training:
         raise RuntimeError("the network is in training mode: call its eval() once, before scoring")

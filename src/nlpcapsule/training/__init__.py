@@ -1,1 +1,1 @@
-"""Fifth step: the training loop, its checkpoints, and the whole way from documents to a model."""
+"""The training loop, its checkpoints, and the steps from documents to a trained model."""

@@ -1,4 +1,4 @@
-"""Learning which candidate answers a question."""
+"""The task of ranking candidate answers."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from nlpcapsule.scoring.answers import score_answers
 from nlpcapsule.scoring.network_scorer import device_of
 from nlpcapsule.training.loop import WARMUP
 
-_MOST_CANDIDATES = 16  # of one question in one step: long lists of wrong answers would drown the rest
+_MOST_CANDIDATES = 16  # per question and step: long lists of wrong answers would dominate the loss
 _PRETRAINED_WARMUP = 0.1
 
 
 class AnswerTask:
-    """Batches, loss and dev figures for answer networks.
+    """Batches, loss and dev metrics for answer networks.
 
     Args:
         config: The configuration.
         train: The training questions.
-        dev: Held-out questions; None trains without looking.
-        padding_id: The token that fills rows up.
-        title: What progress calls it.
+        dev: Held-out questions; None trains without evaluation.
+        padding_id: Id of the padding token.
+        title: Its name in progress messages.
     """
 
     select_by = "MAP"
@@ -47,12 +47,12 @@ class AnswerTask:
         self.warmup = WARMUP if config.transformer is None else _PRETRAINED_WARMUP
 
     def batches(self, epoch: int) -> Sequence[np.ndarray]:
-        """The epoch's batches of question indices."""
+        """Return the epoch's batches of question indices."""
         training = self.config.training
         return batch_rows(self.train.questions.lengths, training.batch_size, training.seed, epoch)
 
     def loss(self, network: nn.Module, rows: np.ndarray, step_seed: Sequence[int]) -> Tensor:
-        """The loss of a batch of questions with at most 16 candidates each, all right ones among them."""
+        """Return the loss of a batch with at most 16 candidates per question, including all right ones."""
         device = device_of(network)
         generator = np.random.default_rng(step_seed)
         chosen = [self._candidates(int(row), generator) for row in rows]

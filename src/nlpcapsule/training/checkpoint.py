@@ -1,6 +1,6 @@
-"""Where a training run stands, in one safetensors file that is replaced whole: kill -9 loses nothing older.
+"""Save the state of a training run in one safetensors file that is replaced atomically.
 
-Nothing random is stored: order, negatives and dropout are functions of the seed and the step.
+No random state is stored: order, negatives and dropout are functions of the seed and the step.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ START_AGAIN = (
 
 @dataclass
 class Position:
-    """How far training has come.
+    """Progress of a training run.
 
     Attributes:
         epoch: Epochs finished.
@@ -55,11 +55,11 @@ class Position:
 
     @classmethod
     def from_json(cls, text: str) -> Position:
-        """Reads what a checkpoint says.
+        """Parse the position that a checkpoint holds.
 
         Raises:
-            TypeError: It says something else.
-            ValueError: It is no JSON, or a number is impossible.
+            TypeError: If a value has the wrong type.
+            ValueError: If it is not JSON, or a number is impossible.
         """
         position = cls(**json.loads(text))
         counts = (position.epoch, position.batch, position.step, position.best_epoch)
@@ -79,16 +79,16 @@ class Position:
 
 
 class Checkpoint:
-    """Saves and restores one network's training.
+    """Save and restore one network's training.
 
     Args:
-        folder: Where its two files lie: `state.safetensors` and, once there is a dev score, the best weights.
+        folder: Holds two files: `state.safetensors` and, once there is a dev score, the best weights.
     """
 
     def __init__(self, folder: Path) -> None:
         self.state = folder / "state.safetensors"
         self.best = folder / "best.safetensors"
-        self._kept: dict[str, torch.Tensor] | None = None  # best weights that are not written yet
+        self._kept: dict[str, torch.Tensor] | None = None  # best weights that are not on disk yet
 
     def save(
         self,
@@ -97,7 +97,7 @@ class Checkpoint:
         optimizers: Sequence[torch.optim.Optimizer],
         average: nn.Module | None = None,
     ) -> None:
-        """Writes where the run stands, and before it the best weights that were kept."""
+        """Save pending best weights, then the state of the run."""
         if self._kept is not None:
             self._write_best(self._kept)
             self._kept = None
@@ -110,13 +110,13 @@ class Checkpoint:
             save_file(tensors, temporary, metadata={"position": text, _CHECKSUM: _checksum(tensors, text)})
 
     def save_best(self, network: nn.Module) -> None:
-        """Writes the weights of the best epoch so far."""
+        """Save the weights of the best epoch so far."""
         self._write_best(_prefixed("network", network))
 
     def keep_best(self, network: nn.Module) -> None:
-        """Keeps the weights of the best epoch so far, in memory until the next `save`.
+        """Keep the weights of the best epoch so far in memory until the next `save`.
 
-        The two files then always belong together, however many epochs lie between two checkpoints.
+        This keeps the two files consistent, however many epochs lie between two checkpoints.
         """
         self._kept = {name: tensor.clone() for name, tensor in _prefixed("network", network).items()}
 
@@ -130,13 +130,13 @@ class Checkpoint:
         optimizers: Sequence[torch.optim.Optimizer],
         average: nn.Module | None = None,
     ) -> Position:
-        """Puts a run back to where it stood; a run that never saved begins at the beginning."""
+        """Restore the run's state; a run that never saved starts from the beginning."""
         if not self.state.exists():
             return Position()
         with _damage_refused(self.state):
             tensors, metadata = _read(self.state)
             position = Position.from_json(metadata["position"])
-            if position.best_epoch:  # needed at the end: damage is to be heard of before training goes on
+            if position.best_epoch:  # needed only at the end, but report damage before training continues
                 self._load_best(network)
             network.load_state_dict(_stripped("network", tensors))
             if average is not None:
@@ -145,7 +145,7 @@ class Checkpoint:
         return position
 
     def restore_best(self, network: nn.Module) -> None:
-        """Puts the best epoch's weights into the network, if any were kept or saved."""
+        """Load the best epoch's weights into the network, if any were kept or saved."""
         if self._kept is not None:
             network.load_state_dict(_stripped("network", self._kept))
         elif self.best.exists():
@@ -158,7 +158,7 @@ class Checkpoint:
 
 @contextmanager
 def _damage_refused(path: Path) -> Iterator[None]:
-    """Whatever reading a file runs into, said in words that lead out of it."""
+    """Turn any error of reading a file into one that tells the user what to do."""
     try:
         yield
     except (
@@ -178,7 +178,7 @@ def _damage_refused(path: Path) -> Iterator[None]:
 
 
 def _read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    """The tensors and the metadata of a file whose every number is as it was written."""
+    """Return the tensors and metadata of a file whose checksum is correct."""
     tensors = load_file(path)
     with safe_open(path, framework="pt") as file:
         metadata = file.metadata() or {}
@@ -188,7 +188,7 @@ def _read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
 
 
 def _checksum(tensors: dict[str, torch.Tensor], text: str = "") -> str:
-    """Of all numbers, names, types and shapes, and of a text."""
+    """Return the checksum of all values, names, types and shapes, and of a text."""
     digest = hashlib.sha256(text.encode())
     for name in sorted(tensors):
         tensor = tensors[name]

@@ -1,7 +1,7 @@
-"""Documents as embeddings that are computed once, for networks whose transformer is not trained.
+"""Document embeddings that are computed once, for networks whose transformer is frozen.
 
-A document becomes a row in a table of embeddings, and its only "token" is that row's number. So the task and
-the training loop are those of all networks, and no epoch runs the transformer.
+A document becomes a row in a table of embeddings, and its only "token" is the row's index. This reuses the
+task and the training loop of the other networks, and no epoch runs the transformer.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class EmbeddedHead(nn.Module):
     def __init__(self, head: nn.Module, embeddings: Tensor) -> None:
         super().__init__()
         self.head = head
-        self.register_buffer("embeddings", embeddings, persistent=False)  # checkpoints do without it
+        self.register_buffer("embeddings", embeddings, persistent=False)  # not part of checkpoints
 
     def forward(self, rows: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
-        """Scores labels of the documents in rows (B, 1) of the table; the rest as in any network."""
+        """Score labels of the documents in rows (B, 1) of the table; other arguments as in any network."""
         return Scored(self.head(self.embeddings[rows[:, 0]], outputs))
 
 
 class EmbeddedDocuments(NamedTuple):
-    """What is trained, and on what.
+    """The head to train and the embedded documents.
 
     Attributes:
         head: The network's head over the embeddings of all documents.
@@ -58,13 +58,13 @@ class EmbeddedDocuments(NamedTuple):
 def embed_documents(
     network: EmbedsDocuments, data: PreparedLabels, batch: int, progress: TrainingProgress
 ) -> EmbeddedDocuments:
-    """Embeds all documents, each once.
+    """Embed all documents, each once.
 
     Args:
         network: The network, on the device to compute on.
         data: The documents.
         batch: Documents per forward pass.
-        progress: Told what happens.
+        progress: Receives progress.
     """
     parts = [data.train] if data.dev is None else [data.train, data.dev]
     tokens = Ragged.from_rows(row for part in parts for row in part.tokens)
@@ -76,17 +76,17 @@ def embed_documents(
 
 
 def _numbers(start: int, end: int) -> Ragged:
-    """Rows that hold one number each, from `start` to before `end`."""
+    """Return rows of one number each, from `start` up to `end` (exclusive)."""
     return Ragged(np.arange(start, end, dtype=np.int32), np.arange(end - start + 1))
 
 
 def _embeddings(
     network: EmbedsDocuments, tokens: Ragged, padding_id: int, batch: int, progress: TrainingProgress
 ) -> Tensor:
-    """(N, h), on the network's device."""
+    """Return embeddings (N, h) on the network's device."""
     device = device_of(network.head)
     table = torch.zeros(len(tokens), network.embedding_width, device=device)
-    order = np.argsort(tokens.lengths, kind="stable")  # documents of similar length go together
+    order = np.argsort(tokens.lengths, kind="stable")  # batch documents of similar length together
     progress.start("embedding", total=len(tokens))
     network.eval()
     for start in range(0, len(order), batch):

@@ -1,4 +1,4 @@
-"""From questions with candidate answers to a trained answer model, step by step."""
+"""Train an answer model from questions with candidate answers."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class PreparedAnswers:
         tokenizer: Trained on the training part alone, or given.
         train: Training questions.
         dev: Held-out questions, or None.
-        vectors: (V, v) word vectors to start from, or None.
-        notes: What was noticed on the way, for the person who trains.
+        vectors: (V, v) initial word vectors, or None.
+        notes: Remarks about the data, for the user.
     """
 
     tokenizer: WordTokenizer
@@ -51,14 +51,14 @@ class PreparedAnswers:
     notes: tuple[str, ...] = ()
 
     def fingerprint(self) -> str:
-        """Tells two data sets apart."""
+        """Return a fingerprint of the data."""
         return self.train.fingerprint() + ("" if self.dev is None else "-" + self.dev.fingerprint())
 
 
 def prepare_answers(
     train: Sequence[Question], dev: Sequence[Question] | None, config: Config
 ) -> PreparedAnswers:
-    """Tokenises questions and candidates.
+    """Tokenize questions and candidates.
 
     Args:
         train: Training questions; candidates need labels.
@@ -92,10 +92,10 @@ def prepare_answers(
 
 
 def _trained_tokenizer(texts: Sequence[str], config: Config) -> WordTokenizer:
-    """The words of the training part and, for words to be compared, those of the vector file beside them.
+    """Train a tokenizer on the training part, adding the vector file's words if words are compared.
 
-    A question's rare words tell most, and many of them stand in no training text: without an id of their own
-    they would all be one unknown word.
+    A question's rare words are the most informative, and many of them occur in no training text. Without
+    separate ids they would all map to the unknown word.
     """
     size, min_count = config.text.vocabulary_size, config.text.min_count
     tokenizer = WordTokenizer.train(texts, size, min_count)
@@ -103,20 +103,20 @@ def _trained_tokenizer(texts: Sequence[str], config: Config) -> WordTokenizer:
         return tokenizer
     known = set(tokenizer.vocabulary)
     unseen = (word for word in vector_words(config.text.vectors) if word not in known)
-    further = list(islice(unseen, size - tokenizer.size))  # a vector file's frequent words come first
+    further = list(islice(unseen, size - tokenizer.size))  # vector files list frequent words first
     return WordTokenizer.train(chain(texts, *repeat(further, min_count)), size, min_count)
 
 
 def fit_answers(
     data: PreparedAnswers, config: Config, folder: RunFolder, progress: TrainingProgress
 ) -> AnswerModel:
-    """Trains an answer model and writes its folder.
+    """Train an answer model and write its folder.
 
     Args:
         data: What to train on.
         config: The configuration.
         folder: Where checkpoints and the finished model go.
-        progress: Told what happens.
+        progress: Receives progress.
     """
     folder.begin(config, data.fingerprint())
     for note in data.notes:
@@ -124,7 +124,7 @@ def fit_answers(
     padding_id = data.tokenizer.padding_id
     idf = inverse_document_frequency(data.train.answers, data.tokenizer.size)
     if config.network.compares_words:
-        idf[data.tokenizer.unknown_id] = 0  # two words that are both unknown are not the same word
+        idf[data.tokenizer.unknown_id] = 0  # two unknown words are not the same word
     network = build_answer_network(config, data.tokenizer.size, padding_id, data.vectors, idf)
     task = AnswerTask(config, data.train, data.dev, padding_id, title=f"{config.model.name} (answers)")
     if isinstance(network, StartsFromTexts):

@@ -1,4 +1,4 @@
-"""From prepared documents to a trained label model, step by step."""
+"""Train a label model from prepared documents."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def fit_labels(
         data: What to train on.
         config: The configuration.
         folder: Where checkpoints and the finished model go.
-        progress: Told what happens.
-        lexical: A fitted lexical system to work beside the network; None fits one for a hybrid.
-        nominator: A trained Kim-CNN, as `train_nominator` returns it; None trains one where it is needed.
+        progress: Receives progress.
+        lexical: A fitted lexical system to join with the network; None fits one for a hybrid.
+        nominator: A trained Kim-CNN, as `train_nominator` returns it; None trains one if needed.
     """
     folder.begin(config, data.fingerprint())
     for note in data.notes:
@@ -76,7 +76,7 @@ def _fit_network(
     lexical: WordEvidence | None,
     nominator: nn.Module | None,
 ) -> LabelModel:
-    """Train a network, and before it what nominates candidates, where that is wanted."""
+    """Train a network, and its nominator if it needs one."""
     padding_id, label_count = data.tokenizer.padding_id, len(data.labels)
     network = build_label_network(config, data.tokenizer.size, label_count, padding_id, data.vectors)
     recorder = Recorder(folder.path, "network", folder.tensorboard)
@@ -90,7 +90,7 @@ def _fit_network(
         nominator = train_nominator(data, config, folder, progress)
 
     def nominate(tokens: Ragged, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """The candidates (N, C) of documents, best first, and their scores (N, C)."""
+        """Return the candidates (N, C) of documents, best first, and their scores (N, C)."""
         if lexical is not None:
             return lexical.top(tokens, count)
         assert nominator is not None
@@ -109,7 +109,7 @@ def _fit_network(
     if isinstance(network, LabelQueryNetwork) and network.names is not None:
         idf = inverse_document_frequency(data.train.tokens, data.tokenizer.size)
         idf[[padding_id, data.tokenizer.unknown_id]] = 0
-        network.to(PartialState().device)  # where there is a GPU, a transformer reads the names there
+        network.to(PartialState().device)  # on a GPU, if there is one, a transformer encodes the names faster
         network.read_names(data.name_texts(), idf, data.labels.counts, data.train.tokens)
     learner, train, dev = network, data.train, data.dev
     if isinstance(network, EmbedsDocuments):
@@ -139,7 +139,7 @@ def _fit_network(
     model = LabelModel(config, data.tokenizer, data.labels, alone, facts)
     if data.dev is None:
         return model
-    # Held-out documents are scored once, as users' will be, in float32.
+    # Score held-out documents once, in float32, as at inference.
     joined = None
     if lexical is not None and nominated is not None:
         parts = hybrid_parts(config, data.tokenizer, data.labels, network, lexical)
@@ -154,7 +154,7 @@ def _fit_network(
         rankings = model.rank_tokens(data.dev.tokens, RANKED)
     threshold = tuned_threshold(config, rankings, data.dev)
     dev_metrics = task.evaluate(rankings, threshold)
-    if joined is not None:  # the epochs' figures were the network's
+    if joined is not None:  # the epochs' metrics were those of the network alone
         told = "  ".join(f"{name} {dev_metrics[name]:.4f}" for name in ("P@1", "P@5", "nDCG@5"))
         progress.say(f"network and lexical system, on the documents they were weighed on: {told}")
     return replace(model, facts=replace(facts, threshold=threshold, dev=dev_metrics))
@@ -167,17 +167,17 @@ def _join(
     config: Config,
     progress: TrainingProgress,
 ) -> tuple[HybridScorer, Scores] | None:
-    """Learn the fusion weights; with "auto", return None where held-out documents cannot tell them.
+    """Learn the fusion weights; with "auto", return None if there are too few held-out documents.
 
     Args:
         parts: The lexical system and the network.
         nominated: The held-out documents' candidates (N, C) and their lexical log-odds (N, C).
         dev: The held-out documents.
         config: The configuration.
-        progress: Told where the lexical system is left out.
+        progress: Reports when the lexical system is left out.
 
     Returns:
-        The hybrid scorer, and its scores of the held-out documents.
+        The hybrid scorer and its scores of the held-out documents.
     """
     features, scored = parts.features(dev.tokens, *nominated)
     try:
@@ -203,14 +203,14 @@ def _without_nominations(config: Config, progress: TrainingProgress) -> Config:
 
 
 def needs_nominator(config: Config, label_count: int) -> bool:
-    """Return whether a network without a lexical system routes to labels that a Kim-CNN nominates."""
+    """Return whether the network routes to labels that a Kim-CNN nominates."""
     return 0 < config.inference.candidates < label_count or config.training.negatives == "hard"
 
 
 def train_nominator(
     data: PreparedLabels, config: Config, folder: RunFolder, progress: TrainingProgress
 ) -> nn.Module:
-    """Train the Kim-CNN that nominates candidates, on the same documents, before the network."""
+    """Train the Kim-CNN that nominates candidates, on the same documents as the network."""
     beside = nominator_config(config)
     nominator = build_label_network(
         beside, data.tokenizer.size, len(data.labels), data.tokenizer.padding_id, data.vectors

@@ -1,4 +1,4 @@
-"""Fits lexical systems, alone or beside a network that they are joined with."""
+"""Fit lexical systems, alone or as part of a hybrid."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
 
-_WEIGHED_ON_AT_MOST = 10_000  # documents: enough for some dozen weights, and a gigabyte of memory
+_WEIGHED_ON_AT_MOST = 10_000  # documents: enough for a few dozen weights, at about a gigabyte of memory
 
 
 def fit_lexical(
     data: PreparedLabels, config: Config, folder: RunFolder, progress: TrainingProgress
 ) -> LabelModel:
-    """Fit a lexical system; parts that an earlier, stopped run finished are taken from the checkpoint.
+    """Fit a lexical system, reusing finished parts from the checkpoint of a stopped run.
 
     Args:
         data: What to train on.
-        config: The configuration; of its `training` section only the seed counts.
+        config: The configuration; of its `training` section only the seed is used.
         folder: Where checkpoints go.
-        progress: Told what happens.
+        progress: Receives progress.
     """
     assert isinstance(config.model, LexicalSettings)
     vocabulary, ignored = data.tokenizer.vocabulary, (data.tokenizer.padding_id, data.tokenizer.unknown_id)
@@ -58,7 +58,7 @@ def fit_lexical(
 def fit_evidence(
     data: PreparedLabels, config: Config, folder: RunFolder, progress: TrainingProgress
 ) -> FittedEvidence:
-    """Fit what works beside a network: the lexical system of a hybrid, and similar documents."""
+    """Fit the lexical system and the nearest neighbours of a hybrid."""
     assert config.lexical is not None
     name = evidence_system(config.lexical, len(data.train), len(data.taught))
     settings = evidence_settings(name)
@@ -84,16 +84,16 @@ def fit_evidence(
 
 
 def _renumbered(documents: EncodedDocuments, labels: np.ndarray) -> EncodedDocuments:
-    """The documents with their labels numbered among the given ones, which ascend."""
+    """Return the documents with label ids renumbered to positions in the given ascending ids."""
     numbers = np.searchsorted(labels, documents.labels.values).astype(np.int32)
     return EncodedDocuments(documents.tokens, Ragged(numbers, documents.labels.offsets))
 
 
 def learn_fusion(features: CandidateFeatures, candidates: np.ndarray, dev: EncodedDocuments) -> Fusion:
-    """Learn the fusion weights from held-out documents, or from enough of them.
+    """Learn the fusion weights from held-out documents, or from a sample of them.
 
     Args:
-        features: Of the candidates of each document.
+        features: Features of each document's candidates.
         candidates: (N, C) label ids.
         dev: The documents.
     """

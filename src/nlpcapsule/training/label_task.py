@@ -1,4 +1,4 @@
-"""Learning the labels of documents."""
+"""The task of predicting the labels of documents."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from nlpcapsule.training.loop import WARMUP
 
 
 class LabelTask:
-    """Batches, loss and dev figures for label networks.
+    """Batches, loss and dev metrics for label networks.
 
     Args:
         config: The configuration.
         train: The training documents.
-        dev: Held-out documents; None trains without looking.
+        dev: Held-out documents; None trains without evaluation.
         labels: The label vocabulary.
-        padding_id: The token that fills rows up.
+        padding_id: Id of the padding token.
         train_candidates: (N, C) labels nominated for training documents: the hard negatives.
         dev_candidates: (M, C) labels nominated for dev documents; None ranks all labels.
-        title: What progress calls it.
+        title: Its name in progress messages.
     """
 
     select_by = "nDCG@5"
@@ -52,20 +52,20 @@ class LabelTask:
         self.config, self.train, self.dev, self.labels = config, train, dev, labels
         self.padding_id, self.title = padding_id, title
         self.train_candidates, self.dev_candidates = train_candidates, dev_candidates
-        # A named label without examples is nobody's negative: its name alone is to say where it belongs.
+        # A named label without examples is never a negative: only its name decides where it belongs.
         taught = labels.counts > 0 if config.text.label_names else np.ones(len(labels), dtype=bool)
         self._taught = np.flatnonzero(taught)  # (n',) labels that are outputs in training
         self._place = np.where(taught, np.cumsum(taught) - 1, -1)  # (n,) among these, or -1
 
     def batches(self, epoch: int) -> Sequence[np.ndarray]:
-        """The epoch's batches of row indices."""
+        """Return the epoch's batches of row indices."""
         training = self.config.training
         return batch_rows(
             self.train.tokens.lengths, training.batch_size, training.seed, epoch, self.config.network.shuffles
         )
 
     def loss(self, network: nn.Module, rows: np.ndarray, step_seed: Sequence[int]) -> Tensor:
-        """The loss of a batch over its outputs D⁺ ∪ D⁻."""
+        """Return the loss of a batch over its outputs D⁺ ∪ D⁻."""
         device = device_of(network)
         tokens = torch.from_numpy(self.train.tokens.padded(rows, self.padding_id)).to(device)
         outputs = self.outputs(rows, step_seed)
@@ -84,14 +84,14 @@ class LabelTask:
         return torch.stack(losses).sum()
 
     def outputs(self, rows: np.ndarray, step_seed: Sequence[int]) -> Outputs:
-        """What the documents of a batch are routed to."""
+        """Return the labels that a batch is routed to."""
         outputs = self._taught_outputs(rows, step_seed)
         if len(self._taught) == len(self.labels):
             return outputs
         return replace(outputs, ids=self._taught if outputs.ids is None else self._taught[outputs.ids])
 
     def _taught_outputs(self, rows: np.ndarray, step_seed: Sequence[int]) -> Outputs:
-        """The outputs, numbered among the labels that are outputs in training."""
+        """Return the outputs, renumbered among the labels that are outputs in training."""
         own = [self._place[self.train.labels[int(row)]] for row in rows]
         training, count = self.config.training, len(self._taught)
         match training.negatives:
@@ -106,7 +106,7 @@ class LabelTask:
                 return all_outputs(own, count)
 
     def dev_metrics(self, network: nn.Module) -> dict[str, float]:
-        """Return P@1, P@5 and the metric that epochs are selected by, on dev; the network is in eval mode."""
+        """Return P@1, P@5 and the selection metric on dev; the network is in eval mode."""
         if self.dev is None:
             return {}
         figures = self.evaluate(self.rank_dev(network))
@@ -124,7 +124,7 @@ class LabelTask:
         return rank_documents(scorer, self.dev.tokens, RANKED, candidates=self.dev_candidates)
 
     def evaluate(self, rankings: LabelRankings, threshold: float | None = None) -> dict[str, float]:
-        """All figures of ranked dev documents."""
+        """Return all metrics of ranked dev documents."""
         assert self.dev is not None
         return label_metrics(
             rankings.labels,

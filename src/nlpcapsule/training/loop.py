@@ -1,4 +1,4 @@
-"""The training loop, in full view."""
+"""The training loop."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from nlpcapsule.training.optimizers import build_optimizers, clip_gradients, use
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
 
-WARMUP = 0.15  # part of the steps in which the learning rate rises
-_LOOK_EVERY = 10  # batches between looks at the loss: each look makes a GPU wait
+WARMUP = 0.15  # fraction of the steps in which the learning rate rises
+_LOOK_EVERY = 10  # batches between reads of the loss: each read synchronises the GPU
 
 
 class Task(Protocol):
-    """What there is to learn: labels of documents, or answers to questions.
+    """A learning task: labels of documents, or answers to questions.
 
     Attributes:
-        title: What progress calls it.
+        title: Its name in progress messages.
         select_by: The dev metric of the best epoch.
-        warmup: Part of the steps in which the learning rate rises.
+        warmup: Fraction of the steps in which the learning rate rises.
     """
 
     title: str
@@ -40,13 +40,13 @@ class Task(Protocol):
     warmup: float
 
     def batches(self, epoch: int) -> Sequence[np.ndarray]:
-        """The epoch's batches of row indices, the same whenever they are asked for."""
+        """Return the epoch's batches of row indices; deterministic."""
 
     def loss(self, network: nn.Module, rows: np.ndarray, step_seed: Sequence[int]) -> Tensor:
-        """The loss of a batch; all randomness comes from `step_seed`."""
+        """Return the loss of a batch; all randomness comes from `step_seed`."""
 
     def dev_metrics(self, network: nn.Module) -> dict[str, float]:
-        """Return metrics of a network in eval mode on held-out data; empty without any."""
+        """Return metrics of a network in eval mode on held-out data; empty without held-out data."""
 
 
 def train_network(
@@ -57,29 +57,29 @@ def train_network(
     progress: TrainingProgress,
     recorder: Recorder | None = None,
 ) -> list[dict[str, Any]]:
-    """Trains a network in place and leaves it with the weights of the best epoch on dev (or the last).
+    """Train a network in place and leave it with the weights of its best epoch on dev (or the last).
 
-    A run that was stopped goes on from `folder` and ends with the weights it would have had.
+    A stopped run resumes from `folder` and ends with the same weights as an uninterrupted one.
 
     Args:
-        network: The network, with its first weights.
-        task: Batches, loss and dev figures.
+        network: The network, with initial weights.
+        task: Batches, loss and dev metrics.
         settings: The `training` section.
         folder: Where checkpoints go.
-        progress: Told of batches and epochs.
-        recorder: Writes the history down.
+        progress: Receives batches and epochs.
+        recorder: Writes the history.
 
     Returns:
-        One record per epoch: loss, learning rate, seconds, dev figures.
+        One record per epoch: loss, learning rate, seconds, dev metrics.
     """
     accelerator = Accelerator()
     checkpoint = Checkpoint(folder)
     network.to(accelerator.device)
-    if accelerator.num_processes > 1:  # several processes cannot sum sparse gradients
+    if accelerator.num_processes > 1:  # sparse gradients cannot be summed across processes
         use_dense_gradients(network)
     optimizers = build_optimizers(network, settings)
     allowed = torch.backends.cuda.matmul.allow_tf32
-    if settings.precision == "bf16":  # what stays in float32 may then use the GPU's fast float32, too
+    if settings.precision == "bf16":  # float32 operations may then use TF32
         torch.backends.cuda.matmul.allow_tf32 = True
     batches_per_epoch = len(task.batches(0))
     accumulated = settings.gradient_accumulation_steps
@@ -127,7 +127,7 @@ def train_network(
                 position.step += 1
             loss_sum += loss.detach()
             position.batch += 1
-            # Only after a step: gradients gathered on the way to one are not saved.
+            # Only after an optimizer step: accumulated gradients are not saved.
             at_checkpoint = (
                 is_step
                 and 0 < settings.checkpoint_epochs < 1
@@ -154,7 +154,7 @@ def train_network(
         if position.best_epoch == position.epoch:
             checkpoint.keep_best(candidate)
         if accelerator.is_main_process:
-            if recorder is not None:  # before the checkpoint, or a run killed in between would miss a line
+            if recorder is not None:  # before the checkpoint, or a run killed in between would lose a line
                 recorder.record(position.history)
             every = max(1, round(settings.checkpoint_epochs))
             if settings.checkpoint_epochs and position.epoch % every == 0:
@@ -171,10 +171,10 @@ def train_network(
 
 
 def averaging_decay(wanted: float, steps: int) -> float:
-    """The decay of the moving average: it looks back on a quarter of the training at most.
+    """Return the decay of the moving average, limited to a quarter of the training.
 
-    With a decay d an average looks back on 1 / (1 - d) steps. In a training of not many more than that, the
-    first weights would still be in it at the end.
+    An average with decay d spans about 1 / (1 - d) steps. In a training that is not much longer, it would
+    still contain the initial weights at the end.
 
     Example:
         >>> averaging_decay(0.999, 10_000)
@@ -186,7 +186,7 @@ def averaging_decay(wanted: float, steps: int) -> float:
 
 
 def learning_rate(step: int, total: int, peak: float, warmup: float = WARMUP) -> float:
-    """One cycle: a straight rise to the peak in the warm-up part, then half a cosine down to zero.
+    """Return the one-cycle rate: a linear rise to the peak in the warm-up, then half a cosine down to zero.
 
     Example:
         >>> learning_rate(0, 10, peak=1.0, warmup=0.0)
@@ -217,7 +217,7 @@ def _next_epoch(
 
 
 def _share(rows: np.ndarray, accelerator: Accelerator) -> np.ndarray:
-    """This process's part of a batch; never empty, since every process must take part in the step."""
+    """Return this process's part of a batch; never empty, since every process must take part in the step."""
     part = rows[accelerator.process_index :: accelerator.num_processes]
     return part if len(part) else rows[:1]
 

@@ -1,4 +1,4 @@
-"""What a training step does to the weights: AdamW, or SparseAdam where gradients hold a few rows only."""
+"""Build and restore optimizers: AdamW, and SparseAdam for sparse gradients."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from torch import Tensor, nn
 from nlpcapsule.capsules.pair_transforms import PairTransforms
 from nlpcapsule.config.settings import TrainingSettings
 
-# Without momentum: a row that is seldom read would lose most of an update that is spread over steps to come.
-# SparseAdam corrects its bias by the steps of all rows. A row that is first read late in training moves by
+# No momentum: a rarely read row would lose most of an update that is spread over later steps.
+# SparseAdam's bias correction counts the steps of all rows. A row that is first read late moves by
 # about 1 / sqrt(1 - 0.999) = 30 times the learning rate, and by less each time, as in Adagrad. AdamW moves
-# such a row as far in all, spread over the steps that follow.
+# such a row as far in total, spread over the steps that follow.
 _ROW_BETAS = (0.0, 0.999)
 
 
 def build_optimizers(network: nn.Module, settings: TrainingSettings) -> list[torch.optim.Optimizer]:
-    """The optimizers of a network, whose groups have a `factor` on the learning rate.
+    """Build the optimizers of a network; their groups have a `factor` on the learning rate.
 
-    AdamW: matrices decay, biases and gains do not; a module with an `own_rate` keeps to that peak. Weights
-    of a module whose gradients are `sparse` have an optimizer that touches only the rows a step has read.
+    AdamW applies weight decay to matrices, not to biases and gains; a module's `own_rate` sets its peak rate.
+    Modules with `sparse` gradients get SparseAdam, which updates only the rows that a step has read.
     """
     factors: dict[nn.Parameter, float] = {}
     sparse_parameters: list[nn.Parameter] = []
@@ -54,7 +54,7 @@ def build_optimizers(network: nn.Module, settings: TrainingSettings) -> list[tor
 
 
 def use_dense_gradients(network: nn.Module) -> None:
-    """Makes all gradients of a network dense, for optimizers that are built afterwards."""
+    """Make all gradients of a network dense, for optimizers that are built afterwards."""
     for module in network.modules():
         if isinstance(module, PairTransforms):
             module.sparse = False
@@ -62,7 +62,7 @@ def use_dense_gradients(network: nn.Module) -> None:
 
 @torch.no_grad()
 def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> None:
-    """Scales gradients, dense and sparse, so that their norm is `max_norm` at most."""
+    """Scale gradients, dense and sparse, so that their norm is at most `max_norm`."""
     found = [parameter for parameter in parameters if parameter.grad is not None]
     if not any(parameter.grad is not None and parameter.grad.is_sparse for parameter in found):
         nn.utils.clip_grad_norm_(found, max_norm)
@@ -75,7 +75,7 @@ def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> None:
 
 
 def _values(parameter: nn.Parameter) -> Tensor:
-    """The numbers of a gradient, each row once."""
+    """Return the values of a gradient, with duplicate rows summed."""
     assert parameter.grad is not None
     if not parameter.grad.is_sparse:
         return parameter.grad
@@ -84,7 +84,7 @@ def _values(parameter: nn.Parameter) -> Tensor:
 
 
 def optimizer_states(optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, Tensor]:
-    """All that optimizers remember, by "optimizer.weight.name"."""
+    """Return the state of all optimizers, by "optimizer.weight.name"."""
     return {
         f"{number}.{index}.{name}": torch.as_tensor(value).detach().cpu().contiguous()
         for number, optimizer in enumerate(optimizers)
@@ -94,7 +94,7 @@ def optimizer_states(optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, T
 
 
 def restore_optimizers(optimizers: Sequence[torch.optim.Optimizer], tensors: dict[str, Tensor]) -> None:
-    """Puts what `optimizer_states` gave back."""
+    """Restore what `optimizer_states` returned."""
     states: list[dict[int, dict[str, Any]]] = [{} for _ in optimizers]
     for key, tensor in tensors.items():
         number, index, name = key.split(".", 2)
@@ -108,10 +108,10 @@ def restore_optimizers(optimizers: Sequence[torch.optim.Optimizer], tensors: dic
 
 
 def _check_shapes(optimizer: torch.optim.Optimizer, state: dict[int, dict[str, Any]]) -> None:
-    """Refuse a state of other weights.
+    """Reject the optimizer state of a different network.
 
     Raises:
-        ValueError: It is.
+        ValueError: If the shapes differ.
     """
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for index, values in state.items():

@@ -1,4 +1,4 @@
-"""What is done alike before and after training: a part held out, word vectors, a threshold tuned."""
+"""Steps that label and answer training share: hold-out split, word vectors, threshold tuning."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nlpcapsule.scoring.documents import LabelRankings
 
 
 def hold_out(items: Sequence[Any], fraction: float, seed: int) -> tuple[list[Any], list[Any]]:
-    """Splits items into a training and a held-out part, both in their old order."""
+    """Split items into a training and a held-out part, both in the original order."""
     count = max(1, round(len(items) * fraction))
     if len(items) - count < 1:
         raise DataError(f"{len(items)} rows are too few to hold {fraction:.0%} of them out")
@@ -32,10 +32,10 @@ def hold_out(items: Sequence[Any], fraction: float, seed: int) -> tuple[list[Any
 def hold_out_known(
     documents: Sequence[Document], fraction: float, seed: int
 ) -> tuple[list[Document], list[Document]]:
-    """As `hold_out`, but every label keeps a document to be learned from; so fewer may be held out.
+    """Split like `hold_out`, but keep a training document of every label; fewer may be held out.
 
-    Documents without labels are held out like others: where there are many, the labels shown are less often
-    right, and the part on which probabilities are fitted must show that.
+    Documents without labels are held out like others: where there are many, predicted labels are less often
+    right, and the part that probabilities are fitted on must reflect that.
     """
     left = Counter(label for document in documents for label in set(document.labels))
     wanted = round(len(documents) * fraction)
@@ -50,14 +50,14 @@ def hold_out_known(
 
 
 def given_tokenizer(config: Config) -> WordTokenizer | None:
-    """Return the tokenizer that a configuration names, or that of its transformer; None without either."""
+    """Return the tokenizer of the configuration or of its transformer; None without either."""
     if config.transformer is not None:
         return encoder_tokenizer(config.transformer, config.text.tokenizer)
     return WordTokenizer.from_file(config.text.tokenizer) if config.text.tokenizer else None
 
 
 def starting_vectors(config: Config, tokenizer: WordTokenizer, notes: list[str]) -> np.ndarray | None:
-    """The word vectors a configuration names, (V, v), or None; how many words were found joins the notes."""
+    """Return the configured word vectors (V, v), or None; add the number of words found to the notes."""
     if not config.text.vectors:
         return None
     found = load_vectors(
@@ -71,7 +71,7 @@ def starting_vectors(config: Config, tokenizer: WordTokenizer, notes: list[str])
 
 
 def tuned_threshold(config: Config, rankings: LabelRankings, dev: EncodedDocuments) -> float:
-    """The score from which on a label is given, for what the configuration wants, on held-out documents."""
+    """Return the threshold that is best on held-out documents, as the configuration asks."""
     return best_threshold(
         rankings.scores,
         rankings.labels,

@@ -1,4 +1,4 @@
-"""Documents made ready to train on: tokenised, their labels collected, a part held out."""
+"""Prepare documents for training: tokenize them, collect their labels, hold out a part."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.training.preparation import given_tokenizer, hold_out, hold_out_known, starting_vectors
 
-_FEWEST_WEIGHED = 10  # documents with labels that can tell about weights, unless a lexical system is named
+_FEWEST_WEIGHED = 10  # labelled documents needed to fit fusion weights, unless a lexical system is named
 _NAME_TOKENS = 64  # of a name and its alternatives
 
 
 @dataclass(frozen=True)
 class PreparedLabels:
-    """Documents ready to be trained on: all a run needs, and nothing of the text itself.
+    """Documents ready to be trained on, as token ids without their text.
 
     Attributes:
         tokenizer: Trained on the training part alone, or given.
-        labels: The labels of the training part, and those that are known by name alone.
+        labels: The labels of the training part, and those known only by name.
         train: Training documents.
         dev: Held-out documents, or None.
-        vectors: (V, v) word vectors to start from, or None.
-        notes: What was noticed on the way, for the person who trains.
-        thesaurus: What labels are called, or None.
+        vectors: (V, v) initial word vectors, or None.
+        notes: Remarks about the data, for the user.
+        thesaurus: The labels' names, or None.
     """
 
     tokenizer: WordTokenizer
@@ -47,23 +47,23 @@ class PreparedLabels:
 
     @property
     def taught(self) -> np.ndarray:
-        """Ids of the labels to learn from examples: all, save those that are known by name alone."""
+        """Ids of the labels with examples: all except those known only by name."""
         return np.flatnonzero((self.labels.counts > 0) | (self.thesaurus is None))
 
     def name_texts(self) -> Ragged:
-        """For each label, all that its names say, in tokens."""
+        """Return the tokens of all names of each label."""
         assert self.thesaurus is not None
         return encode_texts(self.thesaurus.texts(self.labels.names), self.tokenizer, _NAME_TOKENS)
 
     def name_forms(self) -> list[Ragged]:
-        """For each label, its name and alternatives, a row of tokens each."""
+        """Return the tokens of each label's name and alternative names, one row per name."""
         assert self.thesaurus is not None
         forms = [self.thesaurus[label].forms for label in self.labels.names]
         rows = iter(encode_texts((form for label in forms for form in label), self.tokenizer, _NAME_TOKENS))
         return [Ragged.from_rows(next(rows) for _ in label) for label in forms]
 
     def fingerprint(self) -> str:
-        """Tells two data sets apart."""
+        """Return a fingerprint of the data."""
         parts = [self.train.fingerprint()]
         if self.dev is not None:
             parts.append(self.dev.fingerprint())
@@ -75,17 +75,17 @@ class PreparedLabels:
 def prepare_labels(
     train: Iterable[Document], dev: Iterable[Document] | None, config: Config
 ) -> PreparedLabels:
-    """Tokenises documents and collects their labels.
+    """Tokenize documents and collect their labels.
 
     Args:
-        train: Training documents; gone through twice, so a list or a re-readable file, not a generator.
+        train: Training documents; read twice, so pass a list or a re-readable file, not a generator.
         dev: Held-out documents.
         config: The configuration.
     """
     thesaurus = read_thesaurus(config)
     if dev is None:
         train, dev = _held_out(train, config)
-    if dev is None and config.inference.threshold_for != "micro-F1":  # the default does without
+    if dev is None and config.inference.threshold_for != "micro-F1":  # the default needs none
         raise ConfigError(
             f"inference.threshold_for={config.inference.threshold_for!r}: a threshold is tuned on held-out "
             "documents, and there are none: give --dev data, or set training.dev_fraction"
@@ -96,7 +96,7 @@ def prepare_labels(
         for document in train:
             label_rows.append(document.labels)
             yield document.text
-        for _ in range(config.text.min_count):  # a word that only names have may stand in texts to come
+        for _ in range(config.text.min_count):  # a word that occurs only in names may occur in later texts
             yield from () if thesaurus is None else thesaurus.texts(thesaurus)
 
     given = given_tokenizer(config)
@@ -130,7 +130,7 @@ def prepare_labels(
 def _held_out(
     train: Iterable[Document], config: Config
 ) -> tuple[Iterable[Document], Iterable[Document] | None]:
-    """Return what is left to learn from, and what is held out, if anything is."""
+    """Return the training part and the held-out part, if any."""
     fraction, seed = config.training.dev_fraction, config.training.seed
     if config.lexical is None or not fraction:
         if config.lexical in (None, "auto"):
@@ -155,7 +155,7 @@ def _held_out(
 
 
 def read_thesaurus(config: Config) -> Thesaurus | None:
-    """The label names that a configuration points to, if it does."""
+    """Return the label names that the configuration points to, if any."""
     return None if config.text.label_names is None else Thesaurus.read(config.text.label_names)
 
 

@@ -13,15 +13,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 
 class TrainingProgress:
-    """A bar per stage with loss and dev figures on a terminal, a line per epoch elsewhere, or silence.
+    """Show a bar per stage on a terminal, a line per epoch elsewhere, or nothing.
 
     Args:
-        quiet: Say nothing.
-        console: Where to; standard error by default, so that standard output stays clean.
+        quiet: Print nothing.
+        console: Where to print; standard error by default, which keeps standard output clean.
     """
 
     def __init__(self, quiet: bool = False, console: Console | None = None) -> None:
-        quiet = quiet or int(os.environ.get("RANK", "0")) > 0  # of several processes, one speaks
+        quiet = quiet or int(os.environ.get("RANK", "0")) > 0  # only one of several processes prints
         self.console = console or Console(file=sys.stderr, quiet=quiet)
         self._live = self.console.is_terminal and not quiet
         self._bar = Progress(
@@ -45,22 +45,22 @@ class TrainingProgress:
         self._bar.stop()
 
     def say(self, text: str) -> None:
-        """Prints a line above the bar."""
+        """Print a line above the bar."""
         self._bar.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def start(self, title: str, total: int | None, done: int = 0) -> None:
-        """Begin a stage of `total` batches (None: unknown), `done` of which an earlier run has done."""
+        """Start a stage of `total` batches (None: unknown), `done` of which an earlier run has finished."""
         if self._task is not None:
             self._bar.remove_task(self._task)
         self._task = self._bar.add_task(title, total=total, completed=done, figures="")
 
     def batches(self, done: int, loss: float) -> None:
-        """So many batches of the stage are done."""
+        """Update the number of finished batches of the stage."""
         if self._task is not None:
             self._bar.update(self._task, completed=done, figures=f"loss {loss:.4f}")
 
     def parts(self, done: int, total: int) -> None:
-        """So many parts of a stage that has no loss are done."""
+        """Update the number of finished parts of a stage without a loss."""
         if self._task is not None:
             self._bar.update(self._task, completed=done, total=total)
 
@@ -70,7 +70,7 @@ class TrainingProgress:
             self._bar.advance(self._task, count)
 
     def epoch(self, title: str, record: Mapping[str, Any]) -> None:
-        """An epoch is done."""
+        """Report the end of an epoch."""
         figures = "  ".join(
             f"{name} {value:.4f}"
             for name, value in record.items()

@@ -1,4 +1,4 @@
-"""What is left of a run to look at: metrics.jsonl, and TensorBoard curves where wanted."""
+"""Record a run's history: metrics.jsonl and, if wanted, TensorBoard curves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nlpcapsule.errors import MissingExtraError
 
 
 class Recorder:
-    """Writes a network's training history.
+    """Write a network's training history.
 
     Args:
         folder: The model folder.
@@ -31,7 +31,7 @@ class Recorder:
             self.events = SummaryWriter(str(folder / "tensorboard" / name))
 
     def record(self, history: Sequence[dict[str, Any]]) -> None:
-        """Writes the whole history anew, so that a resumed run repeats no line."""
+        """Rewrite the whole history, so that a resumed run repeats no line."""
         write_text(self.path, "".join(json.dumps(row) + "\n" for row in history))
         if self.events is not None:
             for name, value in history[-1].items():

@@ -1,4 +1,4 @@
-"""The folder a run writes into: refused if it holds something else, found again by --resume."""
+"""The folder of a training run: refused if it holds other files, reopened by --resume."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RunFolder:
 
     Args:
         path: The folder `nlpcapsule train --output` names.
-        resume: Go on with the run it holds.
+        resume: Continue the run it holds.
         tensorboard: Whether training also writes TensorBoard curves here (extra `tensorboard`).
     """
 
@@ -43,7 +43,7 @@ class RunFolder:
             what = what if self.finished or self.checkpoint.exists() else "other files"
             way = " or go on with it: --resume" if self.checkpoint.exists() else ""
             raise ModelFolderError(f"{path} already holds {what}; name another folder with --output{way}")
-        self._process.wait_for_everyone()  # all have looked before the first one writes
+        self._process.wait_for_everyone()  # every process checks before the first one writes
 
     @property
     def finished(self) -> bool:
@@ -51,12 +51,12 @@ class RunFolder:
         return has_model(self.path)
 
     def _clear(self, resume: bool) -> None:
-        """Finish or remove what a run that was killed left half done."""
+        """Finish or remove what a killed run left incomplete."""
         if not self.path.exists():
             return
         if not resume:
             if self.checkpoint.is_dir() and not (self.checkpoint / "run.json").exists():
-                remove_parts(self.checkpoint)  # it was killed while it noted what it began with
+                remove_parts(self.checkpoint)  # it was killed while writing its note
                 with suppress(OSError):
                     self.checkpoint.rmdir()
             return
@@ -66,7 +66,7 @@ class RunFolder:
             shutil.rmtree(self.checkpoint, ignore_errors=True)
 
     def begin(self, config: Config, fingerprint: str) -> None:
-        """Notes what is trained on what, or, on resuming, checks that it is still the same."""
+        """Write a note of the data and settings, or on resuming check that they are unchanged."""
         record = {"config": json.loads(config.model_dump_json()), "data": fingerprint}
         note = self.checkpoint / "run.json"
         if note.exists():
@@ -86,7 +86,7 @@ class RunFolder:
             write_text(note, json.dumps(record, indent=2) + "\n")
 
     def finish(self, model: LabelModel | AnswerModel) -> None:
-        """Writes the model and removes the checkpoints; of several processes, one does it."""
+        """Write the model and remove the checkpoints, in one process only."""
         if self._process.is_main_process:
             save_model(model, self.path)
             shutil.rmtree(self.checkpoint, ignore_errors=True)
@@ -94,7 +94,7 @@ class RunFolder:
 
 
 def _read_note(note: Path) -> tuple[str, dict]:
-    """The data's fingerprint and the settings that a run began with."""
+    """Return the data's fingerprint and the settings that a run started with."""
     try:
         earlier = read_json(note)
         return earlier["data"], dict(earlier["config"])

@@ -1,1 +1,1 @@
-"""Fourth step too: the answer rankers capsules are compared with on TREC QA; one small file each."""
+"""The answer rankers that capsules are compared with on TREC QA; one small file each."""

@@ -1,9 +1,9 @@
-"""`bi-encoder`: Reimers & Gurevych (2019), "Sentence-BERT": a transformer reads each text by itself.
+"""`bi-encoder`: Reimers & Gurevych (2019), "Sentence-BERT": a transformer encodes each text separately.
 
     x = mean over tokens of transformer([CLS] text [SEP])                     one transformer for both texts
     logit = s · cos(x_q, x_a) + b
 
-Without `tune` nothing is trained: the weights stay as they were pretrained, and so do s and b.
+Without `tune` nothing is trained: the pretrained weights, s and b stay fixed.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ class BiEncoderSettings(SystemSettings):
         default_factory=PretrainedSettings,
         description="the transformer: a section with `path`, or its folder or hub id",
     )
-    tune: bool = Field(False, description="train the transformer further; false uses it as it is")
+    tune: bool = Field(False, description="fine-tune the transformer; false keeps it frozen")
 
     def check(self, config: Config) -> None:
-        """Refuses what the transformer cannot read."""
+        """Reject settings that the transformer does not support."""
         self.encoder.check(config)
 
 
 class MeanStateText(nn.Module):
-    """Text → the mean of its tokens' states."""
+    """Encode a text as the mean of its tokens' states."""
 
     def __init__(self, encoder: TransformerEncoder) -> None:
         super().__init__()
         self.encoder = encoder
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(B, l) → (B, h)."""
+        """Map (B, l) to (B, h)."""
         mask = tokens != self.encoder.padding_id  # (B, l)
         return mean_state(self.encoder(tokens, mask), mask)
 
 
 class BiEncoder(CosineRanker):
-    """Two readings by one transformer and their cosine.
+    """A transformer that encodes both texts, and the cosine of the results.
 
     Args:
         settings: The network's settings.
         vocabulary_size: Number of tokens.
         length: l, most tokens of a text.
-        padding_id: The token that fills rows up.
+        padding_id: Id of the padding token.
         transformer: The transformer's configuration where its weights will be loaded; None reads
             `settings.encoder.path`.
     """

@@ -5,8 +5,8 @@
     s = x_q^T M x_a
     logit = logistic regression over [s; overlap features]
 
-The original trains M first and the regression on its frozen output; here both are trained at once, and the
-regression's bias serves both.
+The original trains M first and the regression on its frozen output; here both are trained jointly and share
+the regression's bias.
 """
 
 from __future__ import annotations
@@ -54,23 +54,23 @@ class CNNLR(PairNetwork):
         self.bigrams = nn.Conv1d(size, size, kernel_size=2) if settings.order == 2 else None
         self.similarity = BilinearSimilarity(size)
         self.regression = nn.Linear(1 + self.overlap_size, 1)
-        nn.init.ones_(self.regression.weight)  # what is alike is likely right
+        nn.init.ones_(self.regression.weight)  # similar texts are likely right
         nn.init.constant_(self.regression.bias, FIRST_LOG_ODDS)
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
-        """Scores candidates: (Q, l), (A, l') and (A,) → (A,)."""
+        """Score candidates: (Q, l), (A, l') and (A,) → (A,)."""
         asked = self._mean_vector(questions)[question_of]  # (A, v)
         similarity = self.similarity(asked, self._mean_vector(answers))  # (A, 1)
         overlap = self.overlap(questions, answers, question_of)
         return self.regression(torch.cat([similarity, overlap], dim=-1)).squeeze(-1).float()
 
     def _mean_vector(self, tokens: Tensor) -> Tensor:
-        """(B, l) → (B, v)."""
+        """Map (B, l) to (B, v)."""
         states, counted = self.words(tokens)  # (B, l, v), (B, l)
         if self.bigrams is not None:
             following = F.pad(states.transpose(1, 2), (0, 1))  # (B, v, l + 1)
             states = torch.tanh(self.bigrams(following)).transpose(1, 2)  # (B, l, v)
-            # The last word begins no bigram, unless it is the only one.
+            # The last word starts no bigram, unless it is the only one.
             counted = F.pad(counted[:, 1:], (0, 1))
             counted[:, 0] = True
         weights = counted.unsqueeze(-1) / counted.sum(dim=1).clamp(min=1).view(-1, 1, 1)

@@ -3,7 +3,7 @@
     v = tanh(W [k-max_t(wide convolution of the words)] + b)       the k largest per filter, in order
     logit = u · tanh(v_q^T M^[1:r] v_a + V [v_q; v_a] + b) + c
 
-One encoder reads questions and answers; the original's stack of convolutions is a single one here.
+One encoder reads questions and answers; it has a single convolution instead of the original's stack.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ class CNTNSettings(PairSettings):
 
     window: ClassVar[int] = 5  # width of the convolution, in tokens
     filters: ClassVar[int] = 50  # filters of the convolution
-    top_k: ClassVar[int] = 4  # k: values each filter keeps, in the text's order
-    text_size: ClassVar[int] = 64  # numbers that stand for a question or an answer
+    top_k: ClassVar[int] = 4  # k: values kept per filter, in the text's order
+    text_size: ClassVar[int] = 64  # size of the vector of a question or an answer
     slices: ClassVar[int] = 5  # r: slices of the tensor
 
     name: Literal["cntn"] = "cntn"
 
 
 def k_max_pooling(states: Tensor, valid: Tensor, k: int) -> Tensor:
-    """The k largest states over time, in the order in which they occur; zeros where there are fewer.
+    """Return the k largest states over time, in order of occurrence, padded with zeros.
 
     Args:
         states: (B, filters, t).
-        valid: (B, t) True at the start of each row, False on what fills it up.
-        k: How many to keep.
+        valid: (B, t) True at the start of each row, False at padding.
+        k: Number of states to keep.
 
     Returns:
         (B, filters, k).
@@ -57,10 +57,10 @@ def k_max_pooling(states: Tensor, valid: Tensor, k: int) -> Tensor:
 
 
 class TensorLayer(nn.Module):
-    """u · tanh(v_q^T M^[1:r] v_a + V [v_q; v_a] + b), with overlap features beside the r slices.
+    """u · tanh(v_q^T M^[1:r] v_a + V [v_q; v_a] + b), with overlap features next to the r slices.
 
     Args:
-        size: d, numbers in v_q and in v_a.
+        size: d, the size of v_q and v_a.
         slices: r.
         overlap_size: Number of overlap features.
     """
@@ -73,8 +73,8 @@ class TensorLayer(nn.Module):
         nn.init.constant_(self.output.bias, FIRST_LOG_ODDS)
 
     def forward(self, asked: Tensor, answered: Tensor, overlap: Tensor) -> Tensor:
-        """(A, d), (A, d) and (A, features) → (A,) float32."""
-        # Divided by d, a step of Adam, which moves all d² numbers of a slice, does not saturate the tanh.
+        """Map (A, d), (A, d) and (A, features) to (A,) float32."""
+        # Dividing by d keeps a step of Adam, which moves all d² values of a slice, from saturating the tanh.
         products = torch.einsum("ad,rde->are", asked, self.tensor / asked.shape[-1])  # (A, r, d)
         slices = torch.einsum("are,ae->ar", products, answered)
         related = torch.tanh(slices + self.linear(torch.cat([asked, answered], dim=-1)))  # (A, r)
@@ -99,13 +99,13 @@ class CNTN(PairNetwork):
         self.relation = TensorLayer(settings.text_size, settings.slices, self.overlap_size)
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
-        """Scores candidates: (Q, l), (A, l') and (A,) → (A,)."""
+        """Score candidates: (Q, l), (A, l') and (A,) → (A,)."""
         asked = self._text_vector(questions)[question_of]  # (A, d)
         overlap = self.overlap(questions, answers, question_of)
         return self.relation(asked, self._text_vector(answers), overlap)
 
     def _text_vector(self, tokens: Tensor) -> Tensor:
-        """(B, l) → (B, d)."""
+        """Map (B, l) to (B, d)."""
         states, valid = self.convolution(*self.words(tokens))
         pooled = k_max_pooling(states, valid, self.top_k)  # (B, filters, k)
         return self.dropout(torch.tanh(self.text(pooled.flatten(start_dim=1))))

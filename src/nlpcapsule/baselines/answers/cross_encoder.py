@@ -1,9 +1,9 @@
-"""`cross-encoder`: Nogueira & Cho (2019), "Passage Re-ranking with BERT": both texts read at once.
+"""`cross-encoder`: Nogueira & Cho (2019), "Passage Re-ranking with BERT": joint encoding of both texts.
 
     h = transformer([CLS] question [SEP] answer [SEP]), token types 0 and 1
     logit = u · dropout(pooled(h)) + c
 
-Every word of the answer is read in the light of the question; nothing can be computed beforehand.
+Every word of the answer attends to the question, so nothing can be precomputed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CrossEncoderSettings(SystemSettings):
     )
 
     def check(self, config: Config) -> None:
-        """Refuses what the transformer cannot read."""
+        """Reject settings that the transformer does not support."""
         self.encoder.check(config)
 
 
@@ -46,7 +46,7 @@ class CrossEncoder(nn.Module):
         settings: The network's settings.
         vocabulary_size: Number of tokens.
         length: l, most tokens of a text.
-        padding_id: The token that fills rows up.
+        padding_id: Id of the padding token.
         transformer: The transformer's configuration where its weights will be loaded; None reads
             `settings.encoder.path`.
     """
@@ -70,19 +70,19 @@ class CrossEncoder(nn.Module):
         nn.init.constant_(self.output.bias, FIRST_LOG_ODDS)
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
-        """Scores candidates: (Q, l), (A, l') and (A,) → (A,) float32."""
+        """Score candidates: (Q, l), (A, l') and (A,) → (A,) float32."""
         tokens, kinds = join_texts(questions[question_of], answers, self.encoder.padding_id)
         states = self.encoder(tokens, tokens != self.encoder.padding_id, kinds)  # (A, l'', h)
         return self.output(self.dropout(self.encoder.pooled(states))).squeeze(-1).float()
 
 
 def join_texts(questions: Tensor, answers: Tensor, padding_id: int = 0) -> tuple[Tensor, Tensor]:
-    """[CLS] question [SEP] and [CLS] answer [SEP] → [CLS] question [SEP] answer [SEP], padding at the end.
+    """Join [CLS] question [SEP] and [CLS] answer [SEP] to [CLS] question [SEP] answer [SEP].
 
     Args:
         questions: (A, l) token ids.
         answers: (A, l') token ids.
-        padding_id: The token that fills rows up.
+        padding_id: Id of the padding token.
 
     Returns:
         Token ids (A, l'') as wide as the longest pair, and 0 for the question's tokens, 1 for the answer's.

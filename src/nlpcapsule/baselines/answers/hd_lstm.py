@@ -5,7 +5,7 @@
     sim = x_q^T M x_a  or  cos(x_q, x_a)
     logit = u · tanh(W [x_q ⋆ x_a; sim; overlap features] + b) + c
 
-The correlation relates every number of x_q to every number of x_a without a matrix to learn.
+The correlation relates every value of x_q to every value of x_a without a learned matrix.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class HDLSTMSettings(LSTMTextSettings):
 
 
 def circular_correlation(asked: Tensor, answered: Tensor) -> Tensor:
-    """[q ⋆ a]_k = Σ_i q_i · a_{(k + i) mod d}, in d log d steps: F⁻¹(conj(F q) · F a).
+    """Return [q ⋆ a]_k = Σ_i q_i · a_{(k + i) mod d}, in d log d steps: F⁻¹(conj(F q) · F a).
 
     Args:
         asked: (A, d) q.
@@ -55,10 +55,10 @@ def circular_correlation(asked: Tensor, answered: Tensor) -> Tensor:
 
 
 class CosineSimilarity(nn.Module):
-    """cos(q, a), in a column of its own."""
+    """cos(q, a), as a separate column."""
 
     def forward(self, asked: Tensor, answered: Tensor) -> Tensor:
-        """(A, d) and (A, d) → (A, 1)."""
+        """Map (A, d) and (A, d) to (A, 1)."""
         return nn.functional.cosine_similarity(asked, answered, dim=-1).unsqueeze(-1)
 
 
@@ -83,7 +83,7 @@ class HDLSTM(PairNetwork):
         self.score = HiddenLayerScore(size + 1 + self.overlap_size, settings.hidden, settings.dropout)
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
-        """Scores candidates: (Q, l), (A, l') and (A,) → (A,)."""
+        """Score candidates: (Q, l), (A, l') and (A,) → (A,)."""
         asked = self.of_questions(*self.words(questions))[question_of]  # (A, H)
         answered = self.of_answers(*self.words(answers))  # (A, H)
         overlap = self.overlap(questions, answers, question_of)

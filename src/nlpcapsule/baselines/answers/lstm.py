@@ -3,7 +3,7 @@
     x = last or mean state of LSTM(words)                 own LSTM for questions and for answers
     logit = u · tanh(W [x_q; x_a; overlap features] + b) + c
 
-Overlap features are joined if the settings ask for them; the baseline does without.
+Overlap features are added if enabled; the baseline has none.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from nlpcapsule.registry import System, register
 
 
 class LSTMTextSettings(PairSettings):
-    """What rankers that read each text with an LSTM share."""
+    """Settings of rankers that read each text with an LSTM."""
 
     pooling: ClassVar[Literal["last", "mean"]] = "last"  # the text is its last state, or their mean
 
-    state_size: int = Field(128, ge=1, description="numbers in an LSTM's state")
-    layers: int = Field(1, ge=1, description="LSTM layers on top of each other")
+    state_size: int = Field(128, ge=1, description="size of an LSTM's state")
+    layers: int = Field(1, ge=1, description="stacked LSTM layers")
 
 
 class LSTMSettings(LSTMTextSettings):
@@ -42,17 +42,17 @@ class LSTMSettings(LSTMTextSettings):
 
 
 def run_lstm(lstm: nn.LSTM, words: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Runs over each text as far as its own words go.
+    """Run an LSTM over each text without its padding.
 
     Args:
         lstm: An LSTM with the batch first.
         words: (B, l, v) word vectors.
-        mask: (B, l) True on real tokens.
+        mask: (B, l) True at real tokens.
 
     Returns:
         States (B, l, H), zero at padding, and the last layer's last states (B, H per direction).
     """
-    # A text without words is read as one word that is the zero vector.
+    # A text without words is read as a single zero vector.
     lengths = mask.sum(dim=1).clamp(min=1).cpu()
     packed = pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False)
     states, (last, _) = lstm(packed)
@@ -60,7 +60,7 @@ def run_lstm(lstm: nn.LSTM, words: Tensor, mask: Tensor) -> tuple[Tensor, Tensor
 
 
 class LSTMTextVector(nn.Module):
-    """Words → one vector per text, the last state or the mean of all.
+    """Encode a text as the last state, or the mean of all states.
 
     Args:
         size: v, numbers per word vector.
@@ -74,7 +74,7 @@ class LSTMTextVector(nn.Module):
         self.lstm = nn.LSTM(size, settings.state_size, settings.layers, batch_first=True, dropout=between)
 
     def forward(self, words: Tensor, mask: Tensor) -> Tensor:
-        """(B, l, v) and (B, l) → (B, H)."""
+        """Map (B, l, v) and (B, l) to (B, H)."""
         states, last = run_lstm(self.lstm, words, mask)
         return states.sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1) if self.takes_mean else last
 
@@ -97,7 +97,7 @@ class LSTMRanker(PairNetwork):
         self.score = HiddenLayerScore(joined, settings.hidden, settings.dropout)
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
-        """Scores candidates: (Q, l), (A, l') and (A,) → (A,)."""
+        """Score candidates: (Q, l), (A, l') and (A,) → (A,)."""
         asked = self.of_questions(*self.words(questions))[question_of]  # (A, H)
         answered = self.of_answers(*self.words(answers))  # (A, H)
         return self.score(asked, answered, self.overlap(questions, answers, question_of))

@@ -4,7 +4,7 @@
     S_ij = p_i^T M p_j  or  cos(p_i, p_j)                 word i of the question, word j of the answer
     logit = u · tanh(W [k largest of S; overlap features] + b) + c
 
-Overlap features are joined if the settings ask for them; the original does without.
+Overlap features are added if enabled; the original has none.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from nlpcapsule.registry import System, register
 class MVLSTMSettings(PairSettings):
     """`mv-lstm`: similarities of all positions, the k largest (Wan et al. 2016)."""
 
-    similarity: ClassVar[Literal["bilinear", "cosine"]] = "bilinear"  # how two positions compare
+    similarity: ClassVar[Literal["bilinear", "cosine"]] = "bilinear"  # similarity of two positions
     top_k: ClassVar[int] = 5  # k: similarities that are kept, largest first
     hidden: ClassVar[int] = 32  # numbers in the hidden layer
 
     name: Literal["mv-lstm"] = "mv-lstm"
-    state_size: int = Field(50, ge=1, description="numbers in an LSTM's state, per direction")
+    state_size: int = Field(50, ge=1, description="size of an LSTM's state, per direction")
 
 
 def largest_values(table: Tensor, valid: Tensor, k: int) -> Tensor:
-    """The k largest numbers of each table, largest first; zeros where there are fewer.
+    """Return the k largest values of each table, largest first, padded with zeros.
 
     Args:
         table: (A, l, l').
-        valid: (A, l, l') False on what does not count.
-        k: How many to keep.
+        valid: (A, l, l') False at padding.
+        k: Number of values to keep.
 
     Returns:
         (A, k).
@@ -75,7 +75,7 @@ class MVLSTM(PairNetwork):
         self.score = HiddenLayerScore(settings.top_k + self.overlap_size, settings.hidden, settings.dropout)
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
-        """Scores candidates: (Q, l), (A, l') and (A,) → (A,)."""
+        """Score candidates: (Q, l), (A, l') and (A,) → (A,)."""
         asked, asked_mask = self._positions(questions)  # (Q, l, H), (Q, l)
         answered, answered_mask = self._positions(answers)  # (A, l', H), (A, l')
         if self.transform is not None:
@@ -86,7 +86,7 @@ class MVLSTM(PairNetwork):
         return self.score(largest, self.overlap(questions, answers, question_of))
 
     def _positions(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, l) → states (B, l, H), of length 1 for the cosine, and the mask (B, l)."""
+        """Map (B, l) to states (B, l, H), of length 1 for the cosine, and the mask (B, l)."""
         words, mask = self.words(tokens)
         states, _ = run_lstm(self.lstm, words, mask)
         return (states if self.transform is not None else F.normalize(states, dim=-1)), mask

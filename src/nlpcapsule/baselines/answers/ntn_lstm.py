@@ -3,7 +3,7 @@
 x = last or mean state of LSTM(words)                 own LSTM for questions and for answers
 logit = u · tanh(x_q^T M^[1:r] x_a + V [x_q; x_a] + b) + c
 
-Overlap features, if the settings ask for them, stand beside the r slices.
+Overlap features, if enabled, are concatenated to the r slices.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class NTNLSTM(PairNetwork):
         self.relation = TensorLayer(settings.state_size, settings.slices, self.overlap_size)
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
-        """Scores candidates: (Q, l), (A, l') and (A,) → (A,)."""
+        """Score candidates: (Q, l), (A, l') and (A,) → (A,)."""
         asked = self.dropout(self.of_questions(*self.words(questions)))[question_of]  # (A, H)
         answered = self.dropout(self.of_answers(*self.words(answers)))  # (A, H)
         return self.relation(asked, answered, self.overlap(questions, answers, question_of))

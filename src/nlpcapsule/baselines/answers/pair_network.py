@@ -1,4 +1,4 @@
-"""What the answer rankers share: word vectors, word overlap, bilinear similarity and the last layers."""
+"""Shared parts of the answer rankers: word vectors, word overlap, bilinear similarity, last layers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ ANSWER_DEFAULTS: Mapping[str, Sections] = {
 
 
 class PairSettings(SystemSettings):
-    """What every answer ranker of the comparison lets one choose."""
+    """Settings that all answer rankers of the comparison share."""
 
-    overlap: ClassVar[bool] = False  # whether it also looks at the question words that the answer repeats
+    overlap: ClassVar[bool] = False  # whether question words that the answer repeats are features
     dropout: ClassVar[float] = 0.3  # on word vectors and on the last layer
 
     embedding_size: int = Field(100, ge=1, description=EMBEDDING_SIZE)
@@ -33,14 +33,14 @@ FIRST_LOG_ODDS = -2.0  # most candidates are wrong
 
 
 class PairNetwork(nn.Module):
-    """Scores question-answer pairs; a pair's score depends on its own words alone.
+    """Base class of answer rankers; a pair's score depends only on its own words.
 
     Args:
         settings: The network's settings.
         vocabulary_size: V, number of tokens.
-        padding_id: The token that fills rows up.
-        vectors: Word vectors to start from.
-        idf: (V,) weight of each word in the overlap; None stands for zeros, until a saved state is loaded.
+        padding_id: Id of the padding token.
+        vectors: Initial word vectors.
+        idf: (V,) weight of each word in the overlap; None: zeros, until a saved state is loaded.
     """
 
     idf: Tensor  # (V,)
@@ -61,7 +61,7 @@ class PairNetwork(nn.Module):
         self.register_buffer("idf", torch.tensor(weights, dtype=torch.float32))
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
-        """Scores candidates.
+        """Score candidates.
 
         Args:
             questions: (Q, l) token ids.
@@ -74,26 +74,26 @@ class PairNetwork(nn.Module):
         raise NotImplementedError
 
     def words(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, l) → word vectors (B, l, v), with dropout, and the mask (B, l) of real tokens."""
+        """Map (B, l) to word vectors (B, l, v), with dropout, and the mask (B, l) of real tokens."""
         vectors, mask = self.embedding(tokens)
         return self.dropout(vectors), mask
 
     def overlap(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
-        """(A, 2) overlap features, or (A, 0) where the settings leave them out."""
+        """Return overlap features (A, 2), or (A, 0) if disabled."""
         if not self.overlap_size:
             return self.idf.new_zeros(len(answers), 0)
         return overlap_features(questions, answers, question_of, self.idf, self.embedding.padding_id)
 
 
 class BilinearSimilarity(nn.Module):
-    """q^T M a, with an M that starts as the identity: at first the dot product."""
+    """q^T M a, where M starts as the identity, so that it starts as the dot product."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
         self.transform = nn.Parameter(torch.eye(size))  # M
 
     def forward(self, asked: Tensor, answered: Tensor) -> Tensor:
-        """(A, d) and (A, d) → (A, 1)."""
+        """Map (A, d) and (A, d) to (A, 1)."""
         return ((asked @ self.transform) * answered).sum(dim=-1, keepdim=True)
 
 
@@ -108,6 +108,6 @@ class HiddenLayerScore(nn.Module):
         nn.init.constant_(self.output.bias, FIRST_LOG_ODDS)
 
     def forward(self, *features: Tensor) -> Tensor:
-        """Features (A, ·) to join → (A,) float32."""
+        """Score concatenated features (A, ·): (A,) float32."""
         joined = torch.cat(features, dim=-1)
         return self.output(self.dropout(torch.tanh(self.hidden(joined)))).squeeze(-1).float()

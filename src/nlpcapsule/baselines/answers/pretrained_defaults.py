@@ -1,4 +1,4 @@
-"""Defaults of rankers made of a pretrained transformer."""
+"""Defaults of rankers with a pretrained transformer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from nlpcapsule.registry import Sections
 
-# A pretrained transformer moves in small steps; the texts' special tokens count as tokens.
+# A pretrained transformer needs small steps; special tokens count as tokens.
 PRETRAINED_ANSWER_DEFAULTS: Mapping[str, Sections] = {
     "answers": {
         "text": {"max_tokens": 128},

@@ -4,7 +4,7 @@
     sim = x_q^T M x_a
     logit = u · tanh(W [x_q; sim; x_a; overlap features] + b) + c
 
-The convolution is wide: it also looks at windows that reach over the text's ends.
+The convolution is wide: it includes windows that extend beyond the text's ends.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SeverynCNNSettings(PairSettings):
 
 
 class WideConvolution(nn.Module):
-    """A convolution that also looks at windows reaching over both ends of a text.
+    """A convolution that includes windows extending beyond both ends of a text.
 
     Args:
         size: v, numbers per word vector.
@@ -52,7 +52,7 @@ class WideConvolution(nn.Module):
         self.convolution = nn.Conv1d(size, filters, window)
 
     def forward(self, words: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, l, v) and (B, l) → (B, filters, l + window − 1) and the mask of windows with a word in them."""
+        """Map (B, l, v) and (B, l) to (B, filters, l + window − 1) and the mask of non-empty windows."""
         wide = F.pad(words.transpose(1, 2), (self.beyond, self.beyond))
         return self.convolution(wide), F.pad(mask, (self.beyond, 0), value=True)
 
@@ -76,16 +76,16 @@ class SeverynCNN(PairNetwork):
         self.score = HiddenLayerScore(2 * filters + 1 + self.overlap_size, settings.hidden, settings.dropout)
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
-        """Scores candidates: (Q, l), (A, l') and (A,) → (A,)."""
+        """Score candidates: (Q, l), (A, l') and (A,) → (A,)."""
         asked = self._strongest(self.of_questions, questions)[question_of]  # (A, filters)
         answered = self._strongest(self.of_answers, answers)  # (A, filters)
         similarity = self.similarity(asked, answered)  # (A, 1)
         return self.score(asked, similarity, answered, self.overlap(questions, answers, question_of))
 
     def _strongest(self, convolution: WideConvolution, tokens: Tensor) -> Tensor:
-        """(B, l) → (B, filters)."""
+        """Map (B, l) to (B, filters)."""
         states, valid = convolution(*self.words(tokens))
-        # States are ≥ 0, so that a window of padding, set to 0, never wins.
+        # States are ≥ 0, so a window of padding, set to 0, is never the maximum.
         return torch.amax(torch.relu(states) * valid.unsqueeze(1), dim=-1)
 
 

@@ -20,17 +20,17 @@ FEATURES = 2
 def overlap_features(
     questions: Tensor, answers: Tensor, question_of: Tensor, idf: Tensor, padding_id: int = 0
 ) -> Tensor:
-    """How many of a question's words an answer repeats, plainly and weighted by idf.
+    """Return the share of a question's words that an answer repeats, plain and weighted by idf.
 
     Args:
         questions: (Q, l) token ids.
         answers: (A, l') token ids.
         question_of: (A,) the row of `questions` each answer belongs to.
         idf: (V,) weight of each word.
-        padding_id: The token that fills rows up.
+        padding_id: Id of the padding token.
 
     Returns:
-        (A, 2) float32 in [0, 1]; 0 where a question has no words or all its words weigh nothing.
+        (A, 2) float32 in [0, 1]; 0 if a question has no words or all their weights are zero.
 
     Example:
         >>> questions, answers = torch.tensor([[2, 3, 4, 0]]), torch.tensor([[4, 9, 3]])

@@ -1,4 +1,4 @@
-"""Adaptive KDE routing (the paper's Algorithm 1): each document iterates until its own agreement settles."""
+"""Adaptive KDE routing (the paper's Algorithm 1): each document iterates until its agreement settles."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def adaptive_kde(
     stop: StopRule = "instance",
     clamp_kernel: bool = True,
 ) -> Routed:
-    """Iterates `mean_shift`; a document stops, with its v, once |NAS - last NAS| < ε.
+    """Iterate `mean_shift`; a document stops, with its v, once |NAS - last NAS| < ε.
 
-    NAS = log Σ_ij w_ij k_ij of the document alone, with Σ_i w_ij = 1; it is the agreement score. Documents
-    that have stopped are no longer computed, and nothing of a document depends on the others.
+    NAS = log Σ_ij w_ij k_ij of the document alone, with Σ_i w_ij = 1; it is the agreement score. Stopped
+    documents are no longer computed, and a document's result does not depend on the others.
 
     Args:
         votes: û_{j|i}.
@@ -52,7 +52,7 @@ def adaptive_kde(
         softmax: "leaky", or "standard" for couplings without a leak.
         kappa: κ of the squash.
         alpha: α, the step along the kernel.
-        valid: (B, n), False where an output is only padding; None where none is.
+        valid: (B, n), False at padding; None without padding.
         literal: Algorithm 1 exactly as printed; see `as_printed`.
         stop: "instance" as above; "batch", as the released code does, stops all documents when the log of
             the batch's mean settles.
@@ -100,19 +100,19 @@ def as_printed(
     alpha: float,
     is_last: bool,
 ) -> Iteration:
-    """One turn of Algorithm 1 as its lines stand: nothing is squashed, and the softmax is taken of c itself.
+    """Run one iteration of Algorithm 1 exactly as printed: no squash, and the softmax is taken of c itself.
 
     c_ij = 1/n at first;  c = softmax_j c;  v_j = Σ_i c_ij 1[x_ij < 1] û_{j|i} / Σ_i 1[x_ij < 1];
     c += α k(x) with x_ij = ‖û_{j|i} - v_j‖²;  the objective is Σ_ij c_ij k_ij, of the c just updated.
 
     Args:
-        kernel: k on the votes as they are.
-        before: What the iteration before found, its logits being c; None in the first.
-        valid: (B, n), False where an output is only padding; None where none is.
+        kernel: k on the unsquashed votes.
+        before: The previous iteration's state, with c as its logits; None in the first.
+        valid: (B, n), False at padding; None without padding.
         softmax: The kind of softmax, "leaky" in Algorithm 1.
         kappa: Not used.
         alpha: α, the step along the kernel.
-        is_last: Whether k is only scored: then it needs no gradient.
+        is_last: Whether k is only used as a score, without a gradient.
     """
     votes = kernel.votes
     if before is None:

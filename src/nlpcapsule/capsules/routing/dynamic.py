@@ -1,4 +1,4 @@
-"""Dynamic routing (Sabour et al. 2017): an input turns to the outputs that its votes point along."""
+"""Dynamic routing (Sabour et al. 2017): an input favours the outputs that its votes point to."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def dynamic(
     kappa: float = 1.0,
     valid: Tensor | None = None,
 ) -> Routed:
-    """Repeats c = softmax_j b;  s_j = Σ_i c_ij û_{j|i};  v_j = squash(s_j);  b_ij += ⟨û_{j|i}, v_j⟩.
+    """Iterate c = softmax_j b;  s_j = Σ_i c_ij û_{j|i};  v_j = squash(s_j);  b_ij += ⟨û_{j|i}, v_j⟩.
 
     The agreement score is the log of the objective Σ_ij c_ij ⟨v_j, û_{j|i}⟩ = Σ_j ⟨v_j, s_j⟩.
 
@@ -35,7 +35,7 @@ def dynamic(
         iterations: T.
         softmax: "standard", or "leaky" for couplings with a leak.
         kappa: κ of the squash.
-        valid: (B, n), False where an output is only padding; None where none is.
+        valid: (B, n), False at padding; None without padding.
     """
     check_iterations("iterations", iterations)
     coupling = uniform_coupling(votes, softmax, valid)  # (B, m, n)

@@ -34,7 +34,7 @@ def em(
     variance_floor: float = 1e-3,
     valid: Tensor | None = None,
 ) -> Routed:
-    """Alternates Gaussians from shares (M-step) and shares R_ij from Gaussians (E-step).
+    """Alternate Gaussians from shares (M-step) and shares R_ij from Gaussians (E-step).
 
     M-step: μ_jh and σ²_jh, the R-weighted mean and variance of û_{jh|i};
     cost_jh = (β_u + log σ_jh) Σ_i R_ij;  a_j = sigmoid(λ_t (β_a - Σ_h cost_jh)).
@@ -48,12 +48,12 @@ def em(
         votes: û_{j|i}.
         iterations: T.
         softmax: "standard" as above; "leaky" adds an output of density 1 that is not returned.
-        kappa: Not used, EM squashes nothing; here so that all routings can be called alike.
+        kappa: Not used, as EM does not squash; present so that all routings have the same signature.
         beta_u: β_u, the cost of describing a vote, a number or a tensor that broadcasts to (B, n).
-        beta_a: β_a, what an output may cost and still be active, likewise.
+        beta_a: β_a, the cost up to which an output is active, likewise.
         inverse_temperature: λ, likewise.
-        variance_floor: The smallest σ²; below it rounding decides.
-        valid: (B, n), False where an output is only padding; None where none is.
+        variance_floor: The smallest σ²; below it rounding dominates.
+        valid: (B, n), False at padding; None without padding.
     """
     check_iterations("iterations", iterations)
     shares = uniform_coupling(votes, softmax, valid)  # (B, m, n), R
@@ -63,7 +63,7 @@ def em(
         cost = (votes.shape[-1] * beta_u + 0.5 * variance.log().sum(dim=-1)) * mass  # (B, n)
         logit = inverse_temperature * inverse_temperature_factor(iteration) * (beta_a - cost)  # (B, n), a's
         last = iteration == iterations
-        with torch.set_grad_enabled(torch.is_grad_enabled() and not last):  # the last is only scored
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not last):  # the last one is only scored
             log_density = _log_density(votes, mean, variance)  # (B, m, n)
         agreement.append(_mean_log_density(shares, log_density))
         if not last:
@@ -74,12 +74,12 @@ def em(
 
 
 def inverse_temperature_factor(iteration: int) -> float:
-    """Return λ_t / λ = 1 - 0.95^t, by which the inverse temperature rises; iterations t count from 1."""
+    """Return λ_t / λ = 1 - 0.95^t, the growth of the inverse temperature; iterations t count from 1."""
     return 1.0 - 0.95**iteration
 
 
 def _gaussians(votes: Votes, shares: Tensor, variance_floor: float) -> tuple[Tensor, Tensor, Tensor]:
-    """The M-step: mean μ (B, n, d), variance σ² (B, n, d) and mass Σ_i R_ij (B, n) of each output."""
+    """Run the M-step: mean μ (B, n, d), variance σ² (B, n, d) and mass Σ_i R_ij (B, n) of each output."""
     mass = mass_of(shares)  # (B, n)
     mean = weighted_mean(votes, shares)  # (B, n, d)
     second = votes.second_moment(shares) / mass.unsqueeze(-1)  # (B, n, d)
@@ -87,7 +87,7 @@ def _gaussians(votes: Votes, shares: Tensor, variance_floor: float) -> tuple[Ten
 
 
 def _log_density(votes: Votes, mean: Tensor, variance: Tensor) -> Tensor:
-    """The Gaussians' log N(û_{j|i}; μ_j, σ²_j) (B, m, n), the squared distance from inner products."""
+    """Return log N(û_{j|i}; μ_j, σ²_j) (B, m, n), with squared distances from inner products."""
     precision = 1.0 / variance  # (B, n, d)
     constant = (mean.square() * precision + (2.0 * math.pi * variance).log()).sum(dim=-1)  # (B, n)
     distance = votes.squared_norm(precision) - 2.0 * votes.inner(mean * precision)  # (B, m, n)

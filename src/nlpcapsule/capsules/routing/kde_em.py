@@ -27,12 +27,12 @@ def kde_em(
     kappa: float = 1.0,
     valid: Tensor | None = None,
 ) -> Routed:
-    """A mixture of n kernels: r_ij, the share of output j in input i, follows from j's weight and nearness.
+    """Fit a mixture of n kernels: the share r_ij of output j in input i follows from weight and distance.
 
     M-step: π_j = Σ_i r_ij / m;  v_j = squash(Σ_i r_ij û_{j|i} / Σ_i r_ij).
     E-step: r_ij = π_j k_ij / Σ_j π_j k_ij with k_ij = max(0, 1 - ‖squash(û_{j|i}) - v_j‖²).
 
-    An input that is outside of every kernel has no share: its r_ij are all 0. The agreement score is
+    An input outside all kernels has no share: its r_ij are all 0. The agreement score is
     log Σ_ij r_ij k_ij, with Σ_i r_ij = 1.
 
     Args:
@@ -40,7 +40,7 @@ def kde_em(
         iterations: T.
         softmax: "standard" renormalises as above; "leaky" adds 1 to the denominator, as in the leaky softmax.
         kappa: κ of the squash.
-        valid: (B, n), False where an output is only padding; None where none is.
+        valid: (B, n), False at padding; None without padding.
     """
     check_iterations("iterations", iterations)
     kernel = VoteKernel.of(votes, kappa)
@@ -55,6 +55,6 @@ def kde_em(
         everybody = density.sum(dim=-1, keepdim=True)  # (B, m, 1)
         shares = density / (1.0 + everybody if softmax == "leaky" else everybody.clamp_min(NEGLIGIBLE))
         capsules = squash(weighted_mean(votes, shares), kappa)  # (B, n, d)
-    with torch.no_grad():  # the last value moves nothing any more, it is only scored
+    with torch.no_grad():  # the last value changes nothing and is only scored
         agreement.append(kernel_agreement(shares, kernel(capsules)))
     return routed_alike(capsules, log_of_sum(torch.stack(agreement, dim=1)), shares, valid)

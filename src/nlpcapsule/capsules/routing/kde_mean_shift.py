@@ -30,7 +30,7 @@ def kde_mean_shift(
     alpha: float = 1.0,
     valid: Tensor | None = None,
 ) -> Routed:
-    """Climbs the paper's Σ_ij c_ij k(d(v_j, û_{j|i})) for T iterations, each a `mean_shift`.
+    """Maximise the paper's Σ_ij c_ij k(d(v_j, û_{j|i})) in T iterations of `mean_shift`.
 
     The agreement score is NAS = log Σ_ij w_ij k_ij, with Σ_i w_ij = 1.
 
@@ -40,7 +40,7 @@ def kde_mean_shift(
         softmax: "leaky", or "standard" for couplings without a leak.
         kappa: κ of the squash.
         alpha: α, the step along the kernel.
-        valid: (B, n), False where an output is only padding; None where none is.
+        valid: (B, n), False at padding; None without padding.
     """
     check_iterations("iterations", iterations)
     kernel = VoteKernel.of(votes, kappa)
@@ -55,10 +55,10 @@ def kde_mean_shift(
 
 @dataclass
 class Evidence:
-    """What an iteration hands to the next one.
+    """State that an iteration passes to the next one.
 
     Attributes:
-        logits: b (B, m, n), what the next softmax is taken of.
+        logits: b (B, m, n), the input of the next softmax.
         support: 1[x_ij < 1] (B, m, n) around this iteration's v; None if it is 1 everywhere.
     """
 
@@ -66,17 +66,17 @@ class Evidence:
     support: Tensor | None
 
     def select(self, documents: Tensor) -> Evidence:
-        """The evidence of these documents only."""
+        """Return the state of these documents only."""
         return Evidence(self.logits[documents], None if self.support is None else self.support[documents])
 
 
 @dataclass
 class Iteration:
-    """The outcome of one iteration.
+    """The result of one iteration.
 
     Attributes:
         capsules: v (B, n, d).
-        coupling: c (B, m, n), which gave v.
+        coupling: c (B, m, n), the couplings that v was computed from.
         agreement: The objective's value Σ_ij w_ij k_ij (B,), before the log. Detached.
         evidence: For the next iteration; None in the last one.
     """
@@ -96,20 +96,20 @@ def mean_shift(
     alpha: float,
     is_last: bool,
 ) -> Iteration:
-    """One iteration of mean shift on the NAS objective.
+    """Run one iteration of mean shift on the NAS objective.
 
     c = softmax_j b;  w_ij = c_ij 1[x_ij < 1];  v_j = squash(Σ_i w_ij û_{j|i} / Σ_i w_ij);  b += α k(x),
     with x_ij = ‖squash(û_{j|i}) - v_j‖² and k(x) = max(0, 1 - x). The indicator is the kernel's derivative in
-    the iteration before; the first iteration, where b = 0, has none.
+    the previous iteration; the first iteration, with b = 0, has none.
 
     Args:
         kernel: k, with its votes û_{j|i}.
-        before: What the iteration before found; None in the first.
-        valid: (B, n), False where an output is only padding; None where none is.
+        before: The previous iteration's state; None in the first.
+        valid: (B, n), False at padding; None without padding.
         softmax: The kind of softmax.
         kappa: κ of the squash.
         alpha: α, the step along the kernel.
-        is_last: Whether k is only scored: then it needs no gradient.
+        is_last: Whether k is only used as a score, without a gradient.
     """
     votes = kernel.votes
     if before is None:

@@ -1,4 +1,4 @@
-"""The Epanechnikov kernel on squared distances between votes and output capsules, and what it weighs."""
+"""The Epanechnikov kernel on squared distances between votes and output capsules, and weighted sums."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nlpcapsule.capsules.votes import Votes
 
-# Weights that sum to less than this count as none: dividing by less would overflow in the backward pass.
+# Smaller sums of weights count as zero: dividing by them would overflow in the backward pass.
 NEGLIGIBLE = 1e-12
 
 
@@ -17,14 +17,14 @@ NEGLIGIBLE = 1e-12
 class VoteKernel:
     """k(x_ij) = max(0, 1 - x_ij) with x_ij = ‖g(û_{j|i}) - v_j‖², from inner products alone.
 
-    The squash g only stretches a vote, g(û) = s û with s = ‖û‖ / (κ + ‖û‖²), so
-    1 - x = (1 - ‖s û‖²) + 2 s ⟨û, v⟩ - ‖v‖². What does not depend on v is computed once, by `of`.
+    The squash g only scales a vote, g(û) = s û with s = ‖û‖ / (κ + ‖û‖²), so
+    1 - x = (1 - ‖s û‖²) + 2 s ⟨û, v⟩ - ‖v‖². Terms that do not depend on v are computed once, by `of`.
 
     Attributes:
         votes: û_{j|i}.
         at_zero: 1 - ‖g(û)‖² (B, m, n), the kernel's value for v = 0.
-        twice_stretch: 2 s (B, m, n), or a scalar 2 where g leaves the votes as they are.
-        clamped: False for the released code's 1 - x, whose support has no end.
+        twice_stretch: 2 s (B, m, n), or a scalar 2 where votes are not squashed.
+        clamped: False for the released code's 1 - x, whose support is unbounded.
     """
 
     votes: Votes
@@ -34,41 +34,41 @@ class VoteKernel:
 
     @classmethod
     def of(cls, votes: Votes, kappa: float | None, clamped: bool = True) -> VoteKernel:
-        """The kernel of these votes, squashed with this κ; None compares with them as they are."""
+        """Return the kernel of these votes, squashed with this κ; None uses the votes unsquashed."""
         squared = votes.squared_norm()  # (B, m, n)
         if kappa is None:
             twice = torch.full((), 2.0, dtype=votes.dtype, device=votes.device)
             return cls(votes, 1.0 - squared, twice, clamped)
-        # The root's slope at 0 is infinite, the squash's is not: a vote of no length must leave no NaN.
+        # The slope of the root at 0 is infinite, that of the squash is not: avoid NaN for votes of length 0.
         length = squared.clamp_min(torch.finfo(squared.dtype).tiny).sqrt()  # (B, m, n)
         stretch = length / (kappa + squared)  # (B, m, n)
         return cls(votes, 1.0 - (stretch * length).square(), 2.0 * stretch, clamped)
 
     def __call__(self, capsules: Tensor) -> Tensor:
-        """k(x_ij) (B, m, n) for output capsules v (B, n, d)."""
+        """Return k(x_ij) (B, m, n) for output capsules v (B, n, d)."""
         dot = self.votes.inner(capsules)  # (B, m, n)
         squared = capsules.square().sum(dim=-1).unsqueeze(1)  # (B, 1, n)
         value = torch.addcmul(self.at_zero, self.twice_stretch, dot).add_(-squared)  # (B, m, n)
         return value.relu_() if self.clamped else value
 
     def support(self, value: Tensor) -> Tensor | None:
-        """1[x_ij < 1] (B, m, n), what is left of the kernel's derivative; all ones where no vote is inside.
+        """Return 1[x_ij < 1] (B, m, n), the kernel's derivative up to sign; all ones where no vote is inside.
 
         Args:
-            value: k (B, m, n), as a call returned it.
+            value: k (B, m, n), as `__call__` returns it.
 
         Returns:
             None if the kernel is not clamped: the indicator is 1 everywhere.
         """
         if not self.clamped:
             return None
-        # Numbers and not booleans, whose product with numbers is many times slower on a CPU.
+        # Numbers, since multiplying by booleans is many times slower on a CPU.
         inside = value.detach().sign()  # (B, m, n), k > 0 inside and k = 0 outside
         none_inside = (inside.sum(dim=1, keepdim=True) == 0.0).to(inside.dtype)  # (B, 1, n)
         return inside.add_(none_inside)
 
     def select(self, documents: Tensor) -> VoteKernel:
-        """The kernel of these documents only."""
+        """Return the kernel of these documents only."""
         stretch = self.twice_stretch
         return VoteKernel(
             self.votes.select(documents),
@@ -79,19 +79,19 @@ class VoteKernel:
 
 
 def weighted_mean(votes: Votes, weights: Tensor) -> Tensor:
-    """Σ_i w_ij û_{j|i} / Σ_i w_ij (B, n, d) for weights (B, m, n); zero for an output without any weight."""
-    # Dividing the sum and not the weights keeps another (B, m, n) out of memory.
+    """Return Σ_i w_ij û_{j|i} / Σ_i w_ij (B, n, d) for weights (B, m, n); zero without any weight."""
+    # Dividing the sum instead of the weights avoids another (B, m, n) in memory.
     return votes.weighted_sum(weights) / mass_of(weights).unsqueeze(-1)
 
 
 def mass_of(weights: Tensor) -> Tensor:
-    """Return Σ_i w_ij (B, n), with a floor: outputs without weight, and padding, can be divided by it."""
+    """Return Σ_i w_ij (B, n), with a floor that makes it safe to divide by."""
     return weights.sum(dim=1).clamp_min(NEGLIGIBLE)
 
 
 @torch.no_grad()
 def kernel_agreement(weights: Tensor, value: Tensor) -> Tensor:
-    """Σ_ij w_ij k_ij (B,) with the weights of each output scaled to Σ_i w_ij = 1.
+    """Return Σ_ij w_ij k_ij (B,) with the weights of each output scaled to Σ_i w_ij = 1.
 
     Args:
         weights: (B, m, n), zero for padding.

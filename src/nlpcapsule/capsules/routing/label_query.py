@@ -1,4 +1,4 @@
-"""The routing of the label-query model: each label spreads itself over the condensed capsules.
+"""The routing of the label-query model: a softmax over the condensed capsules for each label.
 
 Other routings divide an input capsule among the outputs; here the softmax runs over the inputs, so labels do
 not compete. With a fixed number of iterations a label's capsule does not depend on which others are routed.
@@ -23,19 +23,19 @@ LabelAgreement = Literal["dot", "kde", "adaptive-kde"]
 # capsules (B, m, d), coupling (B, n, m), valid -> agreement (B, n, m), scores (B,)
 AgreementFunction = Callable[[Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
 
-# A kernel lies in [0, 1]: what a full agreement adds to a logit, times the learned gate.
+# A kernel lies in [0, 1]: the logit of full agreement, times the learned gate.
 KERNEL_GAIN = 10.0
 
 
 @dataclass
 class LabelsRouted:
-    """The outcome of a routing of B documents from m condensed capsules to n labels.
+    """The result of routing B documents from m condensed capsules to n labels.
 
     Attributes:
         label_capsules: v_j (B, n, d).
         iterations: (B,) int64, the number of iterations each document used.
         agreement: (B, T), each document's agreement score by iteration, NaN after it stopped. Detached. The
-            last of all possible iterations moves nothing and is scored only with `score_last`.
+            last possible iteration changes nothing and is scored only with `score_last`.
         coupling: (B, n, m), the couplings that gave v_j, detached; None unless `keep_coupling`.
     """
 
@@ -60,33 +60,33 @@ def route_labels(
     keep_coupling: bool = False,
     score_last: bool = False,
 ) -> LabelsRouted:
-    """Lets each label find its capsules, in several iterations.
+    """Route condensed capsules to labels in several iterations.
 
     coupling = softmax_i logit;  v_j = Σ_i coupling_ji u_i;  logit_ji += gate · (agreement of u_i and v_j).
 
     The agreement of u_i and v_j is 10 k_ij with k_ij = max(0, 1 - ‖u_i - v_j‖² / d) for "kde" and
     "adaptive-kde", and ⟨project(v_j), u_i⟩ / √d for "dot". With "adaptive-kde" a document stops, with its
-    v, once |NAS - last NAS| < ε; documents that have stopped are no longer computed.
+    v, once |NAS - last NAS| < ε; stopped documents are no longer computed.
 
-    How far NAS moves depends on the scale of the capsules that the kernel compares; `VoteScale` sets it. What
-    a label's capsule is made of stays as it is.
+    Changes of NAS depend on the scale of the capsules that the kernel compares, which `VoteScale` sets. Label
+    capsules are sums of the unscaled capsules.
 
     A document's agreement score is NAS = log of the mean over labels of Σ_i coupling_ji k_ij; for "dot", the
     mean over labels of ⟨project(v_j), v_j⟩ / √d, without a log, as it can be negative.
 
     Args:
         capsules: Condensed capsules u (B, m, d), after a LayerNorm.
-        first_coupling: The first logits ⟨q_j, K u_i⟩ + slot_ji (B, n, m).
+        first_coupling: The initial logits ⟨q_j, K u_i⟩ + slot_ji (B, n, m).
         agreement: "dot", "kde" or "adaptive-kde".
-        gate: How much agreement counts, a number or a learned scalar.
+        gate: The weight of agreement, a number or a learned scalar.
         iterations: T of "dot" and "kde".
         max_iterations: T_max of "adaptive-kde".
         eps: ε of "adaptive-kde".
-        compared: Capsules (B, m, d) as agreement sees them, moved and scaled; None: as they are.
-        project: What gives LN(R v) for "dot".
-        valid: (B, n), False where a label is only padding and has no part in NAS; None where none is.
+        compared: Capsules (B, m, d) centred and scaled for the agreement; None: unchanged.
+        project: Computes LN(R v) for "dot".
+        valid: (B, n), False at padding, which is not part of NAS; None without padding.
         keep_coupling: Whether to return the last couplings.
-        score_last: Whether to score the last iteration, which nothing but the score depends on.
+        score_last: Whether to score the last iteration, which affects nothing but the score.
     """
     is_adaptive = agreement == "adaptive-kde"
     limit = max_iterations if is_adaptive else iterations
@@ -141,16 +141,16 @@ def _agreement_function(agreement: str, project: nn.Module | None) -> AgreementF
 
 
 def _kernel(capsules: Tensor, coupling: Tensor, valid: Tensor | None) -> tuple[Tensor, Tensor]:
-    """k_ij = max(0, 1 - ‖u_i - v_j‖² / d) (B, n, m), and NAS (B,).
+    """Return k_ij = max(0, 1 - ‖u_i - v_j‖² / d) (B, n, m), and NAS (B,).
 
-    1 - ‖u - v‖²/d = (1 - ‖u‖²/d) + 2⟨v, u⟩/d - ‖v‖²/d: the small difference of larger numbers, so without
-    autocast. With the couplings at hand v itself is not needed: ‖v_j‖² = Σ_i coupling_ji ⟨v_j, u_i⟩.
+    1 - ‖u - v‖²/d = (1 - ‖u‖²/d) + 2⟨v, u⟩/d - ‖v‖²/d: a small difference of larger numbers, so autocast is
+    off. Given the couplings, v itself is not needed: ‖v_j‖² = Σ_i coupling_ji ⟨v_j, u_i⟩.
     """
     with torch.autocast(capsules.device.type, enabled=False):
         inputs, coupling = at_least_float32(capsules), at_least_float32(coupling)
         size = inputs.shape[-1]
         at_zero = 1.0 - inputs.square().mean(dim=-1).unsqueeze(1)  # (B, 1, m)
-        # What is alike in all capsules joins last, so that the sums below are of small numbers.
+        # The part that all capsules share is added last, so that the sums below are of small numbers.
         alike = at_zero.mean(dim=-1, keepdim=True)  # (B, 1, 1)
         own = at_zero - alike  # (B, 1, m)
         around_v = _around_label_capsules(inputs, coupling, own, 2.0 / size)  # own + 2⟨v, u⟩/d (B, n, m)
@@ -162,7 +162,7 @@ def _kernel(capsules: Tensor, coupling: Tensor, valid: Tensor | None) -> tuple[T
 
 
 def _around_label_capsules(inputs: Tensor, coupling: Tensor, own: Tensor, scale: float) -> Tensor:
-    """⟨v_j, u_i⟩ scale + own (B, n, m), v = coupling u; products taken in the order that costs less."""
+    """Return ⟨v_j, u_i⟩ scale + own (B, n, m), v = coupling u, with products in the cheaper order."""
     transposed = inputs.transpose(1, 2)  # (B, d, m)
     if inputs.shape[1] <= 2 * inputs.shape[2]:
         return torch.baddbmm(own, coupling, inputs @ transposed, alpha=scale)
@@ -172,7 +172,7 @@ def _around_label_capsules(inputs: Tensor, coupling: Tensor, own: Tensor, scale:
 def _dot(
     project: nn.Module, capsules: Tensor, coupling: Tensor, valid: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """⟨project(v_j), u_i⟩ / √d (B, n, m), and its mean (B,) over couplings and labels."""
+    """Return ⟨project(v_j), u_i⟩ / √d (B, n, m), and its mean (B,) over couplings and labels."""
     label_capsules = coupling.to(capsules.dtype) @ capsules  # (B, n, d)
     projected = project(label_capsules) / capsules.shape[-1] ** 0.5  # (B, n, d)
     with torch.no_grad():  # Σ_i coupling_ji ⟨project(v_j), u_i⟩ = ⟨project(v_j), v_j⟩

@@ -1,4 +1,4 @@
-"""What every routing returns, and the few things all of them do alike."""
+"""The result type of all routings, and the steps that they share."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Options = ParamSpec("Options")
 
 @dataclass
 class Routed:
-    """The outcome of a routing of B documents from m to n capsules of size d.
+    """The result of routing B documents from m to n capsules of size d.
 
     Attributes:
         capsules: v_j (B, n, d); zero for padding.
         activations: a_j (B, n) in [0, 1), the length of v_j (EM: its own); zero for padding.
         iterations: (B,) int64, the number of iterations each document used.
-        agreement: (B, T), each document's agreement score after each iteration as the routing's own docstring
+        agreement: (B, T), each document's agreement score after each iteration, as the routing's docstring
             defines it; NaN after the document has stopped. Detached.
-        coupling: c_ij (B, m, n), the couplings that gave v_j. Detached.
+        coupling: c_ij (B, m, n), the couplings that v_j was computed from. Detached.
     """
 
     capsules: Tensor
@@ -36,7 +36,7 @@ class Routed:
     coupling: Tensor
 
     def float(self) -> Routed:
-        """The outcome in float32."""
+        """Return the result in float32."""
         return Routed(
             self.capsules.float(),
             below_one(self.activations.float()),
@@ -49,10 +49,10 @@ class Routed:
 def full_precision(
     routing: Callable[Concatenate[Votes, Options], Routed],
 ) -> Callable[Concatenate[Votes, Options], Routed]:
-    """Switches autocast off inside a routing.
+    """Switch autocast off inside a routing.
 
     Agreement is a small difference of larger numbers, and a stop compares two logarithms of it with 0.05:
-    both drown in the rounding of bfloat16.
+    bfloat16 is too coarse for both.
     """
 
     @functools.wraps(routing)
@@ -64,13 +64,13 @@ def full_precision(
 
 
 def check_iterations(name: str, number: int) -> None:
-    """Raises unless there is at least one iteration."""
+    """Raise an error unless there is at least one iteration."""
     if number < 1:
         raise ConfigError(f"`{name}` must be a positive integer. Got {number} instead.")
 
 
 def mask_padding(per_output: Tensor, valid: Tensor | None) -> Tensor:
-    """Zeroes the rows of padding in (B, n) or (B, n, d)."""
+    """Zero the rows of padding in (B, n) or (B, n, d)."""
     if valid is None:
         return per_output
     mask = valid.to(per_output.dtype)  # (B, n)
@@ -78,28 +78,28 @@ def mask_padding(per_output: Tensor, valid: Tensor | None) -> Tensor:
 
 
 def activation(capsules: Tensor) -> Tensor:
-    """a_j = ‖v_j‖ (B, n), kept below 1 where rounding (or a v_j that is not squashed) would reach it."""
+    """Return a_j = ‖v_j‖ (B, n), kept below 1 where rounding (or an unsquashed v_j) would reach it."""
     return below_one(torch.linalg.vector_norm(capsules, dim=-1))
 
 
 def below_one(activations: Tensor) -> Tensor:
-    """Clamps to just below 1, so that log(1 - a) is finite."""
+    """Clamp to just below 1, so that log(1 - a) is finite."""
     return activations.clamp(max=1.0 - torch.finfo(activations.dtype).eps)
 
 
 def log_of_sum(agreement: Tensor) -> Tensor:
-    """log(agreement + tiny): finite where nothing agrees, or where an unclamped kernel sums below zero."""
+    """Return log(agreement + tiny): finite without agreement, or if an unclamped kernel sums below zero."""
     return torch.log(agreement.clamp_min(0.0) + torch.finfo(agreement.dtype).tiny)
 
 
 def routed_alike(capsules: Tensor, agreement: Tensor, coupling: Tensor, valid: Tensor | None) -> Routed:
-    """The outcome of a routing that gives all documents the same number of iterations.
+    """Return the result of a routing that gives all documents the same number of iterations.
 
     Args:
         capsules: v (B, n, d).
         agreement: (B, T), the number of iterations is T.
         coupling: c (B, m, n).
-        valid: (B, n), False where an output is only padding; None where none is.
+        valid: (B, n), False at padding; None without padding.
     """
     documents, iterations = agreement.shape
     capsules = mask_padding(capsules, valid)
@@ -134,10 +134,10 @@ class ActiveDocuments:
 
         Args:
             stopping: (A,) booleans.
-            results: Tensors whose first axis are the active documents.
+            results: Tensors whose first axis is the active documents.
 
         Returns:
-            The positions, among those active so far, of the documents that go on.
+            The positions, among those active so far, of the documents that continue.
         """
         remaining = (~stopping).nonzero().squeeze(1)
         if remaining.numel() == 0:
@@ -160,7 +160,7 @@ class ActiveDocuments:
         return torch.stack(self._scores, dim=1)
 
     def result(self, position: int) -> Tensor:
-        """Return the result at this position of `stop`'s, for all documents in the batch's order."""
+        """Return the result at this position of those passed to `stop`, for all documents in batch order."""
         parts = [results[position] for results in self._results]
         if len(parts) == 1:
             return parts[0]

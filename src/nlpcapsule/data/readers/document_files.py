@@ -1,4 +1,4 @@
-"""The door to all documents: `read_documents` finds the format and streams the rows."""
+"""Read documents of any format: `read_documents` detects the format and streams the rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DOCUMENT_READERS.register("svmlight")(read_svmlight)
 def read_documents(
     source: str | Path, options: ReadOptions | None = None, report: ReadReport | None = None
 ) -> Iterator[Document]:
-    """Streams the documents of a file, a folder in a published layout, or standard input.
+    """Stream the documents of a file, a folder in a published layout, or standard input.
 
     Args:
         source: The file or folder; "-" is standard input.
@@ -46,11 +46,11 @@ def read_documents(
         report: Filled while reading.
 
     Yields:
-        The documents in the source's order. Documents without labels are among them, and counted.
+        The documents in the source's order. Documents without labels are included and counted.
 
     Raises:
-        DataError: The source cannot be read, has no rows, or has only bad ones.
-        BadRowError: A row is bad, and bad rows are not to be skipped.
+        DataError: If the source cannot be read, has no rows, or has only bad ones.
+        BadRowError: If a row is bad, and bad rows are not skipped.
 
     Example:
         >>> for document in read_documents("train.jsonl"):  # doctest: +SKIP
@@ -87,7 +87,7 @@ def _documents(source: str | Path, options: ReadOptions, report: ReadReport) -> 
         if name not in DOCUMENT_READERS:
             yield from _read_file(name, file, options, report)
             return
-    if is_stream(source):  # such a reader opens the file again, and more files beside it
+    if is_stream(source):  # such a reader opens the file again, and other files in its folder
         what = "standard input" if from_stdin else "a pipe or a device"
         raise DataError(f"the format {name!r} cannot be read from {what}", file.name, hint="name a file")
     yield from DOCUMENT_READERS[name](path, options, report)

@@ -1,4 +1,4 @@
-"""From the raw values of one row to a `Document`, with the same rules for every format."""
+"""Build a `Document` from the raw values of a row, with the same rules for every format."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ NAMES_SHOWN = 12
 
 
 def make_document(text: str, labels: Iterable[str], title: str | None, identifier: str | None) -> Document:
-    r"""Builds a document: the title becomes its first line, repeated labels are merged.
+    r"""Build a document: the title becomes its first line, repeated labels are merged.
 
-    A text that already starts with its title is left as it is.
+    A text that already starts with its title is unchanged.
 
     Example:
         >>> make_document("It rains.", ["weather", "weather"], "Forecast", None)
@@ -31,20 +31,20 @@ def make_document(text: str, labels: Iterable[str], title: str | None, identifie
 
 
 def split_labels(cell: str, separator: str) -> list[str]:
-    """The labels in one cell, without the blanks around them; empty ones are dropped."""
+    """Split the labels of one cell, strip blanks and drop empty labels."""
     return [label.strip() for label in cell.split(separator) if label.strip()]
 
 
 def parse_object(text: str, path: str | Path, line: int | None) -> dict[str, Any]:
-    """Reads a JSON object.
+    """Parse a JSON object.
 
     Args:
         text: The JSON.
         path: For the error.
-        line: The line it stands in, or None if it is a whole file.
+        line: Its line number, or None if it is a whole file.
 
     Raises:
-        BadRowError: It is no JSON or no object, or repeats a key: nobody can tell which of the two is meant.
+        BadRowError: If it is not a JSON object, or repeats a key, which would be ambiguous.
     """
     try:
         value = json.loads(text, object_pairs_hook=_unique)
@@ -64,7 +64,7 @@ def parse_object(text: str, path: str | Path, line: int | None) -> dict[str, Any
 
 
 class _RepeatedKeyError(ValueError):
-    """An object of a JSON text has a key twice."""
+    """A JSON object has a key twice."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def missing_key(
     key: str, option: str, found: Iterable[str], path: str | Path, line: int | None
 ) -> BadRowError:
-    """The error for a row without a key it needs."""
+    """Return the error for a row without a required key."""
     return bad_row(
         f"the key {key!r} is missing; the row has: {shown_names(found)}",
         path,
@@ -90,10 +90,10 @@ def missing_key(
 def document_from_object(
     row: Mapping[str, Any], options: ReadOptions, path: str | Path, line: int | None
 ) -> Document:
-    """Builds a document from a JSON object.
+    """Build a document from a JSON object.
 
     Raises:
-        BadRowError: A key is missing or its value is of the wrong type.
+        BadRowError: If a key is missing or its value is of the wrong type.
     """
     if options.text_key not in row and {"question", "candidates"} <= row.keys():
         raise BadRowError(
@@ -115,10 +115,10 @@ def document_from_object(
 
 
 def string_value(value: object, key: str, path: str | Path, line: int | None) -> str:
-    """The value, if it is a string.
+    """Return the value if it is a string.
 
-    JSON can escape half of a surrogate pair (a cut-off emoji); such a half is no character and cannot be
-    written as UTF-8, so it becomes the replacement character U+FFFD.
+    JSON can escape half of a surrogate pair (a cut-off emoji); such a half cannot be written as UTF-8, so it
+    becomes the replacement character U+FFFD.
     """
     if not isinstance(value, str):
         raise bad_row(f"{key!r} must be a string, found {kind_of(value)}", path, line)
@@ -130,20 +130,20 @@ def string_value(value: object, key: str, path: str | Path, line: int | None) ->
 
 
 def optional_string(row: Mapping[str, Any], key: str, path: str | Path, line: int | None) -> str | None:
-    """The string under a key, or None if the key is missing or null."""
+    """Return the string under a key, or None if the key is missing or null."""
     return None if row.get(key) is None else string_value(row[key], key, path, line)
 
 
 def optional_name(row: Mapping[str, Any], key: str, path: str | Path, line: int | None) -> str | None:
-    """The identifier under a key (a number counts as its digits), or None if missing or null."""
+    """Return the identifier under a key (a number as its digits), or None if missing or null."""
     return None if row.get(key) is None else _name(row[key], key, path, line)
 
 
 def label_list(value: object, key: str, path: str | Path, line: int | None) -> list[str]:
-    """The labels under a JSON key; null means none.
+    """Return the labels under a JSON key; null means none.
 
     Raises:
-        BadRowError: It is no list of strings or numbers, or one of the labels is blank.
+        BadRowError: If it is not a list of strings or numbers, or a label is blank.
     """
     if value is None:
         return []
@@ -162,7 +162,7 @@ def label_list(value: object, key: str, path: str | Path, line: int | None) -> l
 
 
 def kind_of(value: object) -> str:
-    """What a JSON value is, in JSON's words."""
+    """Return the JSON name of a value's type."""
     if value is None:
         return "null"
     kinds = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list"}
@@ -170,7 +170,7 @@ def kind_of(value: object) -> str:
 
 
 def shown_names(names: Iterable[str]) -> str:
-    """A list of key or column names for a message, cut where it gets long."""
+    """Format a list of key or column names for a message, shortened if it is long."""
     every = [quoted(name) for name in names]
     more = ", ..." if len(every) > NAMES_SHOWN else ""
     return ", ".join(every[:NAMES_SHOWN]) + more if every else "nothing"

@@ -25,7 +25,7 @@ SIGN_BYTES = 65_536
 
 
 def is_layout(folder: Path) -> bool:
-    """Whether a folder, or one of its parts, holds EURLEX57K files."""
+    """Return whether a folder, or one of its parts, holds EURLEX57K files."""
     for place in [folder, *(folder / part for part in PARTS)]:
         first = next((path for path in place.glob("*.json") if path.is_file()), None)
         if first is not None:
@@ -36,7 +36,7 @@ def is_layout(folder: Path) -> bool:
 
 
 def read_eurlex57k(source: Path, options: ReadOptions, report: ReadReport) -> Iterator[Document]:
-    """Reads the laws of a folder in the order of their file names; a text is header, recitals and body."""
+    """Read the laws of a folder in the order of their file names; a text is header, recitals and body."""
 
     def parse(path: Path) -> Document:
         return _parse_law(path, options)

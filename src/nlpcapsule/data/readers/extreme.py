@@ -8,7 +8,7 @@ The names the repository and its users give to the files of a part (`trn` or `tr
     trn_X_Y.txt                              header "points labels", lines "label:1.0 label:1.0"
     trn.txt                                  header "points features labels", lines "label,label word:value"
     trn_labels.txt, Y.trn.txt                one line of label names per text
-    lbl.json[.gz], lbl.raw.txt, Y.txt        the label with number n is called what row n says
+    lbl.json[.gz], lbl.raw.txt, Y.txt        row n is the name of label n
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from nlpcapsule.errors import BadRowError, DataError
 PREFIXES = {"train": ("trn", "train"), "test": ("tst", "test")}
 TEXT_SUFFIXES = (".raw.txt", "_raw.txt", "_raw_texts.txt")
 JSON_SUFFIXES = (".json", ".json.gz")
-# What names a label beside its texts comes first; the features of an svmlight file are not needed.
+# Files that name labels come first; the features of an svmlight file are not needed.
 LABEL_FILES: dict[str, LabelKind] = {
     "{}_X_Y.txt": "sparse",
     "{}_labels.txt": "words",
@@ -52,22 +52,22 @@ class JoinedRow(NamedTuple):
 
 
 def is_layout(folder: Path) -> bool:
-    """Whether a folder holds a part of such a data set."""
+    """Return whether a folder holds a part of such a data set."""
     return any(_part_file(folder, part) for part in PREFIXES)
 
 
 def is_row(keys: set[str]) -> bool:
-    """Whether a JSON row with these keys comes from the repository."""
+    """Return whether a JSON row with these keys comes from the repository."""
     return "target_ind" in keys and bool(keys & {"title", "content"})
 
 
 def is_text_file(path: Path) -> bool:
-    """Whether a file is named like one of the raw text files."""
+    """Return whether a file is named like one of the raw text files."""
     return path.name.removesuffix(".gz").endswith(TEXT_SUFFIXES)
 
 
 def read_extreme(source: Path, options: ReadOptions, report: ReadReport) -> Iterator[Document]:
-    """Reads a part of a folder, a file of JSON rows, or a raw text file with its label file beside it."""
+    """Read a part of a folder, a file of JSON rows, or a raw text file with its label file."""
     if source.is_file():
         files = [source]
     else:
@@ -81,10 +81,10 @@ def read_extreme(source: Path, options: ReadOptions, report: ReadReport) -> Iter
 
 
 def read_svmlight(source: Path, options: ReadOptions, report: ReadReport) -> Iterator[Document]:
-    """Reads the labels of an svmlight-like file and the texts from the raw text file beside it.
+    """Read the labels of an svmlight-like file and the texts of its raw text file.
 
     Raises:
-        DataError: There is no raw text file: the features are counts of unknown words, and no text.
+        DataError: If there is no raw text file: the features are counts of unknown words.
     """
     prefix = source.name.removesuffix(".gz").removesuffix(".txt")
     candidates = [prefix + suffix for suffix in TEXT_SUFFIXES]
@@ -110,7 +110,7 @@ def _part_file(folder: Path, part: str) -> Path | None:
 
 def _prefix_of_text(path: Path) -> str:
     name = path.name.removesuffix(".gz")
-    # The longest suffix first: "_raw.txt" must not leave a part of another one behind.
+    # Longest suffix first: "_raw.txt" must not match the end of a longer one.
     for suffix in sorted(TEXT_SUFFIXES, key=len, reverse=True):
         if name.endswith(suffix):
             return name.removesuffix(suffix)

@@ -1,4 +1,4 @@
-"""Which format a file, folder or stream is in, told by its name, its contents or its first line."""
+"""Detect the format of a file, folder or stream by its name, contents or first line."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ FOLDER_NAMES_SHOWN = 5
 
 
 def check_format(name: str, known: tuple[str, ...]) -> None:
-    """Raises `ConfigError` for a format that does not exist."""
+    """Raise `ConfigError` for an unknown format."""
     if name != "auto" and name not in known:
         raise ConfigError(f"unknown format {name!r}; {did_you_mean(name, ['auto', *known])}")
 
 
 def document_folder_format(folder: Path) -> str:
-    """The published layout a folder has.
+    """Return the published layout of a folder.
 
     Raises:
-        DataError: None that is known.
+        DataError: If no layout is recognised.
     """
-    # EURLEX57K comes last: its sign, JSON files, is the least telling one.
+    # EURLEX57K comes last: JSON files alone are the weakest evidence.
     for name, layout in [
         ("reuters21578", reuters21578.is_layout),
         ("rcv1", rcv1.is_layout),
@@ -55,10 +55,10 @@ def document_folder_format(folder: Path) -> str:
 
 
 def question_folder_format(folder: Path) -> str:
-    """The published layout a folder of questions has.
+    """Return the published layout of a folder of questions.
 
     Raises:
-        DataError: None that is known.
+        DataError: If no layout is recognised.
     """
     if wikiqa.is_layout(folder):
         return "wikiqa"
@@ -66,7 +66,7 @@ def question_folder_format(folder: Path) -> str:
 
 
 def unknown_folder(folder: Path, layouts: str) -> DataError:
-    """The error for a folder in no known layout."""
+    """Return the error for a folder in no known layout."""
     names = sorted(entry.name for entry in folder.iterdir())
     more = ", ..." if len(names) > FOLDER_NAMES_SHOWN else ""
     holds = ", ".join(names[:FOLDER_NAMES_SHOWN]) + more if names else "nothing"
@@ -78,10 +78,10 @@ def unknown_folder(folder: Path, layouts: str) -> DataError:
 
 
 def document_file_format(name: str, first_line: str, options: ReadOptions) -> str:
-    """The format of a file (or of standard input, whose name has no suffix).
+    """Return the format of a file (or of standard input, whose name has no suffix).
 
     Raises:
-        DataError: Neither name nor first line tell.
+        DataError: If neither name nor first line identifies it.
     """
     suffix = Path(name.removesuffix(".gz")).suffix.lower()
     if suffix == ".sgm":
@@ -109,10 +109,10 @@ def document_file_format(name: str, first_line: str, options: ReadOptions) -> st
 
 
 def question_file_format(name: str, first_line: str) -> str:
-    """The format of a file of questions (or of standard input, whose name has no suffix).
+    """Return the format of a file of questions (or of standard input, whose name has no suffix).
 
     Raises:
-        DataError: Neither name nor first line tell.
+        DataError: If neither name nor first line identifies it.
     """
     suffix = Path(name.removesuffix(".gz")).suffix.lower()
     if suffix in (".jsonl", ".json") or first_line.lstrip().startswith(("{", "[")):

@@ -1,4 +1,4 @@
-"""Label files that stand beside a raw text file: one line of labels for each line of text."""
+"""Read label files that accompany a raw text file: one line of labels per line of text."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ LabelKind = Literal["words", "sparse", "svmlight"]
 
 
 def is_svmlight_header(line: str) -> bool:
-    """Whether a line is the header of an svmlight-like file: "points features labels"."""
+    """Return whether a line is the header of an svmlight-like file: "points features labels"."""
     return HEADERS["svmlight"][0].fullmatch(line.strip()) is not None
 
 
 class LabelNames:
-    """The names of numbered labels; without a file of names, a label is called by its number.
+    """The names of numbered labels; without a file of names, the number is the name.
 
     Args:
-        folder: Where a file of names may stand.
+        folder: The folder that may contain a file of names.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -39,10 +39,10 @@ class LabelNames:
         self._names = None if self.path is None else _distinct(_read_names(self.path))
 
     def name(self, number: int, path: str | Path, line: int) -> str:
-        """The name of a label.
+        """Return the name of a label.
 
         Raises:
-            BadRowError: The file of names has no such label.
+            BadRowError: If the file of names has no such label.
         """
         if self._names is None:
             return str(number)
@@ -67,10 +67,10 @@ class LabelLines:
         self._names = names
 
     def rows(self) -> Iterator[Line | BadRowError]:
-        """The label lines behind the header, each with its number in the file.
+        """Yield the label lines after the header, each with its line number.
 
         Raises:
-            DataError: The header is wrong or promises another number of lines.
+            DataError: If the header is wrong or announces a different number of lines.
         """
         with TextFile(self.path) as file:
             lines = file.lines()
@@ -83,16 +83,16 @@ class LabelLines:
             raise DataError(f"the header promises {promised:,} lines, found {count:,}", self.path)
 
     def labels(self, line: Line) -> list[str]:
-        """The labels in one line.
+        """Return the labels in one line.
 
         Raises:
-            BadRowError: The line is not written as it should be.
+            BadRowError: If the line is malformed.
         """
         if self.kind == "words":
             return line.text.split()
         if self.kind == "sparse":
             return [self._numbered(entry.partition(":")[0], line) for entry in line.text.split()]
-        # The features behind the labels may be thousands; only what stands before them is split.
+        # There may be thousands of features after the labels; only the part before them is split.
         head = line.text.partition(" ")[0]
         if ":" in head:
             return []
@@ -125,7 +125,7 @@ def _read_names(path: Path) -> Iterator[str]:
 
 
 def _distinct(names: Iterator[str]) -> list[str]:
-    """Adds its number to a name that is blank or came before, so that no two labels are taken for one."""
+    """Append its number to a name that is blank or repeated, so that labels stay distinct."""
     seen: set[str] = set()
     distinct = []
     for number, name in enumerate(names):

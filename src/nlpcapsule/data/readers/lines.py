@@ -1,4 +1,4 @@
-"""Text files line by line: plain or gzipped, from disk or standard input, never a whole file in memory."""
+"""Read text files line by line: plain or gzipped, from disk or standard input, in bounded memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nlpcapsule.data.readers.reading import bad_row
 from nlpcapsule.errors import BadRowError, DataError
 
 MAX_LINE_BYTES = 10_000_000
-MAX_SKIPPED_BYTES = 1_000_000_000  # of a line that is too long: what never ends is no line
+MAX_SKIPPED_BYTES = 1_000_000_000  # maximum length of an overlong line that is skipped
 STDIN = "-"
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -32,12 +32,12 @@ class Line(NamedTuple):
 
 
 def is_stream(source: str | Path) -> bool:
-    """Whether a source is standard input, a pipe or a device, which can be read once and may never end."""
+    """Return whether a source is standard input, a pipe or a device, which can only be read once."""
     if str(source) == STDIN:
         return True
     try:
         mode = Path(source).stat().st_mode
-    except (OSError, ValueError):  # whoever opens it words what is wrong
+    except (OSError, ValueError):  # opening it raises a better error
         return False
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
@@ -50,7 +50,7 @@ class TextFile:
         encoding: "utf-8", or "latin-1" for published files that are older than UTF-8.
 
     Attributes:
-        name: What to call it in messages.
+        name: Its name in messages.
     """
 
     def __init__(self, source: str | Path, encoding: str = "utf-8") -> None:
@@ -73,18 +73,18 @@ class TextFile:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing in it at all."""
+        """Whether the file is empty."""
         return not self._peek_raw()
 
     def peek(self) -> str:
-        """The first line without its end ("" if there is none); `lines` still gives it afterwards."""
+        """Return the first line without its end ("" if there is none); `lines` still yields it afterwards."""
         return self._peek_raw().decode(self.encoding, errors="replace").rstrip("\r\n")
 
     def lines(self, keep_ends: bool = False) -> Iterator[Line | BadRowError]:
-        """The lines in order; in place of a line that is too long or wrongly encoded, its problem.
+        """Yield the lines in order; a line that is too long or wrongly encoded is replaced by its error.
 
         Args:
-            keep_ends: Leave the line ends on the lines.
+            keep_ends: Keep the line ends.
 
         Yields:
             Lines, or the error for a line that cannot be used.
@@ -98,7 +98,7 @@ class TextFile:
             raw = self._read(MAX_LINE_BYTES + 1)
 
     def filled_lines(self, delimiter: str | None = None) -> Iterator[Line | BadRowError]:
-        """The lines that are not blank: a blank one, often the last, is no row.
+        """Yield the lines that are not blank: a blank one, often the last, is not a row.
 
         Args:
             delimiter: What separates cells; a line that holds one is a row, even if its cells are blank.
@@ -108,13 +108,13 @@ class TextFile:
                 yield line
 
     def sound_lines(self, keep_ends: bool = False) -> Iterator[Line]:
-        """The lines in order; a line that cannot be used ends the reading.
+        """Yield the lines in order; an unusable line ends the reading.
 
-        For formats in which a row spans lines: with one line gone, nobody can tell where the row ends.
+        For formats in which a row spans lines: without one line, the end of the row is unknown.
         """
         for line in self.lines(keep_ends):
             if isinstance(line, BadRowError):
-                way = (line.hint or "").rpartition(", or ")[0]  # the last way would be to skip the row
+                way = (line.hint or "").rpartition(", or ")[0]  # the last hint would be to skip the row
                 raise DataError(line.problem, line.path, line.line, way or "fix the line")
             yield line
 
@@ -133,7 +133,7 @@ class TextFile:
             raise DataError(f"it cannot be opened ({reason})", self.name) from error
 
     def _unzip(self) -> io.BufferedReader:
-        # The first bytes tell gzip more surely than the name, and standard input has no name.
+        # The first bytes identify gzip more reliably than the name, and standard input has no name.
         try:
             start = self._bytes.peek(2)[:2]
         except OSError as error:
@@ -148,7 +148,7 @@ class TextFile:
 
     def _line(self, number: int, raw: bytes, keep_ends: bool) -> Line | BadRowError:
         is_cut = len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n")
-        # Of a binary file the end of the line is not looked for: /dev/zero has none.
+        # Do not search a binary file for the end of the line: /dev/zero has none.
         if (is_cut or len(raw) > MAX_LINE_BYTES + 1) and b"\0" not in raw:
             if is_cut:
                 self._finish_line(number)
@@ -161,13 +161,13 @@ class TextFile:
 
     def _peek_raw(self) -> bytes:
         if self._first is None:
-            # The mark does not count towards the length: a line is cut at the same place with and without it.
+            # The byte order mark does not count towards the length: it does not change where a line is cut.
             start = self._read(MAX_LINE_BYTES + 1 + len(BYTE_ORDER_MARK))
             self._first = start.removeprefix(BYTE_ORDER_MARK)
         return self._first
 
     def _finish_line(self, number: int) -> None:
-        """Reads and forgets the rest of a line that is too long, a piece at a time."""
+        """Read and discard the rest of a line that is too long, piece by piece."""
         skipped = 0
         while (piece := self._read(1 << 16)) and not piece.endswith(b"\n"):
             skipped += len(piece)
@@ -186,18 +186,18 @@ class TextFile:
 
 
 def _standard_input() -> io.IOBase:
-    """Standard input's bytes, under a file number of our own.
+    """Return standard input's bytes, under a separate file descriptor.
 
-    Python cannot end while another thread still waits for a line of `sys.stdin` itself.
+    Python cannot exit while another thread waits for a line of `sys.stdin`.
     """
     try:
         return io.FileIO(os.dup(sys.stdin.fileno()))
-    except (OSError, ValueError):  # no file, as in a test or a notebook
+    except (OSError, ValueError):  # not a file, as in a test or a notebook
         return cast(io.IOBase, sys.stdin.buffer)
 
 
 def decode(raw: bytes, path: str | Path, line: int, encoding: str = "utf-8") -> str:
-    """Decodes one line (or one small file) and refuses what is no text.
+    """Decode one line (or one small file) and reject what is not text.
 
     Args:
         raw: The bytes.
@@ -209,8 +209,8 @@ def decode(raw: bytes, path: str | Path, line: int, encoding: str = "utf-8") -> 
         The text.
 
     Raises:
-        DataError: It is a binary or UTF-16 file.
-        BadRowError: A byte does not fit the encoding.
+        DataError: If it is a binary or UTF-16 file.
+        BadRowError: If a byte is invalid in the encoding.
     """
     if line == 1 and raw.startswith(UTF16_MARKS):
         raise DataError(

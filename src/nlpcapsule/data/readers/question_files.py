@@ -1,4 +1,4 @@
-"""The door to all questions: `read_questions` finds the format and streams the questions."""
+"""Read questions of any format: `read_questions` detects the format and streams the questions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from nlpcapsule.errors import BadRowError, DataError, quoted
 def read_questions(
     source: str | Path, options: ReadOptions | None = None, report: ReadReport | None = None
 ) -> Iterator[Question]:
-    """Streams the questions of a file, a WikiQA folder, or standard input.
+    """Stream the questions of a file, a WikiQA folder, or standard input.
 
     Args:
         source: The file or folder; "-" is standard input.
@@ -42,8 +42,8 @@ def read_questions(
         The questions in the source's order, each with all its candidates.
 
     Raises:
-        DataError: The source cannot be read, has no rows, or has only bad ones.
-        BadRowError: A row is bad, and bad rows are not to be skipped.
+        DataError: If the source cannot be read, has no rows, or has only bad ones.
+        BadRowError: If a row is bad, and bad rows are not skipped.
 
     Example:
         >>> for question in read_questions("questions.tsv"):  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""Question TSV files: one candidate per line, the candidates of a question one after another."""
+"""Read question TSV files: one candidate per line, the candidates of a question in a row."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class Pair(NamedTuple):
 def read_question_table(
     file: TextFile, options: ReadOptions, report: ReadReport, columns: Mapping[str, str] | None = None
 ) -> Iterator[Question]:
-    """Reads a TSV file with a header; quotes are ordinary characters.
+    """Read a TSV file with a header; quotes are ordinary characters.
 
     Args:
         file: The open file.
         options: How to read it.
         report: Filled while reading.
-        columns: What the columns qid, question, answer and label are called in this file.
+        columns: The names of the columns qid, question, answer and label in this file.
 
     Yields:
-        A question for each run of lines with the same qid. A qid that comes back after another one is a
-        bad row: in a file put together from several, it often stands for another question.
+        A question for each run of lines with the same qid. A qid that returns after another one is a bad row:
+        in a file merged from several, it is often a different question.
     """
     lines = file.filled_lines("\t")
     header = next(lines, None)
@@ -59,7 +59,7 @@ def read_question_table(
 
 
 class _Pairs:
-    """Parses the lines of one file and watches over the order of its questions."""
+    """Parse the lines of one file and check the order of its questions."""
 
     def __init__(self, header: Line, columns: Mapping[str, str], options: ReadOptions, path: str) -> None:
         names = [name.strip() for name in header.text.split("\t")]

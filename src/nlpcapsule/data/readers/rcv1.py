@@ -25,7 +25,7 @@ TOPIC_FILES = ("rcv1-v2.topics.qrels", "rcv1-v2.topics.qrels.gz")
 
 
 class Story(NamedTuple):
-    """One story's lines and where it begins."""
+    """A story's lines and where it begins."""
 
     path: str
     line: int
@@ -34,17 +34,17 @@ class Story(NamedTuple):
 
 
 def is_layout(folder: Path) -> bool:
-    """Whether a folder holds RCV1-v2's token files."""
+    """Return whether a folder holds RCV1-v2's token files."""
     return any(folder.glob(TOKEN_FILES))
 
 
 def is_token_file(path: Path) -> bool:
-    """Whether a file is named like one of the token files."""
+    """Return whether a file is named like one of the token files."""
     return path.match(TOKEN_FILES)
 
 
 def read_rcv1(source: Path, options: ReadOptions, report: ReadReport) -> Iterator[Document]:
-    """Reads the token files of one part, or one token file, with the topics from the file beside them."""
+    """Read the token files of one part, or one token file, and the topics from the same folder."""
     folder = source.parent if source.is_file() else source
     files = [source] if source.is_file() else _token_files(folder, options)
     topics = _topics_beside(folder, options)
@@ -64,9 +64,9 @@ def read_rcv1(source: Path, options: ReadOptions, report: ReadReport) -> Iterato
 
 
 def read_topics(path: Path) -> dict[int, tuple[str, ...]]:
-    """Reads the topics of every story: lines `TOPIC story 1`, the topics of a story one after another.
+    """Read the topics of every story: lines `TOPIC story 1`, grouped by story.
 
-    The 800,000 stories share some thousands of topic sets, and each set is kept in memory once.
+    The 800,000 stories share a few thousand topic sets, each of which is kept in memory once.
     """
     topics: dict[int, tuple[str, ...]] = {}
     sets: dict[tuple[str, ...], tuple[str, ...]] = {}

@@ -1,4 +1,4 @@
-"""What all readers share: their options, their report, and what happens to a bad row."""
+"""Options and report that all readers share, and the handling of bad rows."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ Item = TypeVar("Item")
 
 EXAMPLES_KEPT = 5
 ALL_PARTS = "all"
-GUESSED = ("csv", "tsv", "labels-tab-text", "txt")  # by a first line that may mean something else
-LONGEST_NUMBER = 18  # digits: beyond, no number of a document or a label is meant
+GUESSED = ("csv", "tsv", "labels-tab-text", "txt")  # formats guessed by a first line that may be ambiguous
+LONGEST_NUMBER = 18  # maximum digits of a document or label number
 
 
 @dataclass
 class ReadOptions:
-    """How a file is to be read.
+    """Options of reading a file.
 
     Attributes:
-        format: A format's name, or "auto" to tell it by the file's suffix, folder or first line.
+        format: A format's name, or "auto" to detect it by the file's suffix, folder or first line.
         text_key: The key or column of the text.
         labels_key: The key or column of the labels.
         id_key: The key or column of the identifier; rows may lack it.
         title_key: The key or column of the title; rows may lack it.
         label_separator: What separates labels inside one cell; None means ";".
         split: The part to read of a layout that holds several ("train", "dev", "test" or "all").
-        skip_bad_rows: Count bad rows and go on, where otherwise the first one is an error.
-        need_labels: False reads texts alone (to predict): labels that are there are not looked at.
+        skip_bad_rows: Count bad rows and continue, instead of raising an error at the first one.
+        need_labels: False reads only texts (for prediction) and ignores labels.
     """
 
     format: str = "auto"
@@ -56,14 +56,14 @@ class ReadOptions:
 
 @dataclass
 class ReadReport:
-    """What was read; filled while reading, complete when the reader is exhausted.
+    """Counts of what was read; filled while reading, complete when the reader is exhausted.
 
     Attributes:
         rows: Documents or questions read.
-        unlabelled: Those among them without labels, where labels are needed.
+        unlabelled: Rows without labels, if labels are needed.
         bad_rows: Rows skipped because they were unusable.
-        examples: The first few bad rows, in words.
-        say: Receives what is to be said at once: which format was guessed.
+        examples: Messages of the first few bad rows.
+        say: Receives messages to print immediately: which format was guessed.
     """
 
     rows: int = 0
@@ -73,20 +73,20 @@ class ReadReport:
     say: Callable[[str], None] = lambda text: None
 
     def tell_guess(self, path: str, format: str) -> None:
-        """Says which format was guessed by the first line, where another guess would give other rows."""
+        """Report the format that was guessed by the first line, if the guess is ambiguous."""
         suffix = Path(path.removesuffix(".gz")).suffix.lower()
         if format in GUESSED and suffix != f".{format}":
             self.say(f"{path}: read as {format}, by its first line; --format names another format")
 
     def add_bad_row(self, problem: BadRowError) -> None:
-        """Counts one skipped row."""
+        """Count one skipped row."""
         self.bad_rows += 1
         if len(self.examples) < EXAMPLES_KEPT:
-            # The same error without its hint, which would repeat in each example.
+            # The same error without its hint, which would be repeated in each example.
             self.examples.append(str(DataError(problem.problem, problem.path, problem.line)))
 
     def summary(self) -> str:
-        """The report in words: one line, and one more for each example of a bad row.
+        """Return the report as text: one line, and one more for each example of a bad row.
 
         Example:
             >>> ReadReport(rows=1200, unlabelled=3).summary()
@@ -104,14 +104,14 @@ class ReadReport:
 
 
 def whole_number(text: str) -> int | None:
-    """The number that ASCII digits spell, or None if they do not, or too many do."""
+    """Return the number that ASCII digits spell; None for other characters or too many digits."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER else None
 
 
 def bad_row(
     problem: str, path: str | Path | None, line: int | None = None, hint: str | None = None
 ) -> BadRowError:
-    """The error for one unusable row, with the way to get past it."""
+    """Return the error for one unusable row, with the hint to skip it."""
     skip = "skip and count such rows with --skip-bad-rows"
     return BadRowError(problem, path, line, f"{hint}, or {skip}" if hint else skip)
 
@@ -122,13 +122,13 @@ def good_rows(
     options: ReadOptions,
     report: ReadReport,
 ) -> Iterator[Item]:
-    """Parses each row; raises at the first bad one, or counts it if bad rows are to be skipped.
+    """Parse each row; raise at the first bad one, or count it if bad rows are skipped.
 
-    Sources yield their problems rather than raise them: a generator that has raised is over, and the rows
-    behind the bad one would be lost without a word.
+    Sources yield errors instead of raising them: a generator that has raised is exhausted, and the rows after
+    the bad one would be lost silently.
 
     Args:
-        rows: Raw rows, or the problem in a row's place.
+        rows: Raw rows, or the error in place of a row.
         parse: Turns a raw row into an item; may raise `BadRowError`.
         options: Says whether bad rows are skipped.
         report: Counts them.
@@ -150,7 +150,7 @@ def good_rows(
 
 
 def refuse_nothing_read(source: str | Path, rows: int, bad_rows: int, examples: list[str]) -> None:
-    """Raises `DataError` if a source gave no item at all."""
+    """Raise `DataError` if a source yielded no item."""
     if rows:
         return
     source = "<stdin>" if str(source) == "-" else source
@@ -161,13 +161,14 @@ def refuse_nothing_read(source: str | Path, rows: int, bad_rows: int, examples: 
 
 
 def chosen_part(options: ReadOptions, parts: list[str], source: str | Path) -> list[str]:
-    """The parts of a layout to read.
+    """Return the parts of a layout to read.
 
-    A layout with several parts is never read whole unasked: its test documents would end up in training.
+    A layout with several parts is only read as a whole on request, since test documents would end up in
+    training.
 
     Args:
         options: Whose `split` names one of the parts, or "all".
-        parts: The parts there are.
+        parts: The existing parts.
         source: For the error.
 
     Returns:

@@ -35,12 +35,12 @@ class Story(NamedTuple):
 
 
 def is_layout(folder: Path) -> bool:
-    """Whether a folder holds Reuters-21578's SGML files."""
+    """Return whether a folder holds Reuters-21578's SGML files."""
     return any(folder.glob("reut2-*.sgm*"))
 
 
 def read_reuters21578(source: Path, options: ReadOptions, report: ReadReport) -> Iterator[Document]:
-    """Reads one part of the ModApte split from a folder of SGML files, or from one of them."""
+    """Read one part of the ModApte split from a folder of SGML files, or from one of them."""
     parts = chosen_part(options, PARTS, source)
     files = [source] if source.is_file() else sorted(source.glob("reut2-*.sgm*"))
 
@@ -57,7 +57,7 @@ def read_reuters21578(source: Path, options: ReadOptions, report: ReadReport) ->
 
 
 def modapte_part(attributes: dict[str, str]) -> str | None:
-    """The part of the ModApte split a story belongs to, or None if it is unused."""
+    """Return the part of the ModApte split that a story belongs to, or None if it is unused."""
     if attributes.get("TOPICS") != "YES":
         return None
     return {"TRAIN": "train", "TEST": "test"}.get(attributes["LEWISSPLIT"])
@@ -98,7 +98,7 @@ def _parse_story(story: Story, attributes: dict[str, str]) -> Document:
         missing = "TOPICS" if topics is None else "TEXT"
         raise bad_row(f"the story has no element {missing}", story.path, story.line)
     title, body = _TITLE.search(text[1]), _BODY.search(text[1])
-    # A story that was never marked up (TYPE="UNPROC") has no BODY: its whole text is the body.
+    # A story without markup (TYPE="UNPROC") has no BODY: its whole text is the body.
     passage = body[1] if body else _FURNITURE.sub("", text[1])
     return make_document(
         _AGENCY_SIGNATURE.sub("", _plain(passage)),

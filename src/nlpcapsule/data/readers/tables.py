@@ -21,7 +21,7 @@ class TableRow(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Where in a row the wanted values stand; None: nowhere."""
+    """The positions of the needed values in a row; None if absent."""
 
     text: int
     labels: int | None
@@ -33,7 +33,7 @@ class Columns(NamedTuple):
 def read_table(
     file: TextFile, options: ReadOptions, report: ReadReport, delimiter: str
 ) -> Iterator[Document]:
-    """Reads a CSV (delimiter ",") or TSV (delimiter tab) file with a header."""
+    """Read a CSV (delimiter ",") or TSV (delimiter tab) file with a header."""
     rows = table_rows(file, delimiter)
     header = next(rows, None)
     if header is None:
@@ -66,16 +66,16 @@ def read_table(
 
 
 def find_columns(header: TableRow, options: ReadOptions, path: str) -> Columns:
-    """Finds the wanted columns in the header.
+    """Find the needed columns in the header.
 
     Raises:
-        DataError: A column that is needed, or that the options name, is not there.
+        DataError: If a column that is needed, or that the options name, is missing.
     """
     names = [cell.strip() for cell in header.cells]
     wanted = [
         (options.text_key, "--text-key", True),
         (options.labels_key, "--labels-key", options.need_labels),
-        # The usual id and title columns may be absent, but one that was asked for by name may not.
+        # The default id and title columns may be absent, but those named by the user may not.
         (options.id_key, "--id-key", options.id_key != ReadOptions.id_key),
         (options.title_key, "--title-key", options.title_key != ReadOptions.title_key),
     ]
@@ -90,16 +90,16 @@ def find_columns(header: TableRow, options: ReadOptions, path: str) -> Columns:
         if names.count(name) > 1:
             raise DataError(f"the header has the column {name!r} twice", path, header.line)
     text, labels, identifier, title = (names.index(name) if name in names else None for name, _, _ in wanted)
-    assert text is not None  # the loop above has seen to it
+    assert text is not None  # the loop above ensures it
     return Columns(text, labels, identifier, title, len(names))
 
 
 def table_rows(file: TextFile, delimiter: str) -> Iterator[TableRow | BadRowError]:
-    """The rows of a table, its header among them, and those that cannot be split into cells.
+    """Yield the rows of a table, including its header, and errors for rows that cannot be split.
 
-    A blank line is no row, unless the table has one column: there it is an empty cell.
+    A blank line is not a row, unless the table has one column: there it is an empty cell.
     """
-    # The csv module's own limit of 131,072 characters per cell is too low for whole documents.
+    # The csv module's limit of 131,072 characters per cell is too low for whole documents.
     csv.field_size_limit(MAX_LINE_BYTES)
     lines = _CountedLines(file)
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
@@ -120,7 +120,7 @@ def table_rows(file: TextFile, delimiter: str) -> Iterator[TableRow | BadRowErro
 
 
 class _CountedLines:
-    """The lines of a file for the csv module, and the quotes in those that it has taken."""
+    """Lines of a file for the csv module, with the quotes in the lines read so far."""
 
     def __init__(self, file: TextFile) -> None:
         self._lines = file.sound_lines(keep_ends=True)
@@ -133,11 +133,11 @@ class _CountedLines:
 
 
 def _broken_row(problem: str, path: str, line: int, ends_with_its_line: bool) -> BadRowError:
-    """Return the problem of a row that cannot be split into cells.
+    """Return the error of a row that cannot be split into cells.
 
     Raises:
-        DataError: Nobody can tell where the row ends: skipping it would skip good rows without a word, or
-            take the rest of a cell for a row.
+        DataError: If the end of the row is unknown: skipping it would silently skip good rows, or treat the
+            rest of a cell as a row.
     """
     way = "a quote that belongs to the text is doubled, inside a quoted cell"
     if problem == "unexpected end of data":

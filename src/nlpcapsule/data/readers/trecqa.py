@@ -25,7 +25,7 @@ class Block(NamedTuple):
 
 
 def read_trecqa_xml(file: TextFile, options: ReadOptions, report: ReadReport) -> Iterator[Question]:
-    """Reads the questions; of the lines of a sentence only the first, its tokens, is used."""
+    """Read the questions; only the first line of a sentence, its tokens, is used."""
 
     def parse(block: Block) -> Question:
         text = None

@@ -11,17 +11,17 @@ COLUMNS = {"qid": "QuestionID", "question": "Question", "answer": "Sentence", "l
 
 
 def is_header(line: str) -> bool:
-    """Whether a line is the header of a WikiQA file."""
+    """Return whether a line is the header of a WikiQA file."""
     return {COLUMNS["qid"], COLUMNS["answer"]} <= set(line.split("\t"))
 
 
 def is_layout(folder: Path) -> bool:
-    """Whether a folder holds WikiQA files."""
+    """Return whether a folder holds WikiQA files."""
     return any(folder.glob("WikiQA-*.tsv"))
 
 
 def part_files(folder: Path, options: ReadOptions) -> list[Path]:
-    """The files of the chosen part of a folder."""
+    """Return the files of the chosen part of a folder."""
     files = {part: folder / f"WikiQA-{part}.tsv" for part in PARTS}
     there = [part for part, path in files.items() if path.exists()]
     return [files[part] for part in chosen_part(options, there, folder)]

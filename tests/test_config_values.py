@@ -25,6 +25,14 @@ def test_a_number_in_a_list_is_bounded_too() -> None:
         Config.build(overrides={"windows": [2, 2**32]})
 
 
+def test_numbers_are_bounded_as_they_are_when_a_model_is_opened() -> None:
+    for name, value in (("max_grad_norm", 1e10), ("learning_rate", 1e300), ("iterations", 1_001)):
+        with pytest.raises(ConfigError, match=rf"{name}=.*: expected at most"):
+            Config.build(overrides={name: value})
+    with pytest.raises(ConfigError, match=r"windows: 65 values; expected at most 64"):
+        Config.build(overrides={"windows": [1] * 65})
+
+
 @pytest.mark.parametrize("text", ["[" * 100_000, "9" * 10_000, "{a = " * 10_000, "1\nother = 2"])
 def test_a_value_that_toml_cannot_hold_is_a_word(text: str) -> None:
     with pytest.raises(

@@ -3,11 +3,13 @@
 import hashlib
 import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 
-from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.errors import ModelFolderError, NlpCapsuleError
 from nlpcapsule.model_folder import load_model, save_model
 from saved_models import edit, label_model, seal
 
@@ -161,7 +163,7 @@ def test_a_far_larger_network_takes_no_memory(folder):
 @pytest.mark.parametrize(("name", "value"), [("iterations", 10**6), ("capsule_size", 10**12)])
 def test_settings_that_would_take_for_ever_are_refused(folder, name, value):
     edit(folder, "config.json", lambda config: config["model"].update({name: value}))
-    with pytest.raises(ModelFolderError, match=rf"config\.json: model\.{name}={value} is out of bounds"):
+    with pytest.raises(ModelFolderError, match=rf"config\.json: model\.{name}={value}: expected at most"):
         load_model(folder)
 
 
@@ -210,3 +212,58 @@ def test_a_transformer_that_is_not_in_the_folder_is_not_looked_for(tmp_path, mon
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     with pytest.raises(ModelFolderError, match=r"manifest\.json does not list transformer\.json"):
         load_model(tmp_path / "model")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+def test_a_manifest_that_is_a_pipe_or_a_link_is_not_read(folder):
+    manifest = folder / "manifest.json"
+    content = manifest.read_bytes()
+    manifest.unlink()
+    os.mkfifo(manifest)
+    with pytest.raises(ModelFolderError, match=r"manifest\.json is damaged \(is not a plain file\)"):
+        load_model(folder)
+    manifest.unlink()
+    (folder.parent / "elsewhere.json").write_bytes(content)
+    manifest.symlink_to(folder.parent / "elsewhere.json")
+    with pytest.raises(ModelFolderError, match=r"manifest\.json is a link"):
+        load_model(folder)
+
+
+def test_an_interrupted_save_that_is_a_link_is_neither_read_nor_followed(folder, tmp_path):
+    other = tmp_path / "other"
+    save_model(label_model("kim-cnn"), other)
+    before = {path: path.read_bytes() for path in other.rglob("*") if path.is_file()}
+    (folder / ".nlpcapsule-saved").symlink_to(other)
+    assert load_model(folder).config.model.name == "paper"
+    save_model(label_model("xml-cnn"), folder)
+    assert load_model(folder).config.model.name == "xml-cnn"
+    assert not (folder / ".nlpcapsule-saved").is_symlink()
+    assert {path: path.read_bytes() for path in other.rglob("*") if path.is_file()} == before
+
+
+def test_a_tokenizer_that_makes_texts_many_times_longer_is_refused(folder):
+    bomb = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 1_000}
+
+    def grow(tokenizer):
+        tokenizer["normalizer"] = {"type": "Sequence", "normalizers": [bomb] * 3}
+
+    edit(folder, "tokenizer.json", grow)
+    with pytest.raises(ModelFolderError, match="its normalizers make a text many times longer"):
+        load_model(folder)
+
+
+def test_weights_that_lead_to_no_number_later_are_said_in_words(tmp_path):
+    save_model(label_model("label-query"), tmp_path / "model")
+    model = load_model(tmp_path / "model")
+    with torch.no_grad():
+        next(model.network.parameters()).fill_(float("nan"))
+    with pytest.raises(NlpCapsuleError, match="scores that are NaN: its weights are damaged"):
+        model.rank_tokens(model.encode(["a letter"]), top_k=2)
+
+
+def test_threads_that_load_leave_the_hub_as_it_was(folder):
+    constants = pytest.importorskip("huggingface_hub").constants
+    before = constants.HF_HUB_OFFLINE
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(load_model, [folder] * 16))
+    assert before == constants.HF_HUB_OFFLINE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,10 @@ def read_text(path: Path) -> str:
         DataError: If it cannot be read, or it is too large.
     """
     try:
-        if path.stat().st_size > LARGEST_FILE:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise DataError("is not a plain file", path)
+        if found.st_size > LARGEST_FILE:
             raise DataError(
                 f"has more than {LARGEST_FILE:,} bytes, more than a file of this kind can have", path
             )

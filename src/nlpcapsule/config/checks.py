@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from nlpcapsule.config.configuration import Config
 
 LARGEST_NUMBER = 2**31 - 1  # larger seeds and sizes do not fit into the libraries' integers
+MOST_ITERATIONS = 1_000  # of routing, which bounds the time
+LONGEST_LIST = 64  # values of one setting
 
 
 def check_values(config: Config) -> None:
@@ -23,13 +25,17 @@ def _check_values(place: str, values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         if isinstance(value, Mapping):
             _check_values(f"{place}{name}.", value)
-        for part in value if isinstance(value, tuple) else (value,):
+        parts = value if isinstance(value, tuple) else (value,)
+        if len(parts) > LONGEST_LIST:
+            raise ConfigError(f"{place}{name}: {len(parts):,} values; expected at most {LONGEST_LIST}")
+        for part in parts:
             _check_value(f"{place}{name}", part)
 
 
 def _check_value(name: str, value: Any) -> None:
-    if isinstance(value, int) and value > LARGEST_NUMBER:
-        raise ConfigError(f"{name}={quoted(value)}: expected at most {LARGEST_NUMBER:,}")
+    most = MOST_ITERATIONS if name.endswith("iterations") else LARGEST_NUMBER
+    if isinstance(value, int | float) and value > most:
+        raise ConfigError(f"{name}={quoted(value)}: expected at most {most:,}")
     try:
         str(value).encode()
     except UnicodeEncodeError:  # a file name that is not UTF-8 cannot be stored in the model folder

@@ -37,6 +37,7 @@ CHARACTERS_PER_TOKEN = 40
 TEXTS_PER_BATCH = 512
 LARGEST_ID = 2**24  # maximum id of a token; a table of vectors has a row for each id up to it
 
+_MOST_GROWTH = 64  # times that normalizers may lengthen a text
 _TRIALS = ["", "a", "the \u2603 is unusual"]  # sample texts that check whether a tokenizer works
 _LONGEST_REASON = 200  # maximum characters of the library's message
 
@@ -143,8 +144,9 @@ class WordTokenizer:
     @classmethod
     def _from_json(cls, text: str, path: str | Path | None) -> WordTokenizer:
         try:
-            tokenizer = Tokenizer.from_str(text)
             settings = json.loads(text)
+            _refuse_growth(settings)
+            tokenizer = Tokenizer.from_str(text)
         except Exception as error:  # the library raises bare Exception for anything it cannot parse
             raise DataError(
                 f"is not a tokenizer.json ({cut(str(error), _LONGEST_REASON)})",
@@ -265,6 +267,21 @@ def _word_level_tokenizer(ids: dict[str, int]) -> Tokenizer:
     tokenizer.normalizer = NormalizerSequence([*invisible, NFKC(), Lowercase()])
     tokenizer.pre_tokenizer = Split(Regex(TOKEN_PATTERN), behavior="removed", invert=True)
     return tokenizer
+
+
+def _refuse_growth(settings: Any) -> None:
+    """Reject normalizers that make a text many times longer: a few of them could fill all memory."""
+    factor, open_parts = 1, [settings.get("normalizer")] if isinstance(settings, dict) else []
+    while open_parts:
+        part = open_parts.pop()
+        if isinstance(part, list):
+            open_parts += part
+        elif isinstance(part, dict):
+            open_parts += [value for value in part.values() if isinstance(value, list | dict)]
+            added = part.get("content", part.get("prepend", ""))
+            factor *= max(1, len(added)) if isinstance(added, str) else 1
+        if factor > _MOST_GROWTH:
+            raise ValueError("its normalizers make a text many times longer")
 
 
 def _tokens_by_id(tokenizer: Tokenizer) -> list[str]:

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from nlpcapsule.errors import NlpCapsuleError
+
+NO_NUMBER = "the model gives scores that are NaN: its weights are damaged or far too large; train it again"
+
 
 def top_columns(logits: np.ndarray, top_k: int) -> np.ndarray:
-    """Return the columns (B, K) of the largest values, best first; ties are broken by column."""
+    """Return the columns (B, K) of the largest values, best first; ties are broken by column.
+
+    Raises:
+        NlpCapsuleError: If a value is NaN, which has no place in a ranking.
+    """
+    if np.isnan(logits).any():
+        raise NlpCapsuleError(NO_NUMBER)
     width = min(top_k, logits.shape[1])
     if width == 0:
         return np.zeros((len(logits), 0), dtype=np.int64)

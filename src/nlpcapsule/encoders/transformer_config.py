@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from threading import Lock
 from typing import Any
 
 from nlpcapsule.errors import ConfigError, did_you_mean
@@ -82,17 +83,39 @@ def loading_saved_model() -> Iterator[None]:
 
     The setting is global (`HF_HUB_OFFLINE` sets it at import), so the hub is offline for other threads, too.
     """
-    constants = _hub_constants()
-    before = getattr(constants, "HF_HUB_OFFLINE", None)
     token = _is_loading.set(True)
+    _offline.enter()
     try:
-        if constants is not None:
-            constants.HF_HUB_OFFLINE = True
         yield
     finally:
-        if constants is not None:
-            constants.HF_HUB_OFFLINE = before
+        _offline.leave()
         _is_loading.reset(token)
+
+
+class _Offline:
+    """Sets the hub offline while at least one thread loads a model."""
+
+    def __init__(self) -> None:
+        self._lock, self._loading, self._before = Lock(), 0, None
+
+    def enter(self) -> None:
+        """Set the hub offline, unless another thread has."""
+        constants = _hub_constants()
+        with self._lock:
+            if constants is not None and self._loading == 0:
+                self._before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, True
+            self._loading += 1
+
+    def leave(self) -> None:
+        """Restore the hub's setting after the last thread."""
+        constants = _hub_constants()
+        with self._lock:
+            self._loading -= 1
+            if constants is not None and self._loading == 0:
+                constants.HF_HUB_OFFLINE = self._before
+
+
+_offline = _Offline()
 
 
 def _hub_constants() -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nlpcapsule.errors import ConfigError, quoted
 from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS
 from nlpcapsule.lexical.omikuji import OmikujiSettings
 from nlpcapsule.lexical.one_vs_rest import OneVsRestSettings
@@ -40,5 +41,7 @@ def evidence_settings(name: str) -> LexicalSettings:
     match name:
         case "one-vs-rest":
             return OneVsRestSettings(lead_tokens=LEAD_TOKENS)
-        case _:
+        case "omikuji":
             return OmikujiSettings(lead_tokens=LEAD_TOKENS)
+        case _:
+            raise ConfigError(f"unknown lexical system {quoted(name)}: expected one-vs-rest or omikuji")

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from nlpcapsule.config import Config
+from nlpcapsule.config.checks import check_values
 from nlpcapsule.data.documents import Candidate, Question
 from nlpcapsule.data.labels import LabelVocabulary
-from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.errors import ConfigError, ModelFolderError
 from nlpcapsule.lexical.evidence import FittedEvidence
 from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.lexical_scorer import LexicalScorer
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.scoring.nominated_scorer import NominatedScorer
 
-_LARGEST = 2**31 - 1  # maximum of any number in a configuration
-_MOST_ITERATIONS = 1_000  # maximum routing iterations, which bounds the time
 _MOST_DOCUMENTS = 2**53
 _TRIED_WORDS = 32
 
@@ -29,10 +27,10 @@ def check_config(config: Config) -> None:
     Raises:
         ModelFolderError: If a value is rejected.
     """
-    for name, value in _numbers(config.model_dump(), ""):
-        most = _MOST_ITERATIONS if "iterations" in name else _LARGEST
-        if not abs(value) <= most:
-            raise ModelFolderError(f"config.json: {name}={value} is out of bounds: expected at most {most:,}")
+    try:
+        check_values(config)
+    except ConfigError as error:
+        raise ModelFolderError(f"config.json: {error}") from None
 
 
 def check_label_rows(rows: Any) -> None:
@@ -96,6 +94,7 @@ def _check_labels(labels: LabelVocabulary, documents: int | None) -> None:
 def _check_scorer(model: LabelModel) -> None:
     size, counts, documents = model.tokenizer.size, model.labels.counts, model.facts.training_documents
     inference = model.config.inference
+    _check_lexical_name(model)
     match model.scorer:
         case LexicalScorer(ranker=ranker):
             ranker.check(size, len(counts))
@@ -111,6 +110,13 @@ def _check_scorer(model: LabelModel) -> None:
             raise ModelFolderError("the network that nominates the candidates is missing")
 
 
+def _check_lexical_name(model: LabelModel) -> None:
+    """Reject a lexical system that the configuration does not ask for."""
+    wanted, found = model.config.lexical, model.facts.lexical
+    if found is not None and wanted not in ("auto", found):
+        raise ModelFolderError(f"facts.json names the lexical system {found!r:.40}, config.json {wanted!r}")
+
+
 def _try(model: LabelModel | AnswerModel) -> None:
     """Rank a text of known words and one of unknown words, to find remaining problems at loading time."""
     known = " ".join(word for word in model.tokenizer.vocabulary[:_TRIED_WORDS] if word)
@@ -122,14 +128,3 @@ def _try(model: LabelModel | AnswerModel) -> None:
         scores, is_inside = np.concatenate(model.log_odds([question])), np.ones(1, dtype=bool)
     if not np.isfinite(scores).all() or not is_inside.all():
         raise ModelFolderError("the model gives scores that are no numbers")
-
-
-def _numbers(value: Any, name: str) -> Iterator[tuple[str, float]]:
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from _numbers(item, f"{name}.{key}" if name else key)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _numbers(item, name)
-    elif isinstance(value, int | float):
-        yield name, value

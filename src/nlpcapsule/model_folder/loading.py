@@ -18,7 +18,7 @@ from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.encoders.transformer import TRANSFORMER_FILE
 from nlpcapsule.encoders.transformer_config import loading_saved_model
-from nlpcapsule.errors import MissingExtraError, ModelFolderError, NlpCapsuleError
+from nlpcapsule.errors import DataError, MissingExtraError, ModelFolderError, NlpCapsuleError
 from nlpcapsule.lexical.build import lexical_system
 from nlpcapsule.lexical.evidence import FittedEvidence
 from nlpcapsule.lexical.ranker import LexicalSettings
@@ -39,7 +39,7 @@ from nlpcapsule.scoring.fusion import Fusion
 from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.lexical_scorer import LexicalScorer
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
-from nlpcapsule.strict_json import parse_json
+from nlpcapsule.strict_json import parse_json, read_text
 
 NETWORK, NOMINATOR = "network.safetensors", "nominator.safetensors"
 _SPARE_NUMBERS = 2**24  # numbers in tensors that are not weights: masks, positions
@@ -211,8 +211,8 @@ def _do_not_fit(folder: Path, problem: str) -> ModelFolderError:
 
 def _manifest_of(folder: Path) -> Any:
     try:
-        return (model_place(folder) / MANIFEST).read_bytes()
-    except OSError:
+        return read_text(model_place(folder) / MANIFEST)
+    except DataError:
         return None
 
 

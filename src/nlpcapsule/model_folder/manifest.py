@@ -67,12 +67,18 @@ class ModelFiles:
 
 def has_model(folder: Path) -> bool:
     """Return whether a folder holds a complete model."""
-    return (folder / MANIFEST).exists() or (folder / SAVED / MANIFEST).exists()
+    return (model_place(folder) / MANIFEST).exists()
 
 
 def model_place(folder: Path) -> Path:
     """Return where a folder's model is: in a subfolder if saving was interrupted in its last steps."""
-    return folder / SAVED if (folder / SAVED / MANIFEST).exists() else folder
+    saved = folder / SAVED
+    return saved if is_own_folder(saved) and (saved / MANIFEST).exists() else folder
+
+
+def is_own_folder(path: Path) -> bool:
+    """Return whether a path is a folder itself and not a link to one."""
+    return path.is_dir() and not path.is_symlink()
 
 
 def checked_files(folder: Path) -> ModelFiles:
@@ -129,6 +135,8 @@ def _read_manifest(folder: Path) -> Any:
         raise ModelFolderError(
             f"{folder} is a file: expected a model folder, as `nlpcapsule train` writes it"
         )
+    if (folder / MANIFEST).is_symlink():
+        raise ModelFolderError(f"{folder / MANIFEST} is a link; put the file itself there")
     if not (folder / MANIFEST).exists():
         if (folder / "checkpoint").is_dir():
             raise ModelFolderError(

@@ -33,6 +33,7 @@ from nlpcapsule.model_folder.manifest import (
     SAVED,
     SAVING,
     checksum,
+    is_own_folder,
     listed_names,
 )
 from nlpcapsule.scoring.hybrid_scorer import HybridScorer
@@ -75,6 +76,9 @@ def finish_interrupted_save(folder: Path) -> None:
         ModelFolderError: If the folder is not writable.
     """
     try:
+        for name in (SAVED, SAVING):
+            if (folder / name).is_symlink():  # not ours: it may lead anywhere
+                (folder / name).unlink()
         if (folder / SAVED).is_dir():
             _publish(folder)
         if (folder / SAVING).is_dir():
@@ -96,8 +100,8 @@ def _refuse_other_files(folder: Path) -> None:
         raise ModelFolderError(f"{folder} is a file: expected the name of a folder to write the model into")
     is_ours = (
         listed_names(folder) is not None
-        or (folder / SAVED).exists()
-        or (folder / SAVING).exists()
+        or is_own_folder(folder / SAVED)
+        or is_own_folder(folder / SAVING)
         or (folder / "checkpoint" / "run.json").exists()
     )
     if folder.exists() and not is_ours and any(folder.iterdir()):

@@ -15,7 +15,8 @@ from nlpcapsule.data.encoded import EncodedDocuments, EncodedQuestions, encode_q
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.tokens import WordTokenizer
-from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.data.top_columns import NO_NUMBER
+from nlpcapsule.errors import ModelFolderError, NlpCapsuleError
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
 from nlpcapsule.evaluation.label_metrics import label_metrics
 from nlpcapsule.scoring.answers import score_answers
@@ -191,13 +192,16 @@ class AnswerModel:
             questions: The questions.
             advance: Called with the number of questions done since the last call, for progress.
         """
-        return score_answers(
+        scores = score_answers(
             self.network,
             self.encode(questions),
             padding_id=self.tokenizer.padding_id,
             batch=self.config.inference.batch_size,
             advance=advance,
         )
+        if any(np.isnan(row).any() for row in scores):
+            raise NlpCapsuleError(NO_NUMBER)
+        return scores
 
     def evaluate(
         self, questions: Sequence[Question], advance: Callable[[int], None] | None = None

@@ -96,8 +96,9 @@ def prepare_labels(
         for document in train:
             label_rows.append(document.labels)
             yield document.text
-        for _ in range(config.text.min_count):  # a word that occurs only in names may occur in later texts
-            yield from () if thesaurus is None else thesaurus.texts(thesaurus)
+        if thesaurus is not None:
+            for _ in range(config.text.min_count):  # words of names count as frequent enough
+                yield from thesaurus.texts(thesaurus)
 
     given = given_tokenizer(config)
     if given is not None:

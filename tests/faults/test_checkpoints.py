@@ -19,7 +19,7 @@ from nlpcapsule.config import Config
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.progress import TrainingProgress
 
-SHARE = 5  # a fifth of the faults: each is a training
+SHARE = 10  # a tenth of the faults: each is a training
 RUNS = ["network", "hybrid", "one-vs-rest", "omikuji", "fast-xml", "pd-sparse"]
 WEIGHTS = {
     "network": ["network.safetensors"],

@@ -35,7 +35,7 @@ from nlpcapsule.config.settings import (
     TextSettings,
     TrainingSettings,
 )
-from nlpcapsule.errors import ConfigError, did_you_mean, quoted
+from nlpcapsule.errors import ConfigError, cut, did_you_mean, quoted
 from nlpcapsule.registry import find_system, system_names
 
 PRESETS = ("small",)
@@ -247,6 +247,6 @@ def _worded(error: ValidationError) -> list[str]:
         if isinstance(own, ConfigError):  # pydantic wraps what a validator raises
             lines.append(str(own))
             continue
-        place = ".".join(str(part) for part in problem["loc"])
+        place = cut(".".join(str(part) for part in problem["loc"]))
         lines.append(f"{place}={quoted(problem['input'])}: {problem['msg'][0].lower()}{problem['msg'][1:]}")
     return lines

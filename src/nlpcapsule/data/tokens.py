@@ -147,7 +147,9 @@ class WordTokenizer:
             settings = json.loads(text)
             _refuse_growth(settings)
             tokenizer = Tokenizer.from_str(text)
-        except Exception as error:  # the library raises bare Exception for anything it cannot parse
+        except BaseException as error:  # the library raises bare Exception, or panics
+            if not _is_failure(error):
+                raise
             raise DataError(
                 f"is not a tokenizer.json ({cut(str(error), _LONGEST_REASON)})",
                 path,
@@ -252,7 +254,7 @@ def _failures_worded() -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+        if not _is_failure(error):
             raise
         raise DataError(
             f"the tokenizer cannot encode a text ({cut(str(error), _LONGEST_REASON)})",
@@ -267,6 +269,11 @@ def _word_level_tokenizer(ids: dict[str, int]) -> Tokenizer:
     tokenizer.normalizer = NormalizerSequence([*invisible, NFKC(), Lowercase()])
     tokenizer.pre_tokenizer = Split(Regex(TOKEN_PATTERN), behavior="removed", invert=True)
     return tokenizer
+
+
+def _is_failure(error: BaseException) -> bool:
+    """Return whether the tokenizers library failed: its panics are no subclass of Exception."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
 def _refuse_growth(settings: Any) -> None:

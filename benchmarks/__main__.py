@@ -62,9 +62,9 @@ def evidence(
 ) -> None:
     """Store the features of a lexical system, for machines where it is not installed."""
     from benchmarks.label_data import label_parts
+    from benchmarks.label_name_files import with_label_names
+    from benchmarks.run_labels import training_data
     from benchmarks.stored_evidence import evidence_path, store_evidence
-    from nlpcapsule.compare.label_name_files import with_label_names
-    from nlpcapsule.compare.run_labels import training_data
 
     parts, thesaurus = label_parts(name, data, data), None
     if label_names:
@@ -86,10 +86,10 @@ def cell(
 
     leave_signals_to_parent()
 
+    from benchmarks.cell import Cell
     from benchmarks.run_cell import run_cell
-    from nlpcapsule.compare.cell import Cell
 
-    run_cell(Cell.from_json(json.loads(spec)), data, cells, commit)
+    run_cell(Cell(**json.loads(spec)), data, cells, commit)
 
 
 @app.command()

@@ -22,8 +22,7 @@ from torch import Tensor, nn
 
 from benchmarks.cost_record import SEED, CostRecord, Spec
 from nlpcapsule import __version__
-from nlpcapsule.compare.memory import peak_process_memory
-from nlpcapsule.compare.provenance import hardware
+from nlpcapsule.compare.provenance import hardware, peak_process_memory
 from nlpcapsule.config import Config
 from nlpcapsule.data.outputs import all_outputs, batch_outputs, uniform_outputs
 from nlpcapsule.model_folder import nominator_config

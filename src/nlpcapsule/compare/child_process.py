@@ -1,4 +1,4 @@
-"""Run a command in a child process with a log, which isolates its memory and crashes."""
+"""A command in a child process with a log, which isolates its memory and crashes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +16,6 @@ import psutil
 from nlpcapsule.processes import child_environment, end_with_parent
 
 _STOP_SECONDS = 5  # seconds that a process gets to end after a signal
-
-
-@dataclass(frozen=True)
-class EndedChild:
-    """How a child process ended.
-
-    Attributes:
-        code: Its exit code; negative for a signal.
-        last_line: The last line of its log; "" if it printed nothing.
-        peak_bytes: Peak memory of the process and its children; 0 if it was not measured.
-    """
-
-    code: int
-    last_line: str
-    peak_bytes: int
 
 
 class ChildProcess:
@@ -47,10 +31,9 @@ class ChildProcess:
     def __init__(
         self, command: Sequence[str], log: Path, show_errors: bool = False, watches_memory: bool = False
     ) -> None:
-        self.log = log
+        self.peak_bytes = 0  # of the process and its children, if they are measured
+        self._log, self._watches_memory = log, watches_memory
         log.parent.mkdir(parents=True, exist_ok=True)
-        self._watches_memory = watches_memory
-        self._peak = 0
         with log.open("w", encoding="utf-8") as file:
             self._process = psutil.Popen(
                 list(command),
@@ -65,13 +48,21 @@ class ChildProcess:
         if self._process.poll() is not None:
             return True
         if self._watches_memory:
-            self._peak = max(self._peak, _memory(self._process))
+            self.peak_bytes = max(self.peak_bytes, _memory(self._process))
         return False
 
-    def ended(self) -> EndedChild:
-        """Return how it ended."""
-        lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return EndedChild(self._process.returncode, lines[-1] if lines else "", self._peak)
+    @property
+    def code(self) -> int:
+        """The exit code of an ended process; negative for a signal."""
+        return int(self._process.returncode)
+
+    @property
+    def last_words(self) -> str:
+        """How an ended process failed: by a signal, or the last line of its log."""
+        if self.code < 0:
+            return f"ended by signal {-self.code}" + (", perhaps out of memory" if self.code == -9 else "")
+        lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return lines[-1].removeprefix("error: ") if lines else f"ended with exit code {self.code}"
 
     def stop(self) -> None:
         """Stop it and its children; its checkpoints stay."""

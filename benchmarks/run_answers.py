@@ -1,0 +1,55 @@
+"""Train and measure an answer ranker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+from benchmarks.answer_data import AnswerParts
+from benchmarks.cell import Cell
+from nlpcapsule.compare.measuring import Measured, measure_answers, timed_training
+from nlpcapsule.config import Config
+from nlpcapsule.model_folder import load_model
+from nlpcapsule.scoring.models import AnswerModel
+from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
+from nlpcapsule.training.progress import TrainingProgress
+from nlpcapsule.training.run_folder import RunFolder
+
+
+def run_answers(cell: Cell, parts: AnswerParts, folder: RunFolder, progress: TrainingProgress) -> Measured:
+    """Train and measure an answer ranker.
+
+    Args:
+        cell: The system.
+        parts: Its data.
+        folder: The folder it is trained in.
+        progress: Receives progress.
+
+    Returns:
+        The record, and average precisions (questions,) of the first reported part.
+    """
+    config = with_files(cell.config, parts)
+    if folder.finished:
+        model = cast(AnswerModel, load_model(folder.path))
+    else:
+        data = prepare_answers(parts.train, parts.select, config)
+        with timed_training(folder):
+            model = fit_answers(data, config, folder, progress)
+    return measure_answers(model, config, folder.path, parts.report, parts.fingerprint())
+
+
+def with_files(config: Config, parts: AnswerParts) -> Config:
+    """Return the configuration with the data folder's word vectors, or its transformer, if used."""
+    if config.transformer is not None:
+        return config if parts.encoder is None else with_encoder(config, parts.encoder)
+    if config.network.word_vector_size and parts.vectors is not None:
+        text = config.text.model_copy(update={"vectors": str(parts.vectors)})
+        return config.model_copy(update={"text": text})
+    return config
+
+
+def with_encoder(config: Config, encoder: Path) -> Config:
+    """Return the configuration with a transformer's folder, if it uses one and the folder exists."""
+    if config.transformer is None or not encoder.is_dir():
+        return config
+    return config.with_network(config.network.with_transformer(str(encoder)))

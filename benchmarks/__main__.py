@@ -82,7 +82,7 @@ def cell(
     commit: Annotated[str, typer.Option(metavar="HASH", help="The commit of the code.")] = "",
 ) -> None:
     """Run one cell of a table; `reproduce --jobs` starts this."""
-    from nlpcapsule.compare.child_process import leave_signals_to_parent
+    from nlpcapsule.processes import leave_signals_to_parent
 
     leave_signals_to_parent()
 

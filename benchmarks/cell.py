@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from pydantic import Field
+
 from nlpcapsule.compare.record import RunRecord
 from nlpcapsule.config import Config
 
@@ -68,12 +70,13 @@ class CellRecord(RunRecord):
     """The record of a cell, without paths of the machine it was run on."""
 
     cell: Cell
+    network_only: dict[str, Any] | None = Field(None, alias="network alone")  # metrics of a hybrid's network
 
     @classmethod
-    def of(cls, cell: Cell, record: RunRecord) -> Self:
-        """Return the record of a cell's run."""
-        fields = record.model_dump(exclude_unset=True)
-        return cls(**{**fields, "cell": asdict(cell), "config": _with_file_names(record.config)})
+    def of(cls, cell: Cell, record: RunRecord, **more: Any) -> Self:
+        """Return the record of a cell's run, with more fields."""
+        fields = {"cell": asdict(cell), **record.model_dump(exclude_unset=True), **more}
+        return cls(**{**fields, "config": _with_file_names(record.config)})
 
 
 def cell_path(cell: Cell, cells: Path) -> Path:

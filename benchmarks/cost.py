@@ -14,12 +14,11 @@ from benchmarks.cost_page import cost_markdown, cost_plots
 from benchmarks.cost_record import SEED, CostRecord, Spec
 from benchmarks.cost_systems import BASES, PRINTED, cost_specs
 from benchmarks.table import COMMAND, Options, Table
-from nlpcapsule.compare.child_process import ChildProcess
-from nlpcapsule.compare.provenance import checked_out_commit, provenance
-from nlpcapsule.compare.run_missing import Run, raise_failures, run_missing
+from nlpcapsule.compare.run_missing import ChildProcess, Run, raise_failures, run_missing
 from nlpcapsule.compare.table import Record
 from nlpcapsule.errors import ConfigError, did_you_mean
 from nlpcapsule.processes import module_command
+from nlpcapsule.provenance import checked_out_commit, provenance
 
 CHECKOUT = Path(__file__).parents[1]
 
@@ -105,7 +104,7 @@ def _measure_missing(specs: list[Spec], folder: Path, options: Options) -> None:
     commit = options.commit or checked_out_commit()
     runs = [_run(spec, folder, commit) for spec in specs]
     failures = run_missing(runs, "systems", options.say, jobs=1)  # in parallel, they would disturb the timing
-    raise_failures(failures, "systems")
+    raise_failures(failures, "systems failed, the others are kept; the same command tries again")
 
 
 COST = Table("cost", make_cost, cost_markdown, cost_plots)

@@ -24,7 +24,6 @@ from benchmarks.inspection_record import InspectionRecord
 from benchmarks.label_data import label_parts
 from benchmarks.table import COMMAND, Options, Table
 from nlpcapsule import __version__
-from nlpcapsule.compare.provenance import checked_out_commit, hardware, provenance
 from nlpcapsule.compare.run_missing import Run, raise_failures, run_missing
 from nlpcapsule.compare.table import Record, markdown_table
 from nlpcapsule.config import Config
@@ -33,6 +32,7 @@ from nlpcapsule.diagnostics.inspection import inspect_encoded
 from nlpcapsule.diagnostics.plots import instance_curve, iterations_histogram, system_curve
 from nlpcapsule.errors import ConfigError, NlpCapsuleError, did_you_mean
 from nlpcapsule.model_folder import load_model
+from nlpcapsule.provenance import checked_out_commit, hardware, provenance
 from nlpcapsule.scoring.models import LabelModel
 from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.prepared_labels import PreparedLabels
@@ -122,7 +122,10 @@ def _run_missing(systems: Sequence[str], folder: Path, options: Options) -> None
         return _finished(system, folder, options.budget) is not None
 
     runs = [Run(system, partial(is_finished, system), partial(inspect, system)) for system in systems]
-    raise_failures(run_missing(runs, "networks", options.say), "networks")
+    raise_failures(
+        run_missing(runs, "networks", options.say),
+        "networks failed, the others are kept; the same command tries again",
+    )
 
 
 def _finished(system: str, folder: Path, budget: str) -> InspectionRecord | None:

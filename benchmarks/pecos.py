@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import Field
 from scipy import sparse
 
-from benchmarks.cell import Cell
+from benchmarks.cell import Cell, CellRecord
 from benchmarks.encoded_parts import EncodedParts
 from benchmarks.run_labels import training_data
 from nlpcapsule import processes
@@ -69,7 +69,7 @@ def run_peer(cell: Cell, parts: EncodedParts) -> Measured:
     parts = replace(parts, labels=train.labels, train=train.train)
     settings = PecosSettings.model_validate(cell.settings)
     record, rankings, report = run_pecos(parts, settings, cell.seed, pecos_python())
-    return record, label_figures(rankings, report)
+    return CellRecord.of(cell, record, network_only=None), label_figures(rankings, report)
 
 
 def rankings_of(scores: sparse.csr_matrix) -> LabelRankings:
@@ -161,7 +161,6 @@ def run_pecos(
         epochs=[],
         training_seconds=round(training, 1),
         milliseconds_per_document=round(1000 * ranking / len(report), 3),
-        network_only=None,
         parameters=None,
         documents_by_iterations=None,
         model_mib=round(about["model bytes"] / 2**20, 2),

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
 
 from benchmarks.answer_data import AnswerParts
-from benchmarks.cell import Cell
-from nlpcapsule.compare.measuring import Measured, measure_answers, timed_training
+from benchmarks.cell import Cell, CellRecord
+from nlpcapsule.compare.measuring import Measured, measure_answers, trained
 from nlpcapsule.config import Config
-from nlpcapsule.model_folder import load_model
-from nlpcapsule.scoring.models import AnswerModel
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
@@ -29,13 +26,10 @@ def run_answers(cell: Cell, parts: AnswerParts, folder: RunFolder, progress: Tra
         The record, and average precisions (questions,) of the first reported part.
     """
     config = with_files(cell.config, parts)
-    if folder.finished:
-        model = cast(AnswerModel, load_model(folder.path))
-    else:
-        data = prepare_answers(parts.train, parts.select, config)
-        with timed_training(folder):
-            model = fit_answers(data, config, folder, progress)
-    return measure_answers(model, config, folder.path, parts.report, parts.fingerprint())
+    data = prepare_answers(parts.train, parts.select, config)
+    model = trained(folder, lambda: fit_answers(data, config, folder, progress))
+    record, precisions = measure_answers(model, config, folder.path, parts.report, parts.fingerprint())
+    return CellRecord.of(cell, record), precisions
 
 
 def with_files(config: Config, parts: AnswerParts) -> Config:

@@ -10,6 +10,7 @@ from benchmarks.answer_data import answer_parts
 from benchmarks.cell import Cell, CellRecord, cell_path
 from benchmarks.encoded_parts import EncodedParts
 from benchmarks.label_data import IN_PIECES, MINILM, label_parts
+from benchmarks.memory import peak_process_memory
 from benchmarks.named_labels import named_folder
 from benchmarks.pecos import PECOS, run_peer
 from benchmarks.run_answers import run_answers
@@ -46,7 +47,10 @@ def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str) -> CellRec
 
     def measure(folder: RunFolder, progress: TrainingProgress) -> Measured:
         record, per_document = train(folder, progress)
-        return CellRecord.of(cell, record), per_document
+        if record.process_memory_gib is None:  # otherwise it is that of another process
+            peak = round(peak_process_memory() / 2**30, 2)
+            record = record.model_copy(update={"process_memory_gib": peak})
+        return record, per_document
 
     return cast(CellRecord, run_and_record(cell_path(cell, cells), commit, measure))
 

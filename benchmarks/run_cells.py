@@ -11,9 +11,9 @@ from pathlib import Path
 from benchmarks.cell import Cell, cell_path
 from benchmarks.run_cell import run_cell
 from benchmarks.table import Options
-from nlpcapsule.compare.provenance import checked_out_commit
 from nlpcapsule.compare.run_missing import Run, raise_failures, run_missing
 from nlpcapsule.processes import module_command
+from nlpcapsule.provenance import checked_out_commit
 
 CHECKOUT = Path(__file__).parents[1]
 
@@ -26,7 +26,10 @@ def run_cells(cells: Sequence[Cell], options: Options) -> None:
     """
     commit = options.commit or checked_out_commit()
     runs = [_run(cell, options, commit) for cell in cells]
-    raise_failures(run_missing(runs, "cells", options.say, options.jobs), "cells")
+    raise_failures(
+        run_missing(runs, "cells", options.say, options.jobs),
+        "cells failed, the others are kept; the same command tries again",
+    )
 
 
 def _run(cell: Cell, options: Options, commit: str) -> Run:

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 from torch import nn
 
-from benchmarks.cell import Cell
+from benchmarks.cell import Cell, CellRecord
 from benchmarks.encoded_parts import EncodedParts
 from benchmarks.label_name_files import NAMES_FILE, with_label_names
-from nlpcapsule.compare.measuring import Measured, measure_labels, timed_training
+from nlpcapsule.compare.measuring import Measured, measure_labels, trained
 from nlpcapsule.config import Config
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.label_names import Thesaurus
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.lexical.evidence import WordEvidence
-from nlpcapsule.model_folder import load_model
 from nlpcapsule.scoring.documents import RANKED
 from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.models import LabelModel
@@ -72,16 +70,16 @@ def run_labels(
     data = training_data(cut, cell.fraction, thesaurus)
     words = None if shared is None or config.lexical is None else shared.lexical(cut, config)
     # Stored lexical features are not saved with a model, which cannot be loaded without them.
-    if folder.finished and words is None:
-        model = cast(LabelModel, load_model(folder.path))
-    else:
-        nominator = None if shared is None else shared.nominator(data, config, progress)
-        with timed_training(folder):
-            model = fit_labels(data, config, folder, progress, words, nominator)
+    can_load = words is None
+    needs_training = not (folder.finished and can_load)
+    nominator = shared.nominator(data, config, progress) if shared and needs_training else None
+    model = trained(
+        folder, lambda: fit_labels(data, config, folder, progress, words, nominator), can_load=can_load
+    )
     record, per_document = measure_labels(model, config, folder.path, cut.report, parts.fingerprint())
     # Trained once, measured twice: the difference is the gain from the lexical system.
     alone = _network_only(model, cut.select, cut.report)
-    return record.model_copy(update={"network_only": alone}), per_document
+    return CellRecord.of(cell, record, network_only=alone), per_document
 
 
 def _network_only(

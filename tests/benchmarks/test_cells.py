@@ -19,9 +19,9 @@ from benchmarks.run_cells import run_cells
 from benchmarks.table import Options
 from nlpcapsule.compare import measuring
 from nlpcapsule.compare.measuring import LABEL_FIGURES
-from nlpcapsule.compare.provenance import hardware
 from nlpcapsule.compare.record import LOWER_BOUND, load_per_document
 from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.provenance import hardware
 from nlpcapsule.training.label_task import LabelTask
 
 KIM = Cell(

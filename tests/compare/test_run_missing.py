@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from nlpcapsule.compare import child_process
+from nlpcapsule.compare import run_missing as module
 from nlpcapsule.compare.run_missing import Run, raise_failures, run_missing
 from nlpcapsule.errors import ConfigError, NlpCapsuleError
 
@@ -140,14 +140,12 @@ def test_memory_is_measured_only_on_request_and_counts_children(
     )
     assert quietly([run], CHILD) == {}
     assert 0.19 < peaks[0] / 2**30 < 0.4
-    monkeypatch.setattr(child_process, "_memory", lambda _: pytest.fail("disturbs what is measured"))
+    monkeypatch.setattr(module, "_memory", lambda _: pytest.fail("disturbs what is measured"))
     assert quietly([scripted("timed", tmp_path)], CHILD) == {}
 
 
 def test_one_error_names_all_failures() -> None:
-    raise_failures({}, "cells")
+    raise_failures({}, "cells failed")
     with pytest.raises(NlpCapsuleError) as error:
-        raise_failures({"one": "no luck", "two": "disk full"}, "cells")
-    assert str(error.value) == (
-        "cells failed, the others are kept; the same command tries again:\none: no luck\ntwo: disk full"
-    )
+        raise_failures({"one": "no luck", "two": "disk full"}, "cells failed")
+    assert str(error.value) == "cells failed:\none: no luck\ntwo: disk full"

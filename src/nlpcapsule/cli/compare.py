@@ -124,7 +124,7 @@ def compare(
         raise typer.Exit(130) from None
     typer.echo(page)
     say(f"wrote {output / NAME}.json and .md")
-    raise_failures(failures, "systems")
+    raise_failures(failures, "systems failed, the others are kept; the same command tries again")
 
 
 def _reading_words(reading: ReadOptions) -> list[str]:

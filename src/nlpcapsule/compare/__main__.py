@@ -10,7 +10,7 @@ from nlpcapsule.errors import NlpCapsuleError, out_of_memory
 
 def main(run: str) -> None:
     """Train and measure one system, given as JSON."""
-    from nlpcapsule.compare.child_process import leave_signals_to_parent
+    from nlpcapsule.processes import leave_signals_to_parent
 
     leave_signals_to_parent()
 

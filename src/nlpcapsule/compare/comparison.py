@@ -11,19 +11,17 @@ from typing import Any
 import numpy as np
 
 from nlpcapsule.atomic_files import write_text
-from nlpcapsule.compare.child_process import ChildProcess
 from nlpcapsule.compare.data import UserFolder
 from nlpcapsule.compare.measuring import ANSWER_FIGURES, LABEL_FIGURES
-from nlpcapsule.compare.provenance import checked_out_commit, provenance
 from nlpcapsule.compare.record import RunRecord, load_per_document
-from nlpcapsule.compare.run_missing import Run, run_missing
+from nlpcapsule.compare.run_missing import ChildProcess, Run, raise_failures, run_missing
 from nlpcapsule.compare.run_system import RUN_JSON, SystemRun, run_name
 from nlpcapsule.compare.systems import missing_package
 from nlpcapsule.compare.table import markdown
 from nlpcapsule.config import DEFAULT_SYSTEM, Config
-from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.evaluation.bootstrap import PairedBootstrap, paired_bootstrap
 from nlpcapsule.processes import module_command
+from nlpcapsule.provenance import checked_out_commit, provenance
 
 NAME = "compare"
 
@@ -61,7 +59,7 @@ def compare(options: CompareOptions, **facts: Any) -> tuple[str, dict[str, str]]
     """
     absent = {name: why for name in options.configs if (why := missing_package(name))}
     if len(absent) == len(options.configs):
-        raise NlpCapsuleError(f"none of the systems can run here:\n{_lines(absent)}")
+        raise_failures(absent, "none of the systems can run here")
     source, commit = options.source, checked_out_commit()
     data = source.name
     runs = {
@@ -73,7 +71,7 @@ def compare(options: CompareOptions, **facts: Any) -> tuple[str, dict[str, str]]
     failures = run_systems(runs, options)
     records = {name: run.record for name, run in runs.items() if run.record.exists()}
     if not records:
-        raise NlpCapsuleError(f"every system failed:\n{_lines(failures)}")
+        raise_failures(failures, "every system failed")
     table = {
         "table": NAME,
         **provenance(commit=commit, **facts),
@@ -104,7 +102,7 @@ def child_run(name: str, run: SystemRun) -> Run:
     def add_memory(child: ChildProcess) -> None:
         if run.record.exists():
             record = RunRecord.load(run.record)
-            peak = max(record.process_memory_gib or 0.0, round(child.peak_bytes / 2**30, 2))
+            peak = round(child.peak_bytes / 2**30, 2)
             record.model_copy(update={"process_memory_gib": peak}).save(run.record)
 
     command = [*module_command("nlpcapsule.compare"), RUN_JSON.dump_json(run).decode()]
@@ -140,7 +138,3 @@ def _results(kind: str, records: Mapping[str, Path]) -> dict[str, Any]:
         name: RunRecord.load(path).to_json() | against_best_rival(name, scores, kind)
         for name, path in records.items()
     }
-
-
-def _lines(reasons: Mapping[str, str]) -> str:
-    return "\n".join(f"{name}: {why}" for name, why in reasons.items())

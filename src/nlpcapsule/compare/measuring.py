@@ -10,25 +10,24 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from shutil import rmtree
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import torch
 
 from nlpcapsule import __version__
 from nlpcapsule.atomic_files import write_text
-from nlpcapsule.compare.provenance import hardware, peak_process_memory
 from nlpcapsule.compare.record import RunRecord, save_per_document
 from nlpcapsule.config import Config
 from nlpcapsule.data.documents import Question
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.evaluation.answer_metrics import answer_metrics, per_question_metrics
 from nlpcapsule.evaluation.label_metrics import per_document_metrics
-from nlpcapsule.model_folder import MANIFEST
+from nlpcapsule.model_folder import MANIFEST, load_model
+from nlpcapsule.provenance import hardware
 from nlpcapsule.scoring.documents import RANKED, LabelRankings
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.training.progress import TrainingProgress
@@ -38,6 +37,7 @@ LABEL_FIGURES = ("P@1", "P@3", "P@5", "nDCG@5")  # kept per document, for paired
 ANSWER_FIGURES = ("AP",)
 
 Measured: TypeAlias = tuple[RunRecord, np.ndarray]  # the record, and metrics per document
+Model = TypeVar("Model", LabelModel, AnswerModel)
 
 _SECONDS = "seconds.json"
 
@@ -67,8 +67,6 @@ def run_and_record(
         "version": __version__,
         "commit": commit,
     }
-    if record.process_memory_gib is None:  # otherwise it is that of another process
-        facts["process_memory_gib"] = round(peak_process_memory() / 2**30, 2)
     record = record.model_copy(update=facts)
     save_per_document(path, per_document)
     record.save(path)
@@ -76,9 +74,16 @@ def run_and_record(
     return record
 
 
-@contextmanager
-def timed_training(folder: RunFolder) -> Iterator[None]:
-    """Add the duration of the block to the time of the training in a folder, however the block ends."""
+def trained(folder: RunFolder, fit: Callable[[], Model], can_load: bool = True) -> Model:
+    """Return the model of a folder; train it, or resume its training, if it is not finished.
+
+    Args:
+        folder: The folder it is trained in.
+        fit: Trains it.
+        can_load: Whether a finished model can be loaded; if not, it is trained again.
+    """
+    if folder.finished and can_load:
+        return cast(Model, load_model(folder.path))
     is_resumed = (folder.checkpoint / "run.json").exists()
     seconds, killed = training_time(folder.path) if is_resumed else (0.0, False)
 
@@ -89,7 +94,7 @@ def timed_training(folder: RunFolder) -> Iterator[None]:
     note(seconds, running=True)
     started = time.perf_counter()
     try:
-        yield
+        return fit()
     finally:
         note(seconds + time.perf_counter() - started, running=False)
 
@@ -106,14 +111,7 @@ def training_time(folder: Path) -> tuple[float, bool]:
 def measure_labels(
     model: LabelModel, config: Config, folder: Path, report: EncodedDocuments, data: str
 ) -> Measured:
-    """Measure a trained label model.
-
-    Args:
-        model: The model.
-        config: The configuration that training started with.
-        folder: The folder it was trained in.
-        report: The documents to report metrics on.
-        data: The data's fingerprint.
+    """Measure a label model that was trained in `folder`, started with `config`, on data of a fingerprint.
 
     Returns:
         The record, and metrics per document (4, documents).
@@ -135,7 +133,7 @@ def measure_labels(
 def measure_answers(
     model: AnswerModel, config: Config, folder: Path, parts: Mapping[str, Sequence[Question]], data: str
 ) -> Measured:
-    """Measure a trained answer model, as `measure_labels` does, on named parts.
+    """Measure an answer model likewise, on named parts.
 
     Returns:
         The record, and average precisions (questions,) of the first part.

@@ -25,7 +25,7 @@ class RunRecord(BaseModel):
     model_config = ConfigDict(frozen=True, populate_by_name=True, protected_namespaces=())
 
     figures: dict[str, Any]  # metric → value; for answers, part → metric → value
-    selected_on: dict[str, float] = Field(alias="selected on")  # metrics on the held-out part
+    selected_on: dict[str, Any] = Field(alias="selected on")  # metrics on the held-out part
     epochs: list[dict[str, Any]]  # what training logged for each epoch
     training_seconds: float = Field(alias="training seconds")  # of all stretches of the training
     is_lower_bound: bool = Field(False, alias=LOWER_BOUND)  # seconds of a killed stretch are missing
@@ -33,7 +33,6 @@ class RunRecord(BaseModel):
     milliseconds_per_question: float | None = Field(None, alias="milliseconds per question")
     parameters: int | None = None  # weights of the network; None for a lexical system
     model_mib: float | None = Field(None, alias="model MiB")  # size of the saved model
-    network_only: dict[str, float] | None = Field(None, alias="network alone")  # of a hybrid
     documents_by_iterations: list[int] | None = Field(None, alias="documents by routing iterations")
     config: dict[str, Any]  # without paths of this machine
     data: str  # the data's fingerprint

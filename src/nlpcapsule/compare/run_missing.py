@@ -6,18 +6,77 @@ processes. A run that fails does not stop the others. Ctrl-C stops all of them; 
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from nlpcapsule.compare.child_process import ChildProcess
+import psutil
+
 from nlpcapsule.errors import NlpCapsuleError, out_of_memory
+from nlpcapsule.processes import child_environment
 
 POLL_SECONDS = 0.3  # seconds between two checks of child processes
+_STOP_SECONDS = 5  # seconds that a process gets to end after a signal
 
-Outcomes = Generator[tuple["Run", str | None], None, None]  # a run, and why it failed
+
+class ChildProcess:
+    """A running command.
+
+    Args:
+        command: The command.
+        log: The file for its output.
+        show_errors: Whether standard error goes to the terminal instead of the log.
+        watches_memory: Whether `has_ended` measures the memory of the process and its children.
+    """
+
+    def __init__(
+        self, command: Sequence[str], log: Path, show_errors: bool = False, watches_memory: bool = False
+    ) -> None:
+        self.peak_bytes = 0  # of the process and its children, if they are measured
+        self._log, self._watches_memory = log, watches_memory
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("w", encoding="utf-8") as file:
+            self._process = psutil.Popen(
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=None if show_errors else file,
+                env=child_environment(),
+            )
+
+    def has_ended(self) -> bool:
+        """Return whether it has ended; until then, measure its memory if enabled."""
+        if self._process.poll() is not None:
+            return True
+        if self._watches_memory:
+            self.peak_bytes = max(self.peak_bytes, _memory(self._process))
+        return False
+
+    @property
+    def code(self) -> int:
+        """The exit code of an ended process; negative for a signal."""
+        return int(self._process.returncode)
+
+    @property
+    def last_words(self) -> str:
+        """How an ended process failed: by a signal, or the last line of its log."""
+        if self.code < 0:
+            return f"ended by signal {-self.code}" + (", perhaps out of memory" if self.code == -9 else "")
+        lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return lines[-1].removeprefix("error: ") if lines else f"ended with exit code {self.code}"
+
+    def stop(self) -> None:
+        """Stop it and its children; its checkpoints stay."""
+        with suppress(psutil.Error):
+            family = [self._process, *self._process.children(recursive=True)]
+            for end in (psutil.Process.terminate, psutil.Process.kill):
+                for member in family:
+                    with suppress(psutil.Error):
+                        end(member)
+                _, family = psutil.wait_procs(family, timeout=_STOP_SECONDS)
 
 
 @dataclass(frozen=True)
@@ -45,6 +104,9 @@ class Run:
     def start(self, show_errors: bool = False) -> ChildProcess:
         """Start it in a child process."""
         return ChildProcess(self.command, self.log, show_errors, self.watches_memory)
+
+
+Outcomes = Generator[tuple[Run, str | None], None, None]  # a run, and why it failed
 
 
 def run_missing(
@@ -75,10 +137,10 @@ def run_missing(
 
 
 def raise_failures(failures: dict[str, str], what: str) -> None:
-    """Raise one error that names every failed run, if any; `what` is as in `run_missing`."""
+    """Raise one error that names every failed run, if any."""
     if failures:
         reasons = "\n".join(f"{name}: {why}" for name, why in failures.items())
-        raise NlpCapsuleError(f"{what} failed, the others are kept; the same command tries again:\n{reasons}")
+        raise NlpCapsuleError(f"{what}:\n{reasons}")
 
 
 def _here(missing: Sequence[Run], say: Callable[[str], None]) -> Outcomes:
@@ -120,3 +182,14 @@ def _failure(run: Run, child: ChildProcess) -> str | None:
         run.log.unlink()
         return None
     return f"{child.last_words} (full log: {run.log})"
+
+
+def _memory(process: psutil.Process) -> int:
+    """Return the bytes that a process and its children hold; shared pages count once, where known."""
+    total = 0
+    with suppress(psutil.Error):
+        for member in (process, *process.children(recursive=True)):
+            with suppress(psutil.Error):
+                info = member.memory_full_info()
+                total += getattr(info, "pss", info.rss)
+    return total

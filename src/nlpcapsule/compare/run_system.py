@@ -6,23 +6,14 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from pydantic import TypeAdapter
 
 from nlpcapsule.compare.data import UserFolder
-from nlpcapsule.compare.measuring import (
-    Measured,
-    measure_answers,
-    measure_labels,
-    run_and_record,
-    timed_training,
-)
+from nlpcapsule.compare.measuring import Measured, measure_answers, measure_labels, run_and_record, trained
 from nlpcapsule.config import Config
 from nlpcapsule.data.encoded import encode_documents
 from nlpcapsule.errors import DataError
-from nlpcapsule.model_folder import load_model
-from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
 from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.prepared_labels import prepare_labels
@@ -56,11 +47,7 @@ def _measure_labels(run: SystemRun, folder: RunFolder, progress: TrainingProgres
     train, select, report = run.source.documents()
     data = prepare_labels(train, select, config)
     encoded = encode_documents(report, data.tokenizer, data.labels, config.text.max_tokens)
-    if folder.finished:
-        model = cast(LabelModel, load_model(folder.path))
-    else:
-        with timed_training(folder):
-            model = fit_labels(data, config, folder, progress)
+    model = trained(folder, lambda: fit_labels(data, config, folder, progress))
     return measure_labels(model, config, folder.path, encoded, data.fingerprint())
 
 
@@ -68,11 +55,7 @@ def _measure_answers(run: SystemRun, folder: RunFolder, progress: TrainingProgre
     config = run.config
     train, select, report = run.source.questions()
     data = prepare_answers(train, select, config)
-    if folder.finished:
-        model = cast(AnswerModel, load_model(folder.path))
-    else:
-        with timed_training(folder):
-            model = fit_answers(data, config, folder, progress)
+    model = trained(folder, lambda: fit_answers(data, config, folder, progress))
     return measure_answers(model, config, folder.path, {"report": report}, data.fingerprint())
 
 

@@ -9,21 +9,20 @@ import pytest
 from rich.console import Console
 
 from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.diagnostics.inspection_report import (
+    document_probabilities,
+    document_steps,
+    effects_summary,
+    print_changes,
+    print_document,
+)
 from nlpcapsule.diagnostics.iteration_effects import (
     Changes,
     IterationEffects,
     changes_by_all_iterations,
     changes_by_iteration,
     changes_by_last_iteration,
-    entered_and_left,
     iteration_effects,
-)
-from nlpcapsule.diagnostics.iteration_report import (
-    document_probabilities,
-    document_steps,
-    effects_summary,
-    print_document,
-    print_effects,
 )
 from nlpcapsule.scoring.documents import LabelRankings
 
@@ -88,11 +87,6 @@ def test_with_one_iteration_nothing_has_changed() -> None:
     assert changes_by_last_iteration(effects) == Changes(0, 0, 0, 0, 0, 0, 0)
 
 
-def test_labels_that_came_and_went() -> None:
-    assert entered_and_left(np.array([5, 1, 7]), np.array([7, 2, 5])) == ([2], [1])
-    assert entered_and_left(np.array([1, 2]), np.array([2, 1])) == ([], [])
-
-
 def test_steps_of_a_document_name_what_moved(effects: IterationEffects) -> None:
     steps = document_steps(effects, 1, NAMES, np.array([-2.0, -1.5, -1.25]))
     assert [step["iteration"] for step in steps] == [1, 2, 3]
@@ -101,7 +95,7 @@ def test_steps_of_a_document_name_what_moved(effects: IterationEffects) -> None:
     assert [step["entered"] for step in steps] == [[], ["cedar"], ["[elm]"]]
     assert [step["left"] for step in steps] == [[], ["ash"], ["beech"]]
     assert [step["true_labels"] for step in steps] == [1, 2, 1]
-    assert document_steps(effects, 2, NAMES, None)[0]["true_labels"] is None
+    assert document_steps(effects, 2, NAMES, np.zeros(3))[0]["true_labels"] is None
 
 
 def test_probabilities_have_gaps_where_a_label_is_not_among_the_first(effects: IterationEffects) -> None:
@@ -121,8 +115,8 @@ def test_summary_has_the_counts(effects: IterationEffects) -> None:
 
 def test_tables_show_the_counts_and_names_with_brackets(effects: IterationEffects) -> None:
     console = Console(width=80, record=True, file=io.StringIO())
-    print_effects(effects, console)
-    print_document(document_steps(effects, 1, NAMES, None), "Document 2 [b]", console)
+    print_changes(effects_summary(effects), console)
+    print_document(document_steps(effects, 1, NAMES, np.zeros(3)), "Document 2 [b]", console)
     printed = console.export_text()
     assert "the last" in printed
     assert "iteration" in printed

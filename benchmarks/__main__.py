@@ -57,7 +57,7 @@ def evidence(
         float, typer.Option(metavar="NUMBER", help="Part of the training documents to learn from.")
     ] = 1.0,
     label_names: Annotated[
-        bool, typer.Option("--label-names", help="Also match the label names that lie beside the arrays.")
+        bool, typer.Option("--label-names", help="Also match the label names stored next to the arrays.")
     ] = False,
 ) -> None:
     """Store the features of a lexical system, for machines where it is not installed."""

@@ -117,13 +117,7 @@ def paired_differences(kind: str, ours: np.ndarray, theirs: np.ndarray) -> dict[
 
 
 def against_best_rival(name: str, scores: Mapping[str, np.ndarray], kind: str) -> dict[str, Any]:
-    """Compare a system with the best other one by the mean of the first metric.
-
-    Args:
-        name: The system.
-        scores: System → metrics per document (metrics, documents).
-        kind: "labels" or "answers".
-    """
+    """Compare a system with the best other one by the first metric; scores are (metrics, documents)."""
     rivals = [other for other in scores if other != name]
     best = max(rivals, key=lambda other: float(scores[other][0].mean()), default=None)
     found = {} if best is None else paired_differences(kind, scores[name], scores[best])

@@ -23,28 +23,21 @@ _STOP_SECONDS = 5  # seconds that a process gets to end after a signal
 
 
 class ChildProcess:
-    """A running command.
+    """A running command; its output goes to a log, but its standard error may go to the terminal.
 
-    Args:
-        command: The command.
-        log: The file for its output.
-        show_errors: Whether standard error goes to the terminal instead of the log.
-        watches_memory: Whether `has_ended` measures the memory of the process and its children.
+    Attributes:
+        peak_bytes: Peak memory of the process and its children, if `watches_memory`.
     """
 
     def __init__(
         self, command: Sequence[str], log: Path, show_errors: bool = False, watches_memory: bool = False
     ) -> None:
-        self.peak_bytes = 0  # of the process and its children, if they are measured
-        self._log, self._watches_memory = log, watches_memory
+        self.peak_bytes, self._log, self._watches_memory = 0, log, watches_memory
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("w", encoding="utf-8") as file:
+            errors = None if show_errors else file
             self._process = psutil.Popen(
-                list(command),
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=None if show_errors else file,
-                env=child_environment(),
+                command, stdin=subprocess.DEVNULL, stdout=file, stderr=errors, env=child_environment()
             )
 
     def has_ended(self) -> bool:

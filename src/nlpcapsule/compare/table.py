@@ -80,7 +80,7 @@ def _against_the_best_peer(record: Record) -> str:
     ]
     unit = "documents" if record["kind"] == "labels" else "questions"
     head = f"{ours} against the best peer, {rival}: points, by a paired bootstrap over {unit}.\n"
-    return head + "\n" + markdown_table(["figure", "difference", "95% interval", "p"], rows)
+    return f"{head}\n{markdown_table(list(rows[0]), rows)}"
 
 
 def _reading_aid(record: Record) -> str:

@@ -10,7 +10,6 @@ from benchmarks.answer_data import answer_parts
 from benchmarks.cell import Cell, CellRecord, cell_path
 from benchmarks.encoded_parts import EncodedParts
 from benchmarks.label_data import IN_PIECES, MINILM, label_parts
-from benchmarks.memory import peak_process_memory
 from benchmarks.named_labels import named_folder
 from benchmarks.pecos import PECOS, run_peer
 from benchmarks.run_answers import run_answers
@@ -33,7 +32,7 @@ def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str) -> CellRec
         commit: The commit of the code.
     """
 
-    def train(folder: RunFolder, progress: TrainingProgress) -> Measured:
+    def measure(folder: RunFolder, progress: TrainingProgress) -> Measured:
         if cell.kind == "answers":
             return run_answers(cell, answer_parts(cell.data, data), folder, progress)
         cache = cells.parent.parent / "data"
@@ -44,13 +43,6 @@ def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str) -> CellRec
         local = cell if data is None else _with_local_files(cell, data, cache / name)
         stored = None if data is None else data / cell.data
         return run_labels(local, parts, folder, progress, _shared_parts(cell, stored, cells / "nominators"))
-
-    def measure(folder: RunFolder, progress: TrainingProgress) -> Measured:
-        record, per_document = train(folder, progress)
-        if record.process_memory_gib is None:  # otherwise it is that of another process
-            peak = round(peak_process_memory() / 2**30, 2)
-            record = record.model_copy(update={"process_memory_gib": peak})
-        return record, per_document
 
     return cast(CellRecord, run_and_record(cell_path(cell, cells), commit, measure))
 

@@ -1,9 +1,12 @@
-"""The provenance of a result: command, commit, hardware and version."""
+"""The provenance of a result: command, commit, hardware, version and memory."""
 
 from __future__ import annotations
 
 import platform
+import re
+import resource
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -37,3 +40,13 @@ def hardware() -> str:
     processor = f"{threads} CPU thread{'' if threads == 1 else 's'} ({platform.machine()})"
     place = torch.cuda.get_device_name() if torch.cuda.is_available() else processor
     return f"{place}, torch {torch.__version__}, Python {platform.python_version()}"
+
+
+def peak_process_memory() -> int:
+    """Return the peak memory of this process, in bytes."""
+    status = Path("/proc/self/status")
+    if status.exists():  # getrusage also covers the process that started this one
+        found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text(encoding="utf-8"))
+        if found:
+            return 2**10 * int(found[1])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 2**10)

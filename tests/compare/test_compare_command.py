@@ -11,7 +11,6 @@ from compare_runs import letters, questions, run_compare, write_jsonl, write_let
 from tiny_transformer import write_transformer
 
 from nlpcapsule.compare import comparison
-from nlpcapsule.compare.comparison import CompareOptions
 from nlpcapsule.compare.run_system import SystemRun, run_system
 
 
@@ -20,7 +19,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Runs systems without processes, which would each have to import torch; returns those that were run."""
     ran: list[str] = []
 
-    def run_here(runs: dict[str, SystemRun], options: CompareOptions) -> dict[str, str]:
+    def run_here(runs: dict[str, SystemRun], *_: object, **__: object) -> dict[str, str]:
         for name, run in runs.items():
             if not run.record.exists():
                 ran.append(name)
@@ -247,7 +246,7 @@ def test_without_readers_options_the_recorded_command_has_none(
     assert command == "nlpcapsule compare --data mine --systems one-vs-rest --seed 1 --jobs 1"
 
 
-def _failing(runs: dict[str, SystemRun], options: CompareOptions) -> dict[str, str]:
+def _failing(runs: dict[str, SystemRun], *_: object, **__: object) -> dict[str, str]:
     return dict.fromkeys(runs, "out of luck")
 
 
@@ -270,7 +269,7 @@ def test_one_failure_among_others_is_in_the_table_and_in_the_exit_code(
 ) -> None:
     data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
     run_compare(monkeypatch, capsys, "--data", data, "--systems", "one-vs-rest", "--output", out)
-    monkeypatch.setattr(comparison, "run_systems", lambda *_: {"kim-cnn": "out of luck"})
+    monkeypatch.setattr(comparison, "run_systems", lambda *_, **__: {"kim-cnn": "out of luck"})
     names = ["--systems", "one-vs-rest,kim-cnn"]
     done = run_compare(monkeypatch, capsys, "--data", data, *names, "--output", out)
     assert done.code == 2
@@ -282,7 +281,7 @@ def test_one_failure_among_others_is_in_the_table_and_in_the_exit_code(
 def test_ctrl_c_says_how_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(*_: object) -> dict[str, str]:
+    def interrupted(*_: object, **__: object) -> dict[str, str]:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(comparison, "run_systems", interrupted)
@@ -338,7 +337,7 @@ def test_bad_input_is_one_message_and_nothing_is_trained(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(comparison, "run_systems", lambda *_: pytest.fail("a system was run"))
+    monkeypatch.setattr(comparison, "run_systems", lambda *_, **__: pytest.fail("a system was run"))
     data = write_letters(tmp_path / "mine")
     for part, rows in files.items():
         if rows is None:

@@ -21,7 +21,6 @@ from nlpcapsule.diagnostics.iteration_effects import (
     IterationEffects,
     changes_by_all_iterations,
     changes_by_iteration,
-    changes_by_last_iteration,
     iteration_effects,
 )
 from nlpcapsule.scoring.documents import LabelRankings
@@ -73,10 +72,6 @@ def test_each_iteration_counts_the_documents_that_took_it(effects: IterationEffe
     assert steps[3] == Changes(2, 1, 0, 0, 2, 0, 1)
 
 
-def test_last_iteration_is_each_documents_own(effects: IterationEffects) -> None:
-    assert changes_by_last_iteration(effects) == Changes(3, 1, 0, 0, 2, 0, 1)
-
-
 def test_all_iterations_compare_the_first_with_the_last(effects: IterationEffects) -> None:
     assert changes_by_all_iterations(effects) == Changes(3, 2, 1, 0, 2, 0, 0)
 
@@ -84,7 +79,7 @@ def test_all_iterations_compare_the_first_with_the_last(effects: IterationEffect
 def test_with_one_iteration_nothing_has_changed() -> None:
     effects = iteration_effects(np.ones(4, dtype=int), rank_with, TRUTH, top=2)
     assert changes_by_iteration(effects) == {}
-    assert changes_by_last_iteration(effects) == Changes(0, 0, 0, 0, 0, 0, 0)
+    assert changes_by_all_iterations(effects) == Changes(0, 0, 0, 0, 0, 0, 0)
 
 
 def test_steps_of_a_document_name_what_moved(effects: IterationEffects) -> None:
@@ -109,7 +104,6 @@ def test_summary_has_the_counts(effects: IterationEffects) -> None:
     summary = effects_summary(effects)
     assert summary["documents_with_truth"] == 3
     assert summary["by_iteration"]["3"]["first_labels_worse"] == 1
-    assert summary["by_last_iteration"]["documents"] == 3
     assert summary["by_all_after_the_first"]["top_label_better"] == 1
 
 
@@ -118,7 +112,7 @@ def test_tables_show_the_counts_and_names_with_brackets(effects: IterationEffect
     print_changes(effects_summary(effects), console)
     print_document(document_steps(effects, 1, NAMES, np.zeros(3)), "Document 2 [b]", console)
     printed = console.export_text()
-    assert "the last" in printed
+    assert "from 2 on" in printed
     assert "iteration" in printed
     assert "documents" in printed
     assert "…" not in printed

@@ -98,7 +98,7 @@ def compare(
 
     from rich.console import Console
 
-    from nlpcapsule.compare.comparison import NAME, CompareOptions
+    from nlpcapsule.compare.comparison import NAME
     from nlpcapsule.compare.comparison import compare as run
     from nlpcapsule.compare.run_missing import raise_failures
 
@@ -115,10 +115,9 @@ def compare(
         *(["--task", task] if task else []),
     ]
     words += [*_reading_words(reading), *(word for text in assignments for word in ("--set", text))]
-    options = CompareOptions(source, configs, output, jobs, quiet, say)
-    command = shlex.join(["nlpcapsule", NAME, *words])
+    facts = {"command": shlex.join(["nlpcapsule", NAME, *words]), "sizes": sizes, "seed": seed}
     try:
-        page, failures = run(options, command=command, sizes=sizes, seed=seed)
+        page, failures = run(source, configs, output, jobs, quiet, say, **facts)
     except KeyboardInterrupt:
         typer.echo("stopped; the same command continues from here", err=True)
         raise typer.Exit(130) from None

@@ -26,10 +26,10 @@ def main(run: str) -> None:
 if __name__ == "__main__":
     try:
         main(*sys.argv[1:])
-    except NlpCapsuleError as error:
-        print(f"error: {error}")
-        sys.exit(2)
     except Exception as error:  # a third-party library may raise anything, and the comparison continues
-        traceback.print_exc()
-        print(f"error: {out_of_memory(error) or f'{type(error).__name__}: {error}'}")
-        sys.exit(1)
+        reason = str(error)
+        if not isinstance(error, NlpCapsuleError):
+            traceback.print_exc()
+            reason = out_of_memory(error) or f"{type(error).__name__}: {error}"
+        print(f"error: {reason}")
+        sys.exit(2)

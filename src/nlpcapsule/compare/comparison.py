@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,49 +26,40 @@ from nlpcapsule.provenance import checked_out_commit, provenance
 NAME = "compare"
 
 
-@dataclass(frozen=True)
-class CompareOptions:
-    """Options of a comparison.
+def compare(
+    source: UserFolder,
+    configs: Mapping[str, Config],
+    output: Path,
+    jobs: int = 1,
+    quiet: bool = False,
+    say: Callable[[str], None] = lambda text: None,
+    **facts: Any,
+) -> tuple[str, dict[str, str]]:
+    """Train missing systems, and write compare.json and compare.md into a folder.
 
-    Attributes:
+    Args:
         source: The user's folder.
         configs: System → its configuration, in the table's order.
         output: Folder for tables and finished systems.
         jobs: Number of systems to run in parallel.
         quiet: Whether to hide the progress of systems.
         say: Receives messages.
-    """
-
-    source: UserFolder
-    configs: dict[str, Config]
-    output: Path
-    jobs: int = 1
-    quiet: bool = False
-    say: Callable[[str], None] = lambda text: None
-
-
-def compare(options: CompareOptions, **facts: Any) -> tuple[str, dict[str, str]]:
-    """Train missing systems, and write compare.json and compare.md into `options.output`.
-
-    Args:
-        options: Options.
         facts: Entries of compare.json: "command", "sizes" and "seed".
 
     Returns:
         The Markdown, and the reasons of failures, if any.
     """
-    absent = {name: why for name in options.configs if (why := missing_package(name))}
-    if len(absent) == len(options.configs):
+    absent = {name: why for name in configs if (why := missing_package(name))}
+    if len(absent) == len(configs):
         raise_failures(absent, "none of the systems can run here")
-    source, commit = options.source, checked_out_commit()
-    data = source.name
+    data, commit = source.name, checked_out_commit()
     runs = {
-        name: SystemRun(source, config, options.output / "cells" / data / f"{run_name(config)}.json", commit)
-        for name, config in options.configs.items()
+        name: SystemRun(source, config, output / "cells" / data / f"{run_name(config)}.json", commit)
+        for name, config in configs.items()
         if name not in absent
     }
-    options.say(source.split)
-    failures = run_systems(runs, options)
+    say(source.split)
+    failures = run_systems(runs, say, jobs, show_errors=jobs == 1 and not quiet)
     records = {name: run.record for name, run in runs.items() if run.record.exists()}
     if not records:
         raise_failures(failures, "every system failed")
@@ -78,22 +69,23 @@ def compare(options: CompareOptions, **facts: Any) -> tuple[str, dict[str, str]]
         "kind": source.kind,
         "data": data,
         "split": source.split,
-        "systems at a time": options.jobs,
+        "systems at a time": jobs,
         "ours": DEFAULT_SYSTEM[source.kind],
         "systems": _results(source.kind, records),
         "not measured": absent | {name: f"failed: {why}" for name, why in failures.items()},
     }
     page = markdown(table)
-    write_text(options.output / f"{NAME}.json", json.dumps(table, indent=1) + "\n")
-    write_text(options.output / f"{NAME}.md", page)
+    write_text(output / f"{NAME}.json", json.dumps(table, indent=1) + "\n")
+    write_text(output / f"{NAME}.md", page)
     return page, failures
 
 
-def run_systems(runs: Mapping[str, SystemRun], options: CompareOptions) -> dict[str, str]:
+def run_systems(
+    runs: Mapping[str, SystemRun], say: Callable[[str], None], jobs: int, show_errors: bool
+) -> dict[str, str]:
     """Run unfinished systems, each in a child process; return the reasons of failures."""
     children = [child_run(name, run) for name, run in runs.items()]
-    show_errors = options.jobs == 1 and not options.quiet
-    return run_missing(children, "systems", options.say, options.jobs, show_errors)
+    return run_missing(children, "systems", say, jobs, show_errors)
 
 
 def child_run(name: str, run: SystemRun) -> Run:
@@ -102,7 +94,7 @@ def child_run(name: str, run: SystemRun) -> Run:
     def add_memory(child: ChildProcess) -> None:
         if run.record.exists():
             record = RunRecord.load(run.record)
-            peak = round(child.peak_bytes / 2**30, 2)
+            peak = max(record.process_memory_gib or 0.0, round(child.peak_bytes / 2**30, 2))
             record.model_copy(update={"process_memory_gib": peak}).save(run.record)
 
     command = [*module_command("nlpcapsule.compare"), RUN_JSON.dump_json(run).decode()]

@@ -27,7 +27,7 @@ from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.evaluation.answer_metrics import answer_metrics, per_question_metrics
 from nlpcapsule.evaluation.label_metrics import per_document_metrics
 from nlpcapsule.model_folder import MANIFEST, load_model
-from nlpcapsule.provenance import hardware
+from nlpcapsule.provenance import hardware, peak_process_memory
 from nlpcapsule.scoring.documents import RANKED, LabelRankings
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.training.progress import TrainingProgress
@@ -67,6 +67,8 @@ def run_and_record(
         "version": __version__,
         "commit": commit,
     }
+    if record.process_memory_gib is None:  # otherwise it is that of another process
+        facts["process_memory_gib"] = round(peak_process_memory() / 2**30, 2)
     record = record.model_copy(update=facts)
     save_per_document(path, per_document)
     record.save(path)

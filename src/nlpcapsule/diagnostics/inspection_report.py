@@ -26,7 +26,6 @@ from nlpcapsule.diagnostics.iteration_effects import (
     IterationEffects,
     changes_by_all_iterations,
     changes_by_iteration,
-    changes_by_last_iteration,
 )
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
@@ -113,7 +112,6 @@ def effects_summary(effects: IterationEffects) -> dict[str, Any]:
         "first_labels": effects.labels.shape[2],
         "documents_with_truth": int(effects.has_truth.sum()),
         "by_iteration": {str(number): asdict(changes) for number, changes in steps.items()},
-        "by_last_iteration": asdict(changes_by_last_iteration(effects)),
         "by_all_after_the_first": asdict(changes_by_all_iterations(effects)),
     }
 
@@ -193,10 +191,7 @@ def print_summary(summary: dict[str, Any], console: Console) -> None:
 
 def print_changes(changes: dict[str, Any], console: Console) -> None:
     """Print what iterations changed, as `effects_summary` returns it, as a table."""
-    counted = changes["by_iteration"] | {
-        "the last": changes["by_last_iteration"],
-        "from 2 on": changes["by_all_after_the_first"],
-    }
+    counted = changes["by_iteration"] | {"from 2 on": changes["by_all_after_the_first"]}
     rows = ((name, *(f"{count:,}" for count in row.values())) for name, row in counted.items())
     head = ("iteration", "documents", "top label", "better", "worse", "first labels", "better", "worse")
     console.print(_table(f"What iterations changed (first {changes['first_labels']} labels)", head, rows))

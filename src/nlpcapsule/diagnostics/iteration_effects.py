@@ -101,20 +101,12 @@ def changes_by_iteration(effects: IterationEffects) -> dict[int, Changes]:
     }
 
 
-def changes_by_last_iteration(effects: IterationEffects) -> Changes:
-    """Return what each document's last iteration changed, for documents with at least two."""
-    last = effects.iterations[effects.iterations >= 2] - 1
-    return _changes(effects, 2, last - 1, last)
-
-
 def changes_by_all_iterations(effects: IterationEffects) -> Changes:
     """Return what all iterations after the first changed together, for documents with at least two."""
     return _changes(effects, 2, 0, effects.iterations[effects.iterations >= 2] - 1)
 
 
-def _changes(
-    effects: IterationEffects, fewest: int, before: int | np.ndarray, after: int | np.ndarray
-) -> Changes:
+def _changes(effects: IterationEffects, fewest: int, before: int, after: int | np.ndarray) -> Changes:
     """Compare two rankings of each document with at least `fewest` iterations, given their positions."""
     rows = np.flatnonzero(effects.iterations >= fewest)
     old, new = effects.labels[rows, before], effects.labels[rows, after]  # (R, K)

@@ -82,7 +82,7 @@ def test_a_system_that_is_stopped_records_the_seconds_it_has_trained(tmp_path: P
     long = {"training.epochs": 10_000, "model.filters": 4, "model.embedding_size": 8}
     config = Config.build("labels", "kim-cnn", overrides=long)
     run = child_run("kim-cnn", SystemRun(source, config, tmp_path / "cells" / "kim.json"))
-    process, work, ends = run.start(), tmp_path / "cells" / "kim.work", time.time() + 60
+    process, work, ends = run.start(), tmp_path / "cells" / "kim.work", time.time() + 300
     while not (work / "metrics.jsonl").exists():
         assert time.time() < ends
         assert not process.has_ended(), process.last_words

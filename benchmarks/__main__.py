@@ -57,14 +57,14 @@ def evidence(
         float, typer.Option(metavar="NUMBER", help="Part of the training documents to learn from.")
     ] = 1.0,
     label_names: Annotated[
-        bool, typer.Option("--label-names", help="Also match the label names that lie beside the arrays.")
+        bool, typer.Option("--label-names", help="Also match the label names stored next to the arrays.")
     ] = False,
 ) -> None:
     """Store the features of a lexical system, for machines where it is not installed."""
     from benchmarks.label_data import label_parts
+    from benchmarks.label_name_files import with_label_names
+    from benchmarks.run_labels import training_data
     from benchmarks.stored_evidence import evidence_path, store_evidence
-    from nlpcapsule.compare.label_name_files import with_label_names
-    from nlpcapsule.compare.run_labels import training_data
 
     parts, thesaurus = label_parts(name, data, data), None
     if label_names:
@@ -82,14 +82,14 @@ def cell(
     commit: Annotated[str, typer.Option(metavar="HASH", help="The commit of the code.")] = "",
 ) -> None:
     """Run one cell of a table; `reproduce --jobs` starts this."""
-    from nlpcapsule.compare.child_process import leave_signals_to_parent
+    from nlpcapsule.processes import leave_signals_to_parent
 
     leave_signals_to_parent()
 
+    from benchmarks.cell import Cell
     from benchmarks.run_cell import run_cell
-    from nlpcapsule.compare.cell import Cell
 
-    run_cell(Cell.from_json(json.loads(spec)), data, cells, commit)
+    run_cell(Cell(**json.loads(spec)), data, cells, commit)
 
 
 @app.command()

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import json
 import signal
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.cost_page import cost_markdown, cost_plots
 from benchmarks.cost_record import SEED, CostRecord, Spec
 from benchmarks.cost_systems import BASES, PRINTED, cost_specs
 from benchmarks.table import COMMAND, Options, Table
-from nlpcapsule.compare.child_process import EndedChild
-from nlpcapsule.compare.provenance import checked_out_commit, provenance
-from nlpcapsule.compare.run_missing import Run, RunProgress, raise_failures, run_missing
+from nlpcapsule.compare.run_missing import ChildProcess, Run, raise_failures, run_missing
 from nlpcapsule.compare.table import Record
 from nlpcapsule.errors import ConfigError, did_you_mean
 from nlpcapsule.processes import module_command
+from nlpcapsule.provenance import checked_out_commit, provenance
 
 CHECKOUT = Path(__file__).parents[1]
 
@@ -86,51 +85,26 @@ def _finished(spec: Spec, folder: Path) -> CostRecord | None:
     return CostRecord.from_json(values) if values is not None and values["spec"] == asdict(spec) else None
 
 
-@dataclass(frozen=True)
-class CostRun(Run):
-    """One system, measured in a separate child process."""
+def _run(spec: Spec, folder: Path, commit: str) -> Run:
+    """Return the run of a system, measured in a separate child process."""
+    record, log = folder / f"{spec.system}.json", folder / f"{spec.system}.log"
 
-    spec: Spec
-    folder: Path
-    commit: str
+    def ended(child: ChildProcess) -> None:
+        if child.code == -signal.SIGKILL:  # it ran out of memory, which is a result
+            CostRecord.of_killed(spec, commit).save(record)
 
-    @property
-    def name(self) -> str:
-        """The system's name."""
-        return self.spec.system
-
-    @property
-    def log(self) -> Path:
-        """The log file, next to the record."""
-        return self.folder / f"{self.spec.system}.log"
-
-    def is_finished(self) -> bool:
-        """Return whether the system has been measured with these sizes."""
-        return _finished(self.spec, self.folder) is not None
-
-    def command(self) -> list[str]:
-        """Return the command of the child process."""
-        spec = json.dumps(asdict(self.spec))
-        return [*module_command("benchmarks.cost_cell", CHECKOUT), spec, str(self._record), self.commit]
-
-    def failure_of(self, child: EndedChild) -> str | None:
-        """Return why it failed, or None; a killed process ran out of memory, which is a result."""
-        if child.code == -signal.SIGKILL:
-            CostRecord.of_killed(self.spec, self.commit).save(self._record)
-            return None
-        return super().failure_of(child)
-
-    @property
-    def _record(self) -> Path:
-        return self.folder / f"{self.spec.system}.json"
+    command = [*module_command("benchmarks.cost_cell", CHECKOUT)]
+    command += [json.dumps(asdict(spec)), str(record), commit]
+    return Run(
+        spec.system, lambda: _finished(spec, folder) is not None, command=command, log=log, ended=ended
+    )
 
 
 def _measure_missing(specs: list[Spec], folder: Path, options: Options) -> None:
     commit = options.commit or checked_out_commit()
-    runs = [CostRun(spec, folder, commit) for spec in specs]
-    progress = RunProgress(options.say, "systems are measured", "measured")
-    failures = run_missing(runs, progress, jobs=1)  # one at a time, so that nothing disturbs the timing
-    raise_failures(failures, "systems could not be measured")
+    runs = [_run(spec, folder, commit) for spec in specs]
+    failures = run_missing(runs, "systems", options.say, jobs=1)  # in parallel, they would disturb the timing
+    raise_failures(failures, "systems failed, the others are kept; the same command tries again")
 
 
 COST = Table("cost", make_cost, cost_markdown, cost_plots)

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from nlpcapsule import __version__
 from nlpcapsule.atomic_files import write_text
-from nlpcapsule.compare.provenance import hardware
+from nlpcapsule.provenance import hardware
 
 SEED = 1
 

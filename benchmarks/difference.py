@@ -7,13 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.cell import Cell, cell_path, finished_cell
 from benchmarks.plan import Plan
-from nlpcapsule.compare.cell import Cell
-from nlpcapsule.compare.run_labels import LABEL_FIGURES
-from nlpcapsule.compare.run_record import cell_path, finished_cell, load_per_document
-from nlpcapsule.compare.summary import ANSWER_FIGURES
+from nlpcapsule.compare.comparison import paired_differences
+from nlpcapsule.compare.record import load_per_document
 from nlpcapsule.errors import ConfigError
-from nlpcapsule.evaluation.bootstrap import PairedBootstrap, paired_bootstrap
+from nlpcapsule.evaluation.bootstrap import PairedBootstrap
 
 
 def row_difference(
@@ -32,9 +31,8 @@ def row_difference(
     Returns:
         Figure → the difference, system minus rival, and its interval.
     """
-    figures = LABEL_FIGURES if plan.kind == "labels" else ANSWER_FIGURES
     ours, theirs = (_mean_over_seeds(plan, folder, data, name, fraction) for name in (system, rival))
-    return {figure: paired_bootstrap(ours[row], theirs[row]) for row, figure in enumerate(figures)}
+    return paired_differences(plan.kind, ours, theirs)
 
 
 def lead_growth(plan: Plan, folder: Path, data: str, system: str, rival: str) -> dict[str, PairedBootstrap]:
@@ -44,7 +42,7 @@ def lead_growth(plan: Plan, folder: Path, data: str, system: str, rival: str) ->
         - _mean_over_seeds(plan, folder, data, rival, fraction)
         for fraction in (0.5, 1.0)
     )
-    return {figure: paired_bootstrap(half[row], whole[row]) for row, figure in enumerate(LABEL_FIGURES)}
+    return paired_differences(plan.kind, half, whole)
 
 
 def _mean_over_seeds(plan: Plan, folder: Path, data: str, system: str, fraction: float) -> np.ndarray:

@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 
 from benchmarks.label_data import READERS as PUBLISHED
-from nlpcapsule.compare.data import document_row
 from nlpcapsule.errors import ConfigError, did_you_mean
 
 
@@ -30,5 +29,6 @@ def write_folder(name: str, data: Path, out: Path, first: int | None = None) -> 
     for part, documents in parts.items():
         with gzip.open(out / f"{part}.jsonl.gz", "wt", encoding="utf-8", compresslevel=6) as file:
             for document in documents[:first]:
-                file.write(json.dumps(document_row(document), ensure_ascii=False) + "\n")
+                row = {"id": document.id, "text": document.text, "labels": list(document.labels)}
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
     return {part: len(documents[:first]) for part, documents in parts.items()}

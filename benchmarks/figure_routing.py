@@ -10,22 +10,21 @@ and a stopped training is resumed.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from benchmarks.encoded_parts import EncodedParts
 from benchmarks.inspection_record import InspectionRecord
 from benchmarks.label_data import label_parts
 from benchmarks.table import COMMAND, Options, Table
 from nlpcapsule import __version__
-from nlpcapsule.compare.encoded_parts import EncodedParts
-from nlpcapsule.compare.provenance import checked_out_commit, hardware, provenance
-from nlpcapsule.compare.run_missing import Run, RunProgress, raise_failures, run_missing
+from nlpcapsule.compare.run_missing import Run, raise_failures, run_missing
 from nlpcapsule.compare.table import Record, markdown_table
 from nlpcapsule.config import Config
 from nlpcapsule.data.encoded import EncodedDocuments
@@ -33,6 +32,7 @@ from nlpcapsule.diagnostics.inspection import inspect_encoded
 from nlpcapsule.diagnostics.plots import instance_curve, iterations_histogram, system_curve
 from nlpcapsule.errors import ConfigError, NlpCapsuleError, did_you_mean
 from nlpcapsule.model_folder import load_model
+from nlpcapsule.provenance import checked_out_commit, hardware, provenance
 from nlpcapsule.scoring.models import LabelModel
 from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.prepared_labels import PreparedLabels
@@ -109,37 +109,23 @@ def make_figure_routing(options: Options) -> Record:
     }
 
 
-@dataclass(frozen=True)
-class InspectionRun(Run):
-    """One network, trained and inspected in this process."""
-
-    system: str
-    folder: Path
-    options: Options
-    parts: Callable[[], EncodedParts]
-
-    @property
-    def name(self) -> str:
-        """The system's name."""
-        return self.system
-
-    def is_finished(self) -> bool:
-        """Return whether the network has been trained with these settings and inspected."""
-        return _finished(self.system, self.folder, self.options.budget) is not None
-
-    def run_here(self) -> None:
-        """Train, inspect and write the record."""
-        settings = routing_settings(self.system, self.options.budget, torch.cuda.is_available())
-        record = inspect_trained(self.parts(), self.system, settings, self.folder / self.system)
-        commit = self.options.commit or checked_out_commit()
-        replace(record, commit=commit).save(self.folder / f"{self.system}.json")
-
-
 def _run_missing(systems: Sequence[str], folder: Path, options: Options) -> None:
     parts = cache(lambda: label_parts(DATA[options.budget], options.data, options.output / "data"))
-    runs = [InspectionRun(name, folder, options, parts) for name in systems]
-    failures = run_missing(runs, RunProgress(options.say, "networks are trained and inspected"))
-    raise_failures(failures, "networks failed")
+
+    def inspect(system: str) -> None:
+        settings = routing_settings(system, options.budget, torch.cuda.is_available())
+        record = inspect_trained(parts(), system, settings, folder / system)
+        commit = options.commit or checked_out_commit()
+        replace(record, commit=commit).save(folder / f"{system}.json")
+
+    def is_finished(system: str) -> bool:
+        return _finished(system, folder, options.budget) is not None
+
+    runs = [Run(system, partial(is_finished, system), partial(inspect, system)) for system in systems]
+    raise_failures(
+        run_missing(runs, "networks", options.say),
+        "networks failed, the others are kept; the same command tries again",
+    )
 
 
 def _finished(system: str, folder: Path, budget: str) -> InspectionRecord | None:

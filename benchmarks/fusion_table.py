@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.label_tables import reading_aid, spread, systems_plots, table_of_plan
-from nlpcapsule.compare.run_labels import LABEL_FIGURES
+from nlpcapsule.compare.measuring import LABEL_FIGURES
 from nlpcapsule.compare.table import Record, markdown_table
 
 RARE = ("recall@5 (0 examples)", "recall@5 (1-10 examples)")

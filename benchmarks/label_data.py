@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from nlpcapsule.compare.encoded_parts import EncodedParts
+from benchmarks.encoded_parts import EncodedParts
 from nlpcapsule.config import Config
 from nlpcapsule.data.documents import Document
 from nlpcapsule.data.encoded import encode_documents

@@ -10,9 +10,9 @@ from benchmarks.run_cells import run_cells
 from benchmarks.summary import summarise
 from benchmarks.table import COMMAND, Options, Table
 from benchmarks.table_plots import Interval, fractions_plot, systems_plot
-from nlpcapsule.compare.provenance import provenance
 from nlpcapsule.compare.table import Record, markdown_table
 from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.provenance import provenance
 
 FIGURES = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@5")
 _PRINTED = ("P@1", "P@3", "P@5")  # the paper's figures for each data set

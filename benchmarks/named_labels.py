@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.label_data import IN_PIECES, READERS
-from nlpcapsule.compare.label_name_files import NAMES_FILE, write_label_names
+from benchmarks.label_name_files import NAMES_FILE, write_label_names
 from nlpcapsule.data.label_names import Thesaurus
 from nlpcapsule.data.labels import LabelVocabulary
 

@@ -34,7 +34,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nlpcapsule.compare.cell import Cell
+from benchmarks.cell import Cell
 from nlpcapsule.errors import ConfigError, did_you_mean
 
 SAMPLE = "sample"

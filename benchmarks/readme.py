@@ -18,9 +18,8 @@ from rich.console import Console
 
 from benchmarks.fusion_table import RARE, figures_table, leads_table
 from benchmarks.label_tables import MEMORY, against_rival, fractions_table, peak_memory, spread
-from nlpcapsule.compare.run_labels import LABEL_FIGURES
-from nlpcapsule.compare.table import markdown_table
-from nlpcapsule.compare.training_time import at_least
+from nlpcapsule.compare.measuring import LABEL_FIGURES
+from nlpcapsule.compare.table import at_least, markdown_table
 from nlpcapsule.diagnostics.demo_tables import demo_tables
 
 PAGES = ("README.md", "docs/results.md", "docs/demo.md")
@@ -98,14 +97,23 @@ def comparison_table(source: str, record: dict[str, Any]) -> str:
     rows = []
     figures = (*LABEL_FIGURES, *RARE, "ECE@5")
     for name, system in record["systems"].items():
-        row = {"system": name} | {figure: spread(system, figure) for figure in figures}
-        row["training minutes"] = f"{at_least(system)}{system['training seconds'][0] / 60:.1f}"
-        row["ms per document"] = f"{system['milliseconds per document'][0]:.1f}"
+        row = {"system": name} | {
+            figure: f"{100 * _value(system['figures'][figure]):.2f}" for figure in figures
+        }
+        row["training minutes"] = f"{at_least(system)}{_value(system['training seconds']) / 60:.1f}"
+        row["ms per document"] = f"{_value(system['milliseconds per document']):.1f}"
         row[MEMORY] = peak_memory(system)
         rows.append(row)
     lead = against_rival(record["systems"][record["ours"]], "P@1")
     told = f"`{record['command']}`: {record['ours']} against the best peer, in points of P@1: {lead}.\n"
     return markdown_table(list(rows[0]), rows) + f"\n{told}" + _source(source, record["hardware"])
+
+
+def _value(found: Any) -> float:
+    """Return a number of compare.json; files of older versions have a mean or a list, by seed."""
+    if isinstance(found, dict):
+        return float(found["mean"])
+    return float(found[0] if isinstance(found, list) else found)
 
 
 def _systems(record: dict[str, Any], systems: dict[str, Any], where: str) -> str:

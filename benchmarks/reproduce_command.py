@@ -76,8 +76,8 @@ def reproduce(
 ) -> None:
     """Reproduce a table or figure of the paper.
 
-    Trains every system of the table, writes TABLE.json, TABLE.md and plots with the paper's own figures
-    beside ours, and prints the table. Each finished cell is kept: after an interruption, the same command
+    Trains every system of the table, writes TABLE.json, TABLE.md and plots with the paper's figures next to
+    ours, and prints the table. Each finished cell is kept: after an interruption, the same command
     continues.
     """
     from rich.console import Console
@@ -85,9 +85,7 @@ def reproduce(
     from nlpcapsule.errors import ConfigError
 
     if budget == Budget.FULL and data is None and table != TableName.COST:
-        raise ConfigError(
-            "--budget full needs real data: name their folder with --data, or use --budget smoke"
-        )
+        raise ConfigError("--budget full needs real data: give its folder with --data, or use --budget smoke")
 
     from benchmarks.reproduce import reproduce as make
     from benchmarks.table import Options

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from benchmarks.answer_data import answer_parts
+from benchmarks.cell import Cell, CellRecord, cell_path
+from benchmarks.encoded_parts import EncodedParts
 from benchmarks.label_data import IN_PIECES, MINILM, label_parts
 from benchmarks.named_labels import named_folder
+from benchmarks.pecos import PECOS, run_peer
+from benchmarks.run_answers import run_answers
+from benchmarks.run_labels import SharedParts, run_labels, with_names_of
 from benchmarks.shared_nominator import shared_nominator
 from benchmarks.stored_evidence import StoredEvidence, evidence_path
-from nlpcapsule.compare.cell import Cell
-from nlpcapsule.compare.encoded_parts import EncodedParts
 from nlpcapsule.compare.measuring import Measured, run_and_record
-from nlpcapsule.compare.pecos_settings import PECOS
-from nlpcapsule.compare.run_answers import run_answers
-from nlpcapsule.compare.run_labels import SharedParts, run_labels, with_names_of
-from nlpcapsule.compare.run_peer import run_peer
-from nlpcapsule.compare.run_record import RunRecord
 from nlpcapsule.config import Config
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
 
 
-def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str, pecos: str | None = None) -> RunRecord:
+def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str) -> CellRecord:
     """Train a system and write its record; a stopped training is resumed.
 
     Args:
@@ -31,7 +30,6 @@ def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str, pecos: str
         data: The folder of real data.
         cells: Folder for the record; metrics per document are written next to it, for paired tests.
         commit: The commit of the code.
-        pecos: The Python that has libpecos, if the system is PECOS.
     """
 
     def measure(folder: RunFolder, progress: TrainingProgress) -> Measured:
@@ -39,14 +37,14 @@ def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str, pecos: str
             return run_answers(cell, answer_parts(cell.data, data), folder, progress)
         cache = cells.parent.parent / "data"
         if cell.model == PECOS:
-            return run_peer(cell, label_parts(cell.data, data, cache), pecos)
+            return run_peer(cell, label_parts(cell.data, data, cache))
         name = f"{cell.data}{IN_PIECES}" if cell.config.transformer is not None else cell.data
         parts = label_parts(name, data, cache)
         local = cell if data is None else _with_local_files(cell, data, cache / name)
         stored = None if data is None else data / cell.data
         return run_labels(local, parts, folder, progress, _shared_parts(cell, stored, cells / "nominators"))
 
-    return run_and_record(cell, cells, commit, measure)
+    return cast(CellRecord, run_and_record(cell_path(cell, cells), commit, measure))
 
 
 def _with_local_files(cell: Cell, data: Path, made: Path) -> Cell:

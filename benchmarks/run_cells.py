@@ -4,51 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
+from benchmarks.cell import Cell, cell_path
 from benchmarks.run_cell import run_cell
 from benchmarks.table import Options
-from nlpcapsule.compare.cell import Cell
-from nlpcapsule.compare.provenance import checked_out_commit
-from nlpcapsule.compare.run_missing import Run, RunProgress, raise_failures, run_missing
-from nlpcapsule.compare.run_record import cell_path
+from nlpcapsule.compare.run_missing import Run, raise_failures, run_missing
 from nlpcapsule.processes import module_command
+from nlpcapsule.provenance import checked_out_commit
 
 CHECKOUT = Path(__file__).parents[1]
-
-
-@dataclass(frozen=True)
-class CellRun(Run):
-    """One cell of a table."""
-
-    cell: Cell
-    options: Options
-    commit: str
-
-    @property
-    def name(self) -> str:
-        """The cell's title."""
-        return self.cell.title
-
-    @property
-    def log(self) -> Path:
-        """The log file, next to the record."""
-        return self.options.cells / f"{self.cell.name}.log"
-
-    def is_finished(self) -> bool:
-        """Return whether the record has been written."""
-        return cell_path(self.cell, self.options.cells).exists()
-
-    def run_here(self) -> None:
-        """Run in this process."""
-        run_cell(self.cell, self.options.data, self.options.cells, self.commit)
-
-    def command(self) -> list[str]:
-        """Return the command of the child process."""
-        words = [*module_command("benchmarks", CHECKOUT), "cell", json.dumps(self.cell.to_json())]
-        words += [str(self.options.cells), "--commit", self.commit]
-        return words + ([] if self.options.data is None else ["--data", str(self.options.data)])
 
 
 def run_cells(cells: Sequence[Cell], options: Options) -> None:
@@ -58,6 +25,22 @@ def run_cells(cells: Sequence[Cell], options: Options) -> None:
         NlpCapsuleError: If cells failed; the message names them and the reasons.
     """
     commit = options.commit or checked_out_commit()
-    runs = [CellRun(cell, options, commit) for cell in cells]
-    failures = run_missing(runs, RunProgress(options.say, "cells are finished"), options.jobs)
-    raise_failures(failures, "cells failed")
+    runs = [_run(cell, options, commit) for cell in cells]
+    raise_failures(
+        run_missing(runs, "cells", options.say, options.jobs),
+        "cells failed, the others are kept; the same command tries again",
+    )
+
+
+def _run(cell: Cell, options: Options, commit: str) -> Run:
+    path = cell_path(cell, options.cells)
+    command = [*module_command("benchmarks", CHECKOUT), "cell", json.dumps(asdict(cell))]
+    command += [str(options.cells), "--commit", commit]
+    command += [] if options.data is None else ["--data", str(options.data)]
+    return Run(
+        cell.title,
+        path.exists,
+        partial(run_cell, cell, options.data, options.cells, commit),
+        command,
+        path.with_suffix(".log"),
+    )

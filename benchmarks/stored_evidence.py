@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from nlpcapsule.compare.encoded_parts import EncodedParts
+from benchmarks.encoded_parts import EncodedParts
 from nlpcapsule.config import Config
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import ConfigError, DataError

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.cell import Cell, cell_path, finished_cell
+from benchmarks.pecos import PECOS
 from benchmarks.plan import Plan
-from nlpcapsule.compare.cell import Cell
-from nlpcapsule.compare.pecos_settings import PECOS
-from nlpcapsule.compare.run_record import cell_path, finished_cell, load_per_document
-from nlpcapsule.compare.summary import FinishedRun, summarise_systems
+from benchmarks.seed_summary import FinishedRun, summarise_systems
+from nlpcapsule.compare.record import load_per_document
 from nlpcapsule.compare.table import Record
 from nlpcapsule.config import Config
 from nlpcapsule.config.nesting import NESTED, flatten

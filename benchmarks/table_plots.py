@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from nlpcapsule.diagnostics.plots import BLUE, LINES, ORANGE, svg
+from nlpcapsule.diagnostics.plots import ORANGE, svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +29,7 @@ def systems_plot(title: str, axis: str, ours: Mapping[str, Interval], paper: Map
         values = [ours[name][0] for name in names]
         below = [ours[name][0] - ours[name][1] for name in names]
         above = [ours[name][2] - ours[name][0] for name in names]
-        axes.errorbar(values, places, xerr=[below, above], fmt="o", color=BLUE, capsize=3, label="here")
+        axes.errorbar(values, places, xerr=[below, above], fmt="o", capsize=3, label="here")
         printed = [(paper[name], place) for name, place in zip(names, places, strict=True) if name in paper]
         if printed:
             printed_values, rows = zip(*printed, strict=True)
@@ -37,7 +37,7 @@ def systems_plot(title: str, axis: str, ours: Mapping[str, Interval], paper: Map
                 printed_values, rows, "s", color=ORANGE, fillstyle="none", label="the paper, on its data"
             )
             below_the_axis = (0.5, -0.7 / (0.32 * len(names) + 0.9))  # placed where no system is
-            axes.legend(frameon=False, loc="upper center", bbox_to_anchor=below_the_axis, ncols=2)
+            axes.legend(loc="upper center", bbox_to_anchor=below_the_axis, ncols=2)
         axes.set_yticks(list(places), names)
         axes.invert_yaxis()
         axes.grid(axis="x")
@@ -56,20 +56,11 @@ def fractions_plot(title: str, axis: str, lines: Mapping[str, Sequence[tuple[flo
     """
 
     def draw(axes: Axes) -> None:
-        for position, (name, points) in enumerate(lines.items()):
-            color, dash, marker = LINES[position % len(LINES)]
+        for name, points in lines.items():
             parts, values = zip(*sorted(points), strict=True)
-            axes.plot(
-                [100 * part for part in parts],
-                values,
-                color=color,
-                linestyle=dash,
-                marker=marker,
-                markersize=5,
-                label=name,
-            )
+            axes.plot([100 * part for part in parts], values, markersize=5, label=name)
         used = sorted({100 * part for points in lines.values() for part, _ in points})
         axes.set(title=title, xlabel="part of the training documents (%)", ylabel=axis, xticks=used)
-        axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16))  # placed where no line is
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16))  # placed where no line is
 
     return svg(draw, width=7.4, height=3.6 + 0.25 * len(lines), integer_axis=False)

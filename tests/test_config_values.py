@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from nlpcapsule.compare.pecos_settings import PecosSettings
 from nlpcapsule.config import Config
 from nlpcapsule.errors import ConfigError
 
@@ -39,8 +38,6 @@ def test_a_value_that_toml_cannot_hold_is_a_word(text: str) -> None:
         ConfigError, match=r"training\.epochs=.{0,120}: (input should be a valid|unable to parse)"
     ):
         Config.build(assignments=[f"epochs={text}"])
-    with pytest.raises(ConfigError, match=r"beam="):
-        PecosSettings.parse([f"beam={text}"])
 
 
 def test_a_number_of_thousands_of_digits_is_refused() -> None:

@@ -19,6 +19,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 STAGES: list[set[str]] = [
     {"errors"},
     {"processes"},
+    {"provenance"},
     {"strict_json"},
     {"atomic_files"},
     {"registry"},

@@ -112,7 +112,7 @@ def test_the_parents_number_is_not_left_to_grandchildren() -> None:
 def test_modules_of_the_working_folder_are_not_imported(tmp_path: Path) -> None:
     for name in ("random", "json", "nlpcapsule"):
         (tmp_path / f"{name}.py").write_text(HIJACK)
-    command = [*module_command("nlpcapsule.compare"), "--help"]
+    command = [*module_command("nlpcapsule"), "--help"]
     done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 

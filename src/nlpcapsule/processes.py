@@ -73,6 +73,23 @@ def end_with_parent() -> None:
     watch_parent(parent)
 
 
+def leave_signals_to_parent() -> None:
+    """Set up a child's signals: end with the parent, ignore Ctrl-C, turn SIGTERM into an exception.
+
+    As an exception, SIGTERM allows the training time so far to be recorded.
+    """
+    end_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    process = os.getpid()
+
+    def end(number: int, _: object) -> None:
+        if os.getpid() != process:
+            os._exit(128 + number)  # a forked child has nothing to record
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+
+
 def watch_parent(parent: int) -> None:
     """End this process soon after the process `parent` has ended; does nothing in `parent` itself.
 

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from nlpcapsule.compare.run_record import save_per_document
+from nlpcapsule.compare.record import save_per_document
 
 DOCUMENTS = 40
 

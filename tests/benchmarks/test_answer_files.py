@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nlpcapsule.compare.answer_parts import AnswerParts
-from nlpcapsule.compare.run_answers import with_files
+from benchmarks.answer_data import AnswerParts
+from benchmarks.run_answers import with_files
 from nlpcapsule.config import Config
 
 PRETRAINED = {"encoder": "some/bert", "word_dropout": 0.0}

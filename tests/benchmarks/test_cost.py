@@ -14,6 +14,7 @@ from benchmarks.cost import COST, cost_specs
 from benchmarks.cost_cell import asked_for, measure
 from benchmarks.cost_record import CostRecord
 from benchmarks.table import Options
+from nlpcapsule.compare.run_missing import Run
 from nlpcapsule.config import Config
 from nlpcapsule.errors import ConfigError, NlpCapsuleError
 
@@ -168,7 +169,7 @@ def test_systems_are_measured_beside_and_only_once(options, monkeypatch):
     assert record["systems"]["xml-cnn"]["commit"] == "abc"
     assert record["systems"]["xml-cnn"]["ratios"]["training"] == 1
     assert 0 < record["systems"]["xml-cnn"]["peak memory MiB"] < 1000
-    monkeypatch.setattr(cost.CostRun, "command", lambda _: pytest.fail("measured again"))
+    monkeypatch.setattr(Run, "start", lambda *_: pytest.fail("measured again"))
     again = COST.make(wanted)
     assert again["systems"] == record["systems"]
 
@@ -195,8 +196,8 @@ def test_failures_are_named_and_the_others_kept(options, monkeypatch):
 
 
 def test_a_killed_process_is_a_result(options, monkeypatch):
-    killed = [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]
-    monkeypatch.setattr(cost.CostRun, "command", lambda _: killed)
+    killed = [sys.executable, "-c", "import os, sys; os.kill(os.getpid(), 9)"]
+    monkeypatch.setattr(cost, "module_command", lambda *_: killed)
     record = COST.make(replace(options, run=True, systems=("paper-class-without-both",)))
     assert "out of memory (killed by the operating system)" in COST.markdown(record)
 

@@ -9,10 +9,10 @@ import pytest
 from made_up_cells import write_cell
 
 from benchmarks.label_tables import make_from_plan
+from benchmarks.pecos import PECOS
 from benchmarks.plan import read_plan
 from benchmarks.summary import summarise
 from benchmarks.table import Options
-from nlpcapsule.compare.pecos_settings import PECOS
 from nlpcapsule.registry import find_system
 
 RESULTS = Path(__file__).parents[2] / "results"

@@ -6,11 +6,11 @@ import xml.etree.ElementTree as ET
 import pytest
 from test_summary_and_tables import made_up, rows_of
 
+from benchmarks.cell import cell_path
 from benchmarks.fusion_table import FUSION, fusion_markdown
 from benchmarks.plan import read_plan
 from benchmarks.readme import fusion_table
 from benchmarks.summary import summarise
-from nlpcapsule.compare.run_record import cell_path
 
 LEVELS = {"one-vs-rest": 0.5, "Omikuji": 0.4, "hybrid": 0.9}
 

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 
 from benchmarks import label_data
 from benchmarks.__main__ import app
+from benchmarks.encoded_parts import EncodedParts
 from benchmarks.label_data import label_parts
-from nlpcapsule.compare.encoded_parts import EncodedParts
 from nlpcapsule.data.readers.document_files import read_documents
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.sample import load_documents

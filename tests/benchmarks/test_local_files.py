@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.cell import Cell
 from benchmarks.label_data import MINILM
+from benchmarks.pecos import PECOS
 from benchmarks.plan import read_plan
+from benchmarks.run_answers import with_encoder
 from benchmarks.run_cell import _with_local_files
-from nlpcapsule.compare.cell import Cell
-from nlpcapsule.compare.measuring import with_encoder
-from nlpcapsule.compare.pecos_settings import PECOS
 
 CELLS = {cell.system: cell for cell in read_plan("fusion").cells(seeds=1) if cell.model != PECOS}
 ON_MINILM = [cell for cell in CELLS.values() if cell.config.transformer is not None]

@@ -10,13 +10,13 @@ from tiny_data import tiny_cell, tiny_parts, write_eurlex, write_vectors
 from typer.testing import CliRunner
 
 from benchmarks.__main__ import app
+from benchmarks.encoded_parts import EncodedParts
 from benchmarks.label_data import label_parts
+from benchmarks.label_name_files import NAMES_FILE, with_label_names
 from benchmarks.named_labels import named_folder
 from benchmarks.run_cell import run_cell
+from benchmarks.run_labels import training_data
 from benchmarks.stored_evidence import StoredEvidence, evidence_path
-from nlpcapsule.compare.encoded_parts import EncodedParts
-from nlpcapsule.compare.label_name_files import NAMES_FILE, with_label_names
-from nlpcapsule.compare.run_labels import training_data
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import DataError

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.cell import Cell
+from benchmarks.pecos import PECOS, PecosSettings
 from benchmarks.plan import read_plan
-from nlpcapsule.compare.cell import Cell
-from nlpcapsule.compare.pecos_settings import PECOS, PecosSettings
 from nlpcapsule.config import Config
 from nlpcapsule.errors import ConfigError
 

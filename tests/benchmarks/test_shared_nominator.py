@@ -11,11 +11,10 @@ from tiny_data import tiny_parts
 
 from benchmarks import run_cell as run_cell_module
 from benchmarks import shared_nominator as module
+from benchmarks.cell import Cell, finished_cell
 from benchmarks.run_cell import _shared_parts, run_cell
+from benchmarks.run_labels import run_labels, training_data
 from benchmarks.shared_nominator import shared_nominator
-from nlpcapsule.compare.cell import Cell
-from nlpcapsule.compare.run_labels import run_labels, training_data
-from nlpcapsule.compare.run_record import finished_cell
 from nlpcapsule.scoring.documents import rank_documents
 from nlpcapsule.scoring.network_scorer import NetworkScorer
 from nlpcapsule.training.fit_labels import train_nominator

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tiny_data import tiny_cell, tiny_parts
 
+from benchmarks import run_labels as run_labels_module
 from benchmarks.run_cell import run_cell
+from benchmarks.run_labels import training_data
 from benchmarks.stored_evidence import StoredEvidence, evidence_path, store_evidence
-from nlpcapsule.compare import run_labels as run_labels_module
-from nlpcapsule.compare.run_labels import training_data
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.scoring.hybrid_scorer import CANDIDATES
 from nlpcapsule.training import fit_labels as fit_module

@@ -22,7 +22,7 @@ from benchmarks.label_tables import (
 from benchmarks.plan import read_plan
 from benchmarks.summary import summarise
 from benchmarks.table import Options
-from nlpcapsule.compare.training_time import LOWER_BOUND
+from nlpcapsule.compare.record import LOWER_BOUND
 from nlpcapsule.errors import NlpCapsuleError
 
 

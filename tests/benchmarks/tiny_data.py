@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from nlpcapsule.compare.answer_parts import AnswerParts
-from nlpcapsule.compare.cell import Cell
-from nlpcapsule.compare.encoded_parts import EncodedParts
+from benchmarks.answer_data import AnswerParts
+from benchmarks.cell import Cell
+from benchmarks.encoded_parts import EncodedParts
 from nlpcapsule.config import Config
 from nlpcapsule.data.documents import Question
 from nlpcapsule.data.encoded import encode_documents

@@ -7,19 +7,11 @@ import shlex
 from pathlib import Path
 
 import pytest
-from compare_runs import letters, questions, run_compare, stand_in_python, write_jsonl, write_letters
+from compare_runs import letters, questions, run_compare, write_jsonl, write_letters
 from tiny_transformer import write_transformer
 
 from nlpcapsule.compare import comparison
-from nlpcapsule.compare.cell import Cell
-from nlpcapsule.compare.encoded_parts import EncodedParts
-from nlpcapsule.compare.run_system import run_system
-from nlpcapsule.compare.system_runs import RunOptions
-
-
-@pytest.fixture(autouse=True)
-def _no_pecos_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NLPCAPSULE_PECOS_PYTHON", raising=False)
+from nlpcapsule.compare.run_system import SystemRun, run_system
 
 
 @pytest.fixture
@@ -27,12 +19,11 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Runs systems without processes, which would each have to import torch; returns those that were run."""
     ran: list[str] = []
 
-    def run_here(cells: list[Cell], running: RunOptions) -> dict[str, str]:
-        for cell in cells:
-            if not (running.cells / f"{cell.name}.json").exists():
-                ran.append(cell.system)
-                place = running.places[cell.system]
-                run_system(cell, place, running.cells, running.commit, running.pecos_python)
+    def run_here(runs: dict[str, SystemRun], *_: object, **__: object) -> dict[str, str]:
+        for name, run in runs.items():
+            if not run.record.exists():
+                ran.append(name)
+                run_system(run)
         return {}
 
     monkeypatch.setattr(comparison, "run_systems", run_here)
@@ -46,19 +37,22 @@ def test_one_system_in_its_own_process_gives_a_table_and_is_not_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
-    arguments = ["--data", data, "--systems", "one-vs-rest,pecos", "--output", out, "--seed", 7]
+    monkeypatch.setattr(comparison, "missing_package", {"fasttext": "install it"}.get)
+    arguments = ["--data", data, "--systems", "one-vs-rest,fasttext", "--output", out, "--seed", 7]
     done = run_compare(monkeypatch, capsys, *arguments)
     assert done.code == 0, done.err
     assert "[1/1] one-vs-rest: done" in done.err
     assert done.out.strip() == (out / "compare.md").read_text(encoding="utf-8").strip()
-    assert "- pecos: not measured: needs libpecos in a Python of its own: python3.11 -m venv" in done.out
+    assert "- fasttext: not measured: install it" in done.out
     record = json.loads((out / "compare.json").read_text(encoding="utf-8"))
     found = record["systems"]["one-vs-rest"]
-    assert found["seeds"] == [7]
-    assert found["figures"]["P@1"]["mean"] == 1
+    assert found["config"]["training"]["seed"] == record["seed"] == 7
+    assert found["figures"]["P@1"] == 1
     assert 0.1 < found["process memory GiB"] < 8
     assert record["sizes"]["training documents"] == 48
-    assert record["command"].startswith("nlpcapsule compare --data mine --systems one-vs-rest,pecos --seed 7")
+    assert record["command"].startswith(
+        "nlpcapsule compare --data mine --systems one-vs-rest,fasttext --seed 7"
+    )
     again = run_compare(monkeypatch, capsys, *arguments)
     assert "1 of 1 systems are finished" in again.err
     assert "started" not in again.err
@@ -72,20 +66,20 @@ def test_ours_is_tested_against_the_best_peer(
     in_this_process: list[str],
 ) -> None:
     data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
-    python = stand_in_python(tmp_path / "pecos")
-    arguments = ["--data", data, "--systems", "hybrid,pecos", *TINY, "--output", out, "--quiet"]
-    done = run_compare(monkeypatch, capsys, *arguments, "--pecos-python", python)
+    few_words = "--set=kim-cnn.epochs=1"
+    names = ["--systems", "hybrid,kim-cnn,one-vs-rest", *TINY, few_words]
+    done = run_compare(monkeypatch, capsys, "--data", data, *names, "--output", out, "--quiet")
     assert done.code == 0, done.err
-    assert in_this_process == ["hybrid", "pecos"]
-    record = json.loads((out / "compare.json").read_text(encoding="utf-8"))
-    ours, peer = (record["systems"][name] for name in ("hybrid", "pecos"))
-    assert ours["best rival"] == "pecos"
-    expected = ours["figures"]["P@1"]["mean"] - peer["figures"]["P@1"]["mean"]
-    assert ours["difference to the best rival"]["P@1"]["difference"] == pytest.approx(expected)
-    assert f"| P@1 | {100 * expected:+.2f} |" in done.out
-    assert "hybrid against the best peer, pecos" in done.out
-    assert "| pecos | 100.00 | 33.33 | 20.00 | 100.00 |" in done.out
-    assert "PECOS's is that of a Python without this package" in done.out
+    assert in_this_process == ["hybrid", "kim-cnn", "one-vs-rest"]
+    systems = json.loads((out / "compare.json").read_text(encoding="utf-8"))["systems"]
+    assert {name: systems[name]["best rival"] for name in ("hybrid", "kim-cnn")} == {
+        "hybrid": "one-vs-rest",
+        "kim-cnn": "hybrid",
+    }
+    expected = systems["kim-cnn"]["figures"]["P@1"] - systems["hybrid"]["figures"]["P@1"]
+    assert systems["kim-cnn"]["difference to the best rival"]["P@1"]["difference"] == pytest.approx(expected)
+    assert "hybrid against the best peer, one-vs-rest" in done.out
+    assert "| one-vs-rest | 100.00 | 33.33 | 20.00 | 100.00 |" in done.out
 
 
 def test_answers_are_told_by_their_rows(
@@ -139,63 +133,16 @@ def test_ours_uses_label_names_and_peers_do_without(
     assert record["sizes"]["labels"] == 4
     assert record["sizes"]["labels to report on that training never saw"] == 2
     ours, peer = (record["systems"][name]["figures"] for name in ("hybrid", "one-vs-rest"))
-    assert ours["unseen true labels"] == peer["unseen true labels"] == {"mean": 2, "deviation": 0}
-    assert ours["recall@5 among unused labels"]["mean"] == 0.5, "one of the two has a name"
+    assert ours["unseen true labels"] == peer["unseen true labels"] == 2
+    assert ours["recall@5 among unused labels"] == 0.5, "one of the two has a name"
     assert "recall@5 among unused labels" not in peer
     assert "| recall@5 (0 examples) | recall@5 among unused labels |" in done.out
     names.write_text(json.dumps({"sky": "comets and stars"}))
     run_compare(monkeypatch, capsys, *arguments, "--label-names", names)
-    assert in_this_process == ["hybrid", "one-vs-rest"] * 2, "other names are another run"
+    assert in_this_process == ["hybrid", "one-vs-rest", "hybrid"], "only hybrid uses the names"
 
 
-def test_word_vectors_count_by_what_they_hold(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    in_this_process: list[str],
-) -> None:
-    data, out, vectors = write_letters(tmp_path / "mine"), tmp_path / "out", tmp_path / "v.txt"
-    settings = [f"--set=kim-cnn.vectors={vectors}", "--set=kim-cnn.epochs=1", "--set=kim-cnn.filters=4"]
-    arguments = ["--data", data, "--systems", "kim-cnn,one-vs-rest", *settings, "--output", out, "--quiet"]
-
-    def first_rows() -> set[float]:
-        """A number of the word "fish" in each data set that was made ready with vectors."""
-        parts = [EncodedParts.load(path.parent) for path in out.glob("data/*/*/about.json")]
-        return {
-            float(part.vectors[part.tokenizer.vocabulary.index("fish"), 0])
-            for part in parts
-            if part.vectors is not None
-        }
-
-    vectors.write_text("fish 0.5 0.5\nmilk 0.25 0.25\n")
-    done = run_compare(monkeypatch, capsys, *arguments)
-    assert done.code == 0, done.err
-    assert first_rows() == {0.5}
-    run_compare(monkeypatch, capsys, *arguments)
-    assert in_this_process == ["kim-cnn", "one-vs-rest"], "what is finished is not run again"
-    vectors.write_text("fish 0.75 0.75\nmilk 0.25 0.25\n")
-    run_compare(monkeypatch, capsys, *arguments)
-    assert in_this_process == ["kim-cnn", "one-vs-rest", "kim-cnn"], "one-vs-rest reads no vectors"
-    assert first_rows() == {0.5, 0.75}
-
-
-def test_ours_may_read_with_a_transformer(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    in_this_process: list[str],
-) -> None:
-    pytest.importorskip("transformers")
-    data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
-    encoder = write_transformer(tmp_path / "encoder")
-    settings = [*TINY[1:], f"--set=hybrid.encoder={encoder}", "--set=hybrid.window=16"]
-    arguments = ["--data", data, "--systems", "hybrid,one-vs-rest", *settings, "--output", out]
-    done = run_compare(monkeypatch, capsys, *arguments)
-    assert done.code == 0, done.err
-    assert "| hybrid | " in done.out
-
-
-def test_linear_heads_are_peers_and_those_on_a_transformer_read_its_word_pieces(
+def test_systems_may_read_words_or_a_transformers_word_pieces(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -203,11 +150,11 @@ def test_linear_heads_are_peers_and_those_on_a_transformer_read_its_word_pieces(
 ) -> None:
     data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
     encoder = write_transformer(tmp_path / "encoder")
-    names = ["convolution-linear", "transformer-linear", "embedding-linear"]
+    names = ["kim-cnn", "embedding-linear"]
     settings = [
         "--set=all.epochs=1",
         "--set=all.max_tokens=16",
-        *(f"--set={name}.encoder={encoder}" for name in names[1:]),
+        f"--set=embedding-linear.encoder={encoder}",
     ]
     arguments = ["--data", data, "--systems", ",".join(names), *settings, "--output", out]
     done = run_compare(monkeypatch, capsys, *arguments)
@@ -215,35 +162,9 @@ def test_linear_heads_are_peers_and_those_on_a_transformer_read_its_word_pieces(
     assert in_this_process == names
     record = json.loads((out / "compare.json").read_text(encoding="utf-8"))
     assert list(record["systems"]) == names
-    vocabularies = [
-        EncodedParts.load(path.parent).tokenizer.vocabulary for path in out.glob("data/*/*/about.json")
-    ]
-    assert len(vocabularies) == 2, "words, and the pieces that both transformers share"
-    assert sum("[CLS]" in vocabulary for vocabulary in vocabularies) == 1
 
 
-def test_systems_that_read_words_otherwise_get_their_own(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    in_this_process: list[str],
-) -> None:
-    data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
-    settings = ["--set=one-vs-rest.vocabulary_size=3", "--set=all.max_tokens=9"]
-    python = stand_in_python(tmp_path / "pecos")
-    names = ["--systems", "one-vs-rest,pecos", "--pecos-python", python]
-    done = run_compare(monkeypatch, capsys, "--data", data, *names, *settings, "--output", out)
-    assert done.code == 0, done.err
-    assert len(list((out / "data").iterdir())) == 2
-    record = json.loads((out / "compare.json").read_text(encoding="utf-8"))
-    figures = {name: system["figures"]["P@1"]["mean"] for name, system in record["systems"].items()}
-    assert figures["pecos"] == 1
-    assert figures["one-vs-rest"] < 0.5, "three words of the vocabulary tell the letters apart no more"
-
-
-@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
-def test_bad_rows_are_left_out_and_told_each_time(
-    quiet: list[str],
+def test_bad_rows_are_left_out_and_reported_each_time(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -252,8 +173,8 @@ def test_bad_rows_are_left_out_and_told_each_time(
     data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
     write_jsonl(data / "train.jsonl", [*letters(48), {"txt": "a"}, {"text": 5, "labels": []}])
     write_jsonl(data / "test.jsonl", [{"text": "a"}, *letters(16)])
-    arguments = ["--data", data, "--systems", "one-vs-rest", "--output", out, "--skip-bad-rows", *quiet]
-    for _ in range(2):  # the second time the data lies ready
+    arguments = ["--data", data, "--systems", "one-vs-rest", "--output", out, "--skip-bad-rows", "--quiet"]
+    for _ in range(2):
         done = run_compare(monkeypatch, capsys, *arguments)
         assert done.code == 0, done.err
         train, test = data / "train.jsonl", data / "test.jsonl"
@@ -325,8 +246,8 @@ def test_without_readers_options_the_recorded_command_has_none(
     assert command == "nlpcapsule compare --data mine --systems one-vs-rest --seed 1 --jobs 1"
 
 
-def _failing(cells: list[Cell], running: RunOptions) -> dict[str, str]:
-    return {cell.system: "out of luck" for cell in cells}
+def _failing(runs: dict[str, SystemRun], *_: object, **__: object) -> dict[str, str]:
+    return dict.fromkeys(runs, "out of luck")
 
 
 def test_when_every_system_fails_each_is_named(
@@ -348,7 +269,7 @@ def test_one_failure_among_others_is_in_the_table_and_in_the_exit_code(
 ) -> None:
     data, out = write_letters(tmp_path / "mine"), tmp_path / "out"
     run_compare(monkeypatch, capsys, "--data", data, "--systems", "one-vs-rest", "--output", out)
-    monkeypatch.setattr(comparison, "run_systems", lambda cells, running: _failing(cells[1:], running))
+    monkeypatch.setattr(comparison, "run_systems", lambda *_, **__: {"kim-cnn": "out of luck"})
     names = ["--systems", "one-vs-rest,kim-cnn"]
     done = run_compare(monkeypatch, capsys, "--data", data, *names, "--output", out)
     assert done.code == 2
@@ -360,7 +281,7 @@ def test_one_failure_among_others_is_in_the_table_and_in_the_exit_code(
 def test_ctrl_c_says_how_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(cells: list[Cell], running: RunOptions) -> dict[str, str]:
+    def interrupted(*_: object, **__: object) -> dict[str, str]:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(comparison, "run_systems", interrupted)
@@ -383,8 +304,6 @@ def test_ctrl_c_says_how_to_go_on(
         ({}, ["--task", "label"], "unknown task 'label': expected 'labels' or 'answers'"),
         ({}, ["--task", "answers", "--systems", "bm25"], "train.jsonl, line 1: this is a document"),
         ({}, ["--split", "train"], "--split: the parts are files here"),
-        ({}, ["--pecos-python", "/no/python"], "--pecos-python /no/python: there is no such program"),
-        ({}, ["--systems", "pecos"], "none of the systems can run here:\npecos: needs libpecos"),
         ({}, ["--jobs", "0"], "--jobs"),
         ({}, ["--label-names", "no-names.json"], "no-names.json: there is no such file"),
         (
@@ -418,7 +337,7 @@ def test_bad_input_is_one_message_and_nothing_is_trained(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(comparison, "run_systems", lambda *_: pytest.fail("a system was run"))
+    monkeypatch.setattr(comparison, "run_systems", lambda *_, **__: pytest.fail("a system was run"))
     data = write_letters(tmp_path / "mine")
     for part, rows in files.items():
         if rows is None:

@@ -6,11 +6,9 @@ import gzip
 from pathlib import Path
 
 import pytest
-from compare_runs import letters, questions, write_jsonl, write_letters
+from compare_runs import letters, write_jsonl, write_letters
 
-from nlpcapsule.compare.data import document_row, open_folder, question_row
-from nlpcapsule.data.readers.document_files import read_documents
-from nlpcapsule.data.readers.question_files import read_questions
+from nlpcapsule.compare.data import open_folder
 from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.errors import NlpCapsuleError
 
@@ -87,9 +85,9 @@ def test_the_name_changes_with_the_rows_and_with_how_they_are_read(tmp_path: Pat
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({}, "there is no training file; expected train.jsonl; it holds nothing"),
+        ({}, "there is no training file; expected train.jsonl and test.jsonl; it holds nothing"),
         ({"training.jsonl": "x"}, "it holds training.jsonl"),
-        ({"train.jsonl": "x"}, "nothing to report on: neither a test nor a dev file"),
+        ({"train.jsonl": "x"}, "there is nothing to report on: no test and no dev file"),
         (
             {"train.jsonl": "x", "train.csv": "x", "test.csv": "x"},
             r"several files .*train\.jsonl, train\.csv",
@@ -106,9 +104,11 @@ def test_a_folder_without_the_parts_is_refused(files: dict[str, str], message: s
 def test_bad_rows_are_counted_where_they_are_to_be_skipped(tmp_path: Path) -> None:
     (write_letters(tmp_path) / "dev.jsonl").unlink()
     write_jsonl(tmp_path / "train.jsonl", [*letters(20), {"txt": "a"}])
-    assert open_folder(tmp_path, READING).counted == {}, "a bad row is an error there"
-    counted = open_folder(tmp_path, ReadOptions(skip_bad_rows=True)).counted
-    assert {path.name: (found.rows, found.bad_rows) for path, found in counted.items()} == {
+    with pytest.raises(NlpCapsuleError, match=r"train\.jsonl, line 21"):
+        open_folder(tmp_path, READING).check()
+    sizes, reports = open_folder(tmp_path, ReadOptions(skip_bad_rows=True)).check()
+    assert sizes["bad rows left out"] == 1
+    assert {path.name: (found.rows, found.bad_rows) for path, found in reports.items()} == {
         "train.jsonl": (20, 1),
         "test.jsonl": (16, 0),
     }
@@ -119,14 +119,3 @@ def test_too_few_rows_to_hold_any_out(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "test.jsonl", letters(4))
     with pytest.raises(NlpCapsuleError, match=r"train\.jsonl: 1 rows are too few .*give a dev file"):
         open_folder(tmp_path, READING).documents()
-
-
-def test_rows_are_written_as_they_are_read(tmp_path: Path) -> None:
-    write_jsonl(tmp_path / "a.jsonl", letters(3))
-    documents = list(read_documents(tmp_path / "a.jsonl"))
-    write_jsonl(tmp_path / "b.jsonl", map(document_row, documents))
-    assert list(read_documents(tmp_path / "b.jsonl")) == documents
-    write_jsonl(tmp_path / "c.jsonl", questions(3))
-    asked = list(read_questions(tmp_path / "c.jsonl"))
-    write_jsonl(tmp_path / "d.jsonl", map(question_row, asked))
-    assert list(read_questions(tmp_path / "d.jsonl")) == asked

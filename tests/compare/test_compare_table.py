@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from nlpcapsule.compare.record import LOWER_BOUND
 from nlpcapsule.compare.table import markdown
-from nlpcapsule.compare.training_time import LOWER_BOUND
 
 
 @pytest.mark.parametrize("lower_bound", [{}, {LOWER_BOUND: True}])
@@ -14,9 +14,9 @@ def test_seconds_of_a_training_that_was_killed_on_the_way_are_a_lower_bound(
 ) -> None:
     system = {
         **lower_bound,
-        "figures": {"P@1": {"mean": 0.5, "deviation": 0.0}},
-        "training seconds": [1234.5],
-        "milliseconds per document": [2.0],
+        "figures": {"P@1": 0.5},
+        "training seconds": 1234.5,
+        "milliseconds per document": 2.0,
         "process memory GiB": 1.0,
         "model MiB": 3.0,
         "hardware": "a toaster",

@@ -4,66 +4,47 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
 
-from nlpcapsule.compare import child_process
-from nlpcapsule.compare.run_missing import Run, RunProgress, raise_failures, run_missing
+from nlpcapsule.compare import run_missing as module
+from nlpcapsule.compare.run_missing import Run, raise_failures, run_missing
 from nlpcapsule.errors import ConfigError, NlpCapsuleError
 
 HERE, CHILD = 0, 1  # jobs
 START = "import sys\nfrom pathlib import Path\nfinish = Path(sys.argv[1]).touch\n"
 
 
-@dataclass(frozen=True)
-class Scripted(Run):
-    """A few lines of Python that call `finish()` when they succeed."""
-
-    title: str
-    folder: Path
-    code: str = "finish()"
-
-    @property
-    def name(self) -> str:
-        return self.title
-
-    @property
-    def log(self) -> Path:
-        return self.folder / "logs" / f"{self.title}.log"
-
-    @property
-    def result(self) -> Path:
-        return self.folder / self.title
-
-    def is_finished(self) -> bool:
-        return self.result.exists()
-
-    def run_here(self) -> None:
-        exec(self.code, {"finish": self.result.touch, "ConfigError": ConfigError})
-
-    def command(self) -> list[str]:
-        return [sys.executable, "-c", START + self.code, str(self.result)]
+def scripted(name: str, folder: Path, code: str = "finish()") -> Run:
+    """A run of a few lines of Python that call `finish()` when they succeed."""
+    result = folder / name
+    names = {"finish": result.touch, "ConfigError": ConfigError}
+    command = [sys.executable, "-c", START + code, str(result)]
+    return Run(name, result.exists, partial(exec, code, names), command, folder / "logs" / f"{name}.log")
 
 
-def quiet() -> RunProgress:
-    return RunProgress(lambda text: None)
+def quietly(runs: list[Run], jobs: int = HERE) -> dict[str, str]:
+    return run_missing(runs, "runs", lambda text: None, jobs)
 
 
 @pytest.mark.parametrize("jobs", [HERE, CHILD, 3])
 def test_only_what_is_missing_is_run_and_progress_counts_it(tmp_path: Path, jobs: int) -> None:
     said: list[str] = []
-    finished = Scripted("first", tmp_path, "raise OSError")
-    finished.result.touch()
-    runs = [finished, Scripted("second", tmp_path), Scripted("third", tmp_path)]
-    assert run_missing(runs, RunProgress(said.append, "runs are finished", "fine"), jobs) == {}
+    (tmp_path / "first").touch()
+    runs = [
+        scripted("first", tmp_path, "raise OSError"),
+        *(scripted(n, tmp_path) for n in ("second", "third")),
+    ]
+    assert run_missing(runs, "runs", said.append, jobs) == {}
     assert said[0] == "1 of 3 runs are finished"
-    assert sorted(said[1:]) in (
-        ["[1/2] second: fine", "[2/2] third: fine"],
-        ["[1/2] third: fine", "[2/2] second: fine"],
-    )
+    assert {"second: started", "third: started"} < set(said)
+    assert {text.partition("] ")[2] for text in said if text.startswith("[")} == {
+        "second: done",
+        "third: done",
+    }
     assert all(run.is_finished() for run in runs)
     assert not list(tmp_path.glob("logs/*")), "the log of a run that succeeds is removed"
 
@@ -71,14 +52,27 @@ def test_only_what_is_missing_is_run_and_progress_counts_it(tmp_path: Path, jobs
 @pytest.mark.parametrize("jobs", [HERE, CHILD])
 def test_a_failure_does_not_stop_the_others_and_is_named(tmp_path: Path, jobs: int) -> None:
     said: list[str] = []
-    runs = [Scripted("bad", tmp_path, "raise OSError('disk full')"), Scripted("good", tmp_path)]
-    failures = run_missing(runs, RunProgress(said.append), jobs)
-    log = f"OSError: disk full (full log: {runs[0].log})"
-    assert failures == {"bad": log if jobs else "disk full"}
-    assert said == ["0 of 2 cells are finished", "[1/2] bad: failed", "[2/2] good: done"]
+    runs = [scripted("bad", tmp_path, "raise OSError('disk full')"), scripted("good", tmp_path)]
+    failures = run_missing(runs, "runs", said.append, jobs)
+    why = f"OSError: disk full (full log: {runs[0].log})" if jobs else "disk full"
+    assert failures == {"bad": why}
+    assert {f"[1/2] bad: {why}", "[2/2] good: done"} < set(said)
     assert runs[0].log.exists() == bool(jobs)
-    again = [Scripted("bad", tmp_path), Scripted("good", tmp_path, "raise OSError")]
-    assert run_missing(again, quiet(), jobs) == {}, "what failed is run again"
+    again = [scripted("bad", tmp_path), scripted("good", tmp_path, "raise OSError")]
+    assert quietly(again, jobs) == {}, "what failed is run again"
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("print('error: the trees are ill'); sys.exit(2)", "the trees are ill"),
+        ("sys.exit(3)", "ended with exit code 3"),
+        ("pass", "ended with exit code 0"),
+        ("import os; os.kill(os.getpid(), 9)", "ended by signal 9, perhaps out of memory"),
+    ],
+)
+def test_a_child_without_a_result_has_failed(tmp_path: Path, code: str, why: str) -> None:
+    assert quietly([scripted("bad", tmp_path, code)], CHILD)["bad"].startswith(why)
 
 
 @pytest.mark.parametrize(
@@ -90,46 +84,68 @@ def test_a_failure_does_not_stop_the_others_and_is_named(tmp_path: Path, jobs: i
     ],
 )
 def test_an_error_in_this_process_is_a_failure(tmp_path: Path, code: str, why: str) -> None:
-    assert run_missing([Scripted("bad", tmp_path, code)], quiet())["bad"].startswith(why)
+    assert quietly([scripted("bad", tmp_path, code)])["bad"].startswith(why)
 
 
 def test_an_error_of_the_code_itself_is_not_hidden(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
-        run_missing([Scripted("bug", tmp_path, "1 / 0")], quiet())
+        quietly([scripted("bug", tmp_path, "1 / 0")])
 
 
 def test_an_interruption_stops_at_once_in_this_process(tmp_path: Path) -> None:
-    runs = [Scripted("first", tmp_path), Scripted("stopped", tmp_path, "raise KeyboardInterrupt")]
-    runs.append(Scripted("last", tmp_path))
+    runs = [scripted("first", tmp_path), scripted("stopped", tmp_path, "raise KeyboardInterrupt")]
+    runs.append(scripted("last", tmp_path))
     with pytest.raises(KeyboardInterrupt):
-        run_missing(runs, quiet())
+        quietly(runs)
     assert [run.is_finished() for run in runs] == [True, False, False]
 
 
-def test_an_interruption_anywhere_ends_the_children(tmp_path: Path) -> None:
-    """Here: while it is told that the first has ended."""
-    runs = [Scripted("first", tmp_path), Scripted("slow", tmp_path, "import time; time.sleep(60)")]
+def test_an_interruption_anywhere_ends_the_children_and_theirs(tmp_path: Path) -> None:
+    """Here: while the end of the first one is reported."""
+    ids = tmp_path / "ids"
+    deep = "import os, subprocess, sys\nsleep = 'import time; time.sleep(60)'\n"
+    deep += "child = subprocess.Popen([sys.executable, '-c', sleep])\n"
+    deep += f"Path({str(ids)!r}).write_text(f'{{os.getpid()}} {{child.pid}}')\nchild.wait()"
+    waits = f"import time\nwhile not Path({str(ids)!r}).exists(): time.sleep(0.02)\nfinish()"
+    runs = [scripted("first", tmp_path, waits), scripted("slow", tmp_path, deep)]
 
     def interrupt(text: str) -> None:
         if "first: done" in text:
             raise KeyboardInterrupt
 
-    before, started = set(psutil.Process().children()), time.perf_counter()
-    with pytest.raises(KeyboardInterrupt) as stopped:
-        run_missing(runs, RunProgress(interrupt), jobs=2)
-    assert stopped.traceback, "its frames are alive, and the children are not"
-    assert time.perf_counter() - started < 30
-    left = set(psutil.Process().children()) - before
-    assert not [child for child in left if child.status() != "zombie"]
+    started = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        run_missing(runs, "runs", interrupt, jobs=2)
+    assert time.perf_counter() - started < 50, "it does not wait for the slow one"
+    left = [
+        psutil.Process(int(number)) for number in ids.read_text().split() if psutil.pid_exists(int(number))
+    ]
+    assert not [process for process in left if process.status() != "zombie"]
 
 
-def test_memory_is_looked_at_only_where_it_is_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child_process, "_memory", lambda _: pytest.fail("disturbs what is measured"))
-    assert run_missing([Scripted("timed", tmp_path)], quiet(), CHILD) == {}
+def test_memory_is_measured_only_on_request_and_counts_children(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nlpcapsule.compare.run_missing.POLL_SECONDS", 0.05)
+    held = "import time; held = bytearray(200 * 2**20); time.sleep(1.5)"
+    code = f"import subprocess; subprocess.run([sys.executable, '-c', {held!r}]); finish()"
+    run, peaks = scripted("large", tmp_path, code), []
+    run = Run(
+        "large",
+        run.is_finished,
+        command=run.command,
+        log=run.log,
+        ended=lambda child: peaks.append(child.peak_bytes),
+        watches_memory=True,
+    )
+    assert quietly([run], CHILD) == {}
+    assert 0.19 < peaks[0] / 2**30 < 0.4
+    monkeypatch.setattr(module, "_memory", lambda _: pytest.fail("disturbs what is measured"))
+    assert quietly([scripted("timed", tmp_path)], CHILD) == {}
 
 
 def test_one_error_names_all_failures() -> None:
     raise_failures({}, "cells failed")
     with pytest.raises(NlpCapsuleError) as error:
         raise_failures({"one": "no luck", "two": "disk full"}, "cells failed")
-    assert str(error.value) == "cells failed, the others are kept:\none: no luck\ntwo: disk full"
+    assert str(error.value) == "cells failed:\none: no luck\ntwo: disk full"

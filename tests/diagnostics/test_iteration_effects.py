@@ -9,21 +9,19 @@ import pytest
 from rich.console import Console
 
 from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.diagnostics.inspection_report import (
+    document_probabilities,
+    document_steps,
+    effects_summary,
+    print_changes,
+    print_document,
+)
 from nlpcapsule.diagnostics.iteration_effects import (
     Changes,
     IterationEffects,
     changes_by_all_iterations,
     changes_by_iteration,
-    changes_by_last_iteration,
-    entered_and_left,
     iteration_effects,
-)
-from nlpcapsule.diagnostics.iteration_report import (
-    document_probabilities,
-    document_steps,
-    effects_summary,
-    print_document,
-    print_effects,
 )
 from nlpcapsule.scoring.documents import LabelRankings
 
@@ -74,10 +72,6 @@ def test_each_iteration_counts_the_documents_that_took_it(effects: IterationEffe
     assert steps[3] == Changes(2, 1, 0, 0, 2, 0, 1)
 
 
-def test_last_iteration_is_each_documents_own(effects: IterationEffects) -> None:
-    assert changes_by_last_iteration(effects) == Changes(3, 1, 0, 0, 2, 0, 1)
-
-
 def test_all_iterations_compare_the_first_with_the_last(effects: IterationEffects) -> None:
     assert changes_by_all_iterations(effects) == Changes(3, 2, 1, 0, 2, 0, 0)
 
@@ -85,12 +79,7 @@ def test_all_iterations_compare_the_first_with_the_last(effects: IterationEffect
 def test_with_one_iteration_nothing_has_changed() -> None:
     effects = iteration_effects(np.ones(4, dtype=int), rank_with, TRUTH, top=2)
     assert changes_by_iteration(effects) == {}
-    assert changes_by_last_iteration(effects) == Changes(0, 0, 0, 0, 0, 0, 0)
-
-
-def test_labels_that_came_and_went() -> None:
-    assert entered_and_left(np.array([5, 1, 7]), np.array([7, 2, 5])) == ([2], [1])
-    assert entered_and_left(np.array([1, 2]), np.array([2, 1])) == ([], [])
+    assert changes_by_all_iterations(effects) == Changes(0, 0, 0, 0, 0, 0, 0)
 
 
 def test_steps_of_a_document_name_what_moved(effects: IterationEffects) -> None:
@@ -101,7 +90,7 @@ def test_steps_of_a_document_name_what_moved(effects: IterationEffects) -> None:
     assert [step["entered"] for step in steps] == [[], ["cedar"], ["[elm]"]]
     assert [step["left"] for step in steps] == [[], ["ash"], ["beech"]]
     assert [step["true_labels"] for step in steps] == [1, 2, 1]
-    assert document_steps(effects, 2, NAMES, None)[0]["true_labels"] is None
+    assert document_steps(effects, 2, NAMES, np.zeros(3))[0]["true_labels"] is None
 
 
 def test_probabilities_have_gaps_where_a_label_is_not_among_the_first(effects: IterationEffects) -> None:
@@ -115,16 +104,15 @@ def test_summary_has_the_counts(effects: IterationEffects) -> None:
     summary = effects_summary(effects)
     assert summary["documents_with_truth"] == 3
     assert summary["by_iteration"]["3"]["first_labels_worse"] == 1
-    assert summary["by_last_iteration"]["documents"] == 3
     assert summary["by_all_after_the_first"]["top_label_better"] == 1
 
 
 def test_tables_show_the_counts_and_names_with_brackets(effects: IterationEffects) -> None:
     console = Console(width=80, record=True, file=io.StringIO())
-    print_effects(effects, console)
-    print_document(document_steps(effects, 1, NAMES, None), "Document 2 [b]", console)
+    print_changes(effects_summary(effects), console)
+    print_document(document_steps(effects, 1, NAMES, np.zeros(3)), "Document 2 [b]", console)
     printed = console.export_text()
-    assert "the last" in printed
+    assert "from 2 on" in printed
     assert "iteration" in printed
     assert "documents" in printed
     assert "…" not in printed

@@ -77,7 +77,7 @@ def test_histogram_counts_documents() -> None:
 
 @pytest.mark.parametrize(
     ("stop", "most", "words"),
-    [(4, 10, "stopped by itself after iteration 4"), (4, 4, "reached its bound, iteration 4")],
+    [(4, 10, "stopped after iteration 4"), (4, 4, "reached the maximum, iteration 4")],
 )
 def test_instance_curve_tells_a_stop_from_the_bound(stop: int, most: int, words: str) -> None:
     assert words in texts_in(instance_curve(np.log(np.arange(1, 11)), stop, most))
@@ -85,7 +85,7 @@ def test_instance_curve_tells_a_stop_from_the_bound(stop: int, most: int, words:
 
 def test_instance_curve_without_a_stop_says_nothing_of_one() -> None:
     assert not any(
-        "stopped" in text or "bound" in text for text in texts_in(instance_curve(np.arange(10.0), None))
+        "stopped" in text or "maximum" in text for text in texts_in(instance_curve(np.arange(10.0), None))
     )
 
 
@@ -97,10 +97,6 @@ def test_losses_that_hardly_differ_are_drawn_flat() -> None:
     """Otherwise rounding fills the whole height and looks like a finding."""
     labels = texts_in(system_curve({1: 8.0000001, 2: 8.0000002, 3: 8.0000001}))
     assert not any(text.startswith("8.00000") for text in labels)
-
-
-def test_training_curve_of_the_loss_is_not_a_percentage() -> None:
-    assert "loss" in texts_in(training_curves(HISTORIES, "loss"))
 
 
 def test_names_of_systems_are_shown_as_they_are() -> None:

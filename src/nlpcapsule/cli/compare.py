@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import shlex
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +11,7 @@ import typer
 
 from nlpcapsule.cli.files import check_folder_name, check_output_folder, tell_bad_rows
 from nlpcapsule.cli.options import Quiet, reads_data
-from nlpcapsule.compare.pecos_settings import PECOS_PYTHON
-from nlpcapsule.compare.systems import DEFAULT_SYSTEMS, chosen_systems, system_settings
+from nlpcapsule.compare.systems import DEFAULT_SYSTEMS, chosen_systems, system_configs
 from nlpcapsule.config import DEFAULT_SYSTEM, PRESETS
 from nlpcapsule.data.label_names import Thesaurus
 from nlpcapsule.data.readers.reading import ReadOptions
@@ -21,7 +21,7 @@ from nlpcapsule.errors import NlpCapsuleError
 @reads_data(need_labels=True)
 def compare(
     data: Annotated[
-        Path, typer.Option("--data", metavar="DIR", help="Folder with train, dev and test files of yours.")
+        Path, typer.Option("--data", metavar="DIR", help="Folder with your train, dev and test files.")
     ],
     reading: ReadOptions,
     systems: Annotated[
@@ -29,13 +29,13 @@ def compare(
         typer.Option(
             "--systems",
             metavar="NAMES",
-            help="Models that `nlpcapsule train` knows, and pecos, separated by commas.  [default: "
+            help="Systems to compare, separated by commas; `nlpcapsule systems` lists all.  [default: "
             f"{','.join(DEFAULT_SYSTEMS['labels'])}; for answers {','.join(DEFAULT_SYSTEMS['answers'])}]",
         ),
     ] = None,
     task: Annotated[
         str | None,
-        typer.Option("--task", metavar="TASK", help="labels or answers.  [default: as the rows tell]"),
+        typer.Option("--task", metavar="TASK", help="labels or answers.  [default: detected from the rows]"),
     ] = None,
     output: Annotated[
         Path, typer.Option("--output", metavar="DIR", help="Folder for the table and finished systems.")
@@ -54,36 +54,29 @@ def compare(
         typer.Option(
             "--label-names",
             metavar="FILE",
-            help="As --set hybrid.label_names=FILE: what labels are called, which hybrid uses.",
+            help="Names of labels, for hybrid; short for --set hybrid.label_names=FILE.",
         ),
     ] = None,
     preset: Annotated[
         str | None,
-        typer.Option(
-            "--preset", metavar="NAME", help=f"What hybrid's settings start from: {', '.join(PRESETS)}."
-        ),
+        typer.Option("--preset", metavar="NAME", help=f"Preset of hybrid's settings: {', '.join(PRESETS)}."),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="NUMBER", min=0, help="Seed of every system.")] = 1,
     jobs: Annotated[
         int,
         typer.Option(
-            "--jobs", metavar="NUMBER", min=1, help="Systems at a time; 1 leaves times undisturbed."
+            "--jobs", metavar="NUMBER", min=1, help="Systems to run in parallel, which affects their times."
         ),
     ] = 1,
-    pecos_python: Annotated[
-        str | None,
-        typer.Option(
-            "--pecos-python", metavar="PATH", envvar=PECOS_PYTHON, help="The Python that has libpecos."
-        ),
-    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Compare systems on your own data.
 
-    Trains each on DIR's train file, selects on dev, reports on test, prints accuracy, accuracy on rare
-    labels, calibration, time, memory and size side by side, and writes them as compare.json and compare.md.
-    Without a dev file a tenth of train is selected on; without a test file dev is reported on. Each system
-    runs in a child process. What is finished is kept: after an interruption, the same command continues.
+    Trains each system on DIR's train file, selects on dev and reports on test. Prints accuracy, accuracy on
+    rare labels, calibration, time, memory and size, and writes them to compare.json and compare.md. Without
+    a dev file, a tenth of train is used to select on; without a test file, dev is used to report on. Each
+    system runs in a child process. Finished systems are kept: after an interruption, the same command
+    continues.
     """
     from nlpcapsule.compare.data import open_folder
 
@@ -95,34 +88,49 @@ def compare(
     if label_names and ours not in compared:
         raise NlpCapsuleError(f"--label-names is for {ours}, which is not among the systems compared")
     assignments = [*(settings or ()), *([f"{ours}.label_names={label_names}"] if label_names else [])]
-    chosen = system_settings(compared, source.kind, assignments, preset)
-    names = chosen.get(ours, {}).get("text.label_names")
-    if names is not None:
-        Thesaurus.read(names)  # validates it before anything is trained
-        source = replace(source, label_names=Path(names))
-    for path, report in source.counted.items():
+    configs = system_configs(compared, source.kind, assignments, preset, seed)
+    for config in configs.values():  # validate everything before the expensive work starts
+        if config.text.label_names is not None:
+            Thesaurus.read(config.text.label_names)
+    sizes, reports = source.check()
+    for path, report in reports.items():
         tell_bad_rows(str(path), report)
 
     from rich.console import Console
 
-    from nlpcapsule.compare.comparison import NAME, CompareOptions
+    from nlpcapsule.compare.comparison import NAME
     from nlpcapsule.compare.comparison import compare as run
+    from nlpcapsule.compare.run_missing import raise_failures
 
     console = Console(stderr=True, quiet=quiet)
 
     def say(text: str) -> None:
         console.print(text, highlight=False, markup=False, soft_wrap=True)
 
-    options = CompareOptions(
-        source, chosen, output, seed, jobs, pecos_python, assignments, quiet, say, preset, task
-    )
+    words = ["--data", data.resolve().name, "--systems", ",".join(compared), "--seed", str(seed)]
+    words += [
+        "--jobs",
+        str(jobs),
+        *(["--preset", preset] if preset else []),
+        *(["--task", task] if task else []),
+    ]
+    words += [*_reading_words(reading), *(word for text in assignments for word in ("--set", text))]
+    facts = {"command": shlex.join(["nlpcapsule", NAME, *words]), "sizes": sizes, "seed": seed}
     try:
-        page, failures = run(options)
+        page, failures = run(source, configs, output, jobs, quiet, say, **facts)
     except KeyboardInterrupt:
         typer.echo("stopped; the same command continues from here", err=True)
         raise typer.Exit(130) from None
     typer.echo(page)
     say(f"wrote {output / NAME}.json and .md")
-    if failures:
-        told = "\n".join(f"{name}: {why}" for name, why in failures.items())
-        raise NlpCapsuleError(f"systems failed, the others are kept; the same command tries again:\n{told}")
+    raise_failures(failures, "systems failed, the others are kept; the same command tries again")
+
+
+def _reading_words(reading: ReadOptions) -> list[str]:
+    """Return the given reader options, as written in a command."""
+    words: list[str] = []
+    for field in fields(reading):
+        value, option = getattr(reading, field.name), f"--{field.name.replace('_', '-')}"
+        if value != field.default:
+            words += [option] if value is True else [option, value]
+    return words

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import deque
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from nlpcapsule.data.documents import Document, Question
 from nlpcapsule.data.readers.document_files import read_documents
@@ -28,6 +27,7 @@ _SPLIT_SEED = 2019  # not the systems' seed: all seeds are compared on the same 
 _SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".txt", ".xml")
 
 Row = TypeVar("Row", Document, Question)
+Parts = tuple[list[Row], list[Row], list[Row]]  # to train on, to select on, to report on
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,6 @@ class UserFolder:
         select: The file to select on; None holds out a part of `train`.
         report: The file to report metrics on.
         reading: How the files are read.
-        label_names: A file of label names, or None.
     """
 
     folder: Path
@@ -50,7 +49,6 @@ class UserFolder:
     select: Path | None
     report: Path
     reading: ReadOptions
-    label_names: Path | None = None
 
     @property
     def name(self) -> str:
@@ -58,8 +56,6 @@ class UserFolder:
         digest = hashlib.sha256(json.dumps([self.kind, asdict(self.reading)], sort_keys=True).encode())
         for path in (self.train, self.select, self.report):
             digest.update(b"none" if path is None else hashlib.sha256(path.read_bytes()).digest())
-        if self.label_names is not None:
-            digest.update(hashlib.sha256(self.label_names.read_bytes()).digest())
         return f"{self.folder.resolve().name}-{digest.hexdigest()[:8]}"
 
     @property
@@ -74,39 +70,72 @@ class UserFolder:
             f"({why}), reported on {self.report.name}"
         )
 
-    @cached_property
-    def counted(self) -> dict[Path, ReadReport]:
-        """Good and bad rows of each file, if bad rows are skipped.
-
-        The files are read again for this, since prepared data of an earlier run does not contain it.
-        """
-        if not self.reading.skip_bad_rows:
-            return {}
-        read = read_documents if self.kind == "labels" else read_questions
-        found = {path: ReadReport() for path in (self.train, self.select, self.report) if path is not None}
-        for path, report in found.items():
-            deque(read(path, self.reading, report), maxlen=0)
-        return found
-
-    def documents(self) -> tuple[list[Document], list[Document], list[Document]]:
+    def documents(self) -> Parts[Document]:
         """Return the documents to train on, to select on and to report on."""
-        return self._parts(read_documents)
+        return self._parts(read_documents, {})
 
-    def questions(self) -> tuple[list[Question], list[Question], list[Question]]:
+    def questions(self) -> Parts[Question]:
         """Return the questions to train on, to select on and to report on."""
-        return self._parts(read_questions)
+        return self._parts(read_questions, {})
+
+    def check(self) -> tuple[dict[str, int], dict[Path, ReadReport]]:
+        """Read all files, and return the sizes of the parts and the report of each file.
+
+        Raises:
+            DataError: If there is nothing to learn, to select on or to report on.
+        """
+        reports: dict[Path, ReadReport] = {}
+        if self.kind == "labels":
+            sizes = self._label_sizes(*self._parts(read_documents, reports))
+        else:
+            sizes = self._question_sizes(self._parts(read_questions, reports))
+        bad_rows = sum(report.bad_rows for report in reports.values())
+        return sizes | ({"bad rows left out": bad_rows} if bad_rows else {}), reports
 
     def _parts(
-        self, read: Callable[[Path, ReadOptions], Iterable[Row]]
-    ) -> tuple[list[Row], list[Row], list[Row]]:
-        train, report = list(read(self.train, self.reading)), list(read(self.report, self.reading))
+        self, read: Callable[[Path, ReadOptions, ReadReport], Iterable[Row]], reports: dict[Path, ReadReport]
+    ) -> Parts[Row]:
+        def rows(path: Path) -> list[Row]:
+            return list(read(path, self.reading, reports.setdefault(path, ReadReport())))
+
+        train = rows(self.train)
         if self.select is not None:
-            return train, list(read(self.select, self.reading)), report
+            return train, rows(self.select), rows(self.report)
         try:
             train, select = hold_out(train, HELD_OUT, _SPLIT_SEED)
         except DataError as error:
             raise DataError(error.problem, self.train, hint="give a dev file to select on") from None
-        return train, select, report
+        return train, select, rows(self.report)
+
+    def _label_sizes(
+        self, train: list[Document], select: list[Document], report: list[Document]
+    ) -> dict[str, int]:
+        counts = Counter(label for row in train for label in set(row.labels))
+        known, reported = counts.keys(), {label for row in report for label in row.labels}
+        if not known:
+            raise DataError("no document has a label, so there is nothing to learn", self.train)
+        selected = {label for row in select for label in row.labels}
+        paths = {"select on": self.select or self.train, "report on": self.report}
+        for purpose, labels in (("select on", selected), ("report on", reported)):
+            if not labels & known:
+                problem = f"no document to {purpose} has a label that a training document has"
+                hint = "check the labels' key, and that the files belong together"
+                raise DataError(problem, paths[purpose], hint=hint)
+        return {
+            "training documents": len(train),
+            "documents to select on": len(select),
+            "documents to report on": len(report),
+            "labels": len(known),
+            "labels with 1-10 training documents": sum(count <= 10 for count in counts.values()),
+            "labels to report on that training never saw": len(reported - known),
+        }
+
+    def _question_sizes(self, parts: Parts[Question]) -> dict[str, int]:
+        for part, path in zip(parts, (self.train, self.select or self.train, self.report), strict=True):
+            if not any(candidate.label == 1 for question in part for candidate in question.candidates):
+                raise DataError("no candidate is marked right (label 1)", path)
+        names = ("training questions", "questions to select on", "questions to report on")
+        return dict(zip(names, map(len, parts), strict=True))
 
 
 def open_folder(folder: Path, reading: ReadOptions, kind: str | None = None) -> UserFolder:
@@ -122,44 +151,15 @@ def open_folder(folder: Path, reading: ReadOptions, kind: str | None = None) -> 
     if reading.split is not None:
         raise ConfigError("--split: the parts are files here, train, dev and test; leave it out")
     if not folder.is_dir():
-        raise DataError(
-            "there is no such folder", folder, hint="name one that holds train.jsonl and test.jsonl"
-        )
+        raise DataError("there is no such folder", folder, hint="it should hold train.jsonl and test.jsonl")
     train, dev, test = (_part(folder, name) for name in ("train", "dev", "test"))
-    if train is None:
-        raise DataError(
-            "there is no training file", folder, hint=f"expected train.jsonl; it holds {_listing(folder)}"
-        )
     report = test or dev
-    if report is None:
-        raise DataError(
-            "there is nothing to report on: neither a test nor a dev file",
-            folder,
-            hint=f"expected test.jsonl; it holds {_listing(folder)}",
-        )
-    found = kind or _kind_of_rows(train)
-    return UserFolder(folder, found, train, dev if test else None, report, reading)
-
-
-def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    """Write a JSON Lines file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
-def document_row(document: Document) -> dict[str, Any]:
-    """Return a document as a row for the readers."""
-    return {"id": document.id, "text": document.text, "labels": list(document.labels)}
-
-
-def question_row(question: Question) -> dict[str, Any]:
-    """Return a question as a row for the readers."""
-    return {
-        "id": question.id,
-        "question": question.text,
-        "candidates": [asdict(c) for c in question.candidates],
-    }
+    if train is None or report is None:
+        missing = "no training file" if train is None else "nothing to report on: no test and no dev file"
+        held = ", ".join(sorted(path.name for path in folder.iterdir())[:5]) or "nothing"
+        hint = f"expected train.jsonl and test.jsonl; it holds {held}"
+        raise DataError(f"there is {missing}", folder, hint=hint)
+    return UserFolder(folder, kind or _kind_of_rows(train), train, dev if test else None, report, reading)
 
 
 def _part(folder: Path, name: str) -> Path | None:
@@ -170,11 +170,6 @@ def _part(folder: Path, name: str) -> Path | None:
         names = ", ".join(path.name for path in found)
         raise DataError(f"several files could be its {name} part ({names})", folder, hint="leave one of them")
     return found[0] if found else None
-
-
-def _listing(folder: Path) -> str:
-    names = sorted(path.name for path in folder.iterdir())
-    return ", ".join(names[:5]) + (", …" if len(names) > 5 else "") if names else "nothing"
 
 
 def _kind_of_rows(path: Path) -> str:

@@ -1,125 +1,183 @@
-"""Run a cell in a work folder, write its record, and remove the folder."""
+"""Train a system in a work folder, measure it, write its record, and remove the folder.
+
+WORK/seconds.json    {"seconds": of training, "killed": whether some are missing, "running": whether it runs}
+
+A stretch of training that ends by an exception or Ctrl-C is counted. A killed one leaves "running" behind:
+its seconds are lost, and the total is a lower bound.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import replace
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from shutil import rmtree
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import torch
 
 from nlpcapsule import __version__
-from nlpcapsule.compare.cell import Cell
-from nlpcapsule.compare.memory import peak_process_memory
-from nlpcapsule.compare.provenance import hardware
-from nlpcapsule.compare.run_record import Measurement, RunRecord, cell_path, save_per_document
-from nlpcapsule.compare.training_time import training_time
+from nlpcapsule.atomic_files import write_text
+from nlpcapsule.compare.record import RunRecord, save_per_document
 from nlpcapsule.config import Config
-from nlpcapsule.model_folder import MANIFEST
+from nlpcapsule.data.documents import Question
+from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.evaluation.answer_metrics import answer_metrics, per_question_metrics
+from nlpcapsule.evaluation.label_metrics import per_document_metrics
+from nlpcapsule.model_folder import MANIFEST, load_model
+from nlpcapsule.provenance import hardware, peak_process_memory
+from nlpcapsule.scoring.documents import RANKED, LabelRankings
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
 
-Measured: TypeAlias = tuple[Measurement, np.ndarray]  # the metrics, and those of each document
+LABEL_FIGURES = ("P@1", "P@3", "P@5", "nDCG@5")  # kept per document, for paired tests
+ANSWER_FIGURES = ("AP",)
 
-_PATHS = ("vectors", "tokenizer", "label_names", "path")  # settings that name a file or a folder
+Measured: TypeAlias = tuple[RunRecord, np.ndarray]  # the record, and metrics per document
+Model = TypeVar("Model", LabelModel, AnswerModel)
+
+_SECONDS = "seconds.json"
 
 
 def run_and_record(
-    cell: Cell, cells: Path, commit: str, measure: Callable[[RunFolder, TrainingProgress], Measured]
+    path: Path, commit: str, measure: Callable[[RunFolder, TrainingProgress], Measured]
 ) -> RunRecord:
-    """Train and measure a cell, and write its record; a stopped training is resumed.
+    """Train and measure a system, and write its record; a stopped training is resumed.
 
     Args:
-        cell: The cell to run.
-        cells: Folder of records; metrics per document are written next to the record.
+        path: The record to write; metrics per document are written next to it.
         commit: The commit of the code.
         measure: Trains the system in a work folder, or resumes its training, and measures it.
     """
-    path = cell_path(cell, cells)
-    work = cells / f"{cell.name}.work"
+    work = path.with_suffix(".work")
     resume = (work / MANIFEST).exists() or (work / "checkpoint" / "run.json").exists()
     if not resume:
         rmtree(work, ignore_errors=True)  # of a run that was stopped before its first checkpoint
-    if torch.cuda.is_available():
+    on_gpu = torch.cuda.is_available()
+    if on_gpu:
         torch.cuda.reset_peak_memory_stats()
     with TrainingProgress() as progress:
-        measured, per_document = measure(RunFolder(work, resume), progress)
-    if measured.process_memory_gib is None:
-        measured = replace(measured, process_memory_gib=round(peak_process_memory() / 2**30, 2))
-    record = RunRecord(
-        **vars(measured),
-        cell=cell,
-        hardware=hardware(),
-        commit=commit,
-        version=__version__,
-        gpu_memory_gib=_gpu_memory(),
-    )
+        record, per_document = measure(RunFolder(work, resume), progress)
+    facts = {
+        "gpu_memory_gib": round(torch.cuda.max_memory_allocated() / 2**30, 2) if on_gpu else None,
+        "hardware": hardware(),
+        "version": __version__,
+        "commit": commit,
+    }
+    if record.process_memory_gib is None:  # otherwise it is that of another process
+        facts["process_memory_gib"] = round(peak_process_memory() / 2**30, 2)
+    record = record.model_copy(update=facts)
     save_per_document(path, per_document)
     record.save(path)
     rmtree(work, ignore_errors=True)
     return record
 
 
-def epoch_history(folder: Path) -> list[dict[str, Any]]:
-    """Return what training logged for each epoch."""
-    path = folder / "metrics.jsonl"
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return [json.loads(line) for line in lines]
+def trained(folder: RunFolder, fit: Callable[[], Model], can_load: bool = True) -> Model:
+    """Return the model of a folder; train it, or resume its training, if it is not finished.
 
-
-def is_resumed(folder: RunFolder) -> bool:
-    """Return whether a training was stopped in this folder and will be resumed."""
-    return (folder.checkpoint / "run.json").exists()
-
-
-def training_seconds(folder: Path) -> dict[str, Any]:
-    """Return the seconds of all stretches of a training, and whether they are a lower bound.
-
-    For a killed stretch, only the seconds of its finished epochs are known.
+    Args:
+        folder: The folder it is trained in.
+        fit: Trains it.
+        can_load: Whether a finished model can be loaded; if not, it is trained again.
     """
-    known = training_time(folder)
-    seconds = max(known.seconds, sum(epoch["seconds"] for epoch in epoch_history(folder)))
-    return {"training_seconds": round(seconds, 1), "is_lower_bound": known.killed}
+    if folder.finished and can_load:
+        return cast(Model, load_model(folder.path))
+    is_resumed = (folder.checkpoint / "run.json").exists()
+    seconds, killed = training_time(folder.path) if is_resumed else (0.0, False)
+
+    def note(seconds: float, running: bool) -> None:
+        noted = {"seconds": seconds, "killed": killed, "running": running}
+        write_text(folder.path / _SECONDS, json.dumps(noted) + "\n")
+
+    note(seconds, running=True)
+    started = time.perf_counter()
+    try:
+        return fit()
+    finally:
+        note(seconds + time.perf_counter() - started, running=False)
 
 
-def portable_config(config: Config) -> dict[str, Any]:
-    """Return the configuration with file names in place of absolute paths."""
-    settings: dict[str, Any] = json.loads(config.model_dump_json())
-    return _with_file_names(settings)
+def training_time(folder: Path) -> tuple[float, bool]:
+    """Return the known seconds of a training that is not running, and whether some are missing."""
+    path = folder / _SECONDS
+    if not path.exists():
+        return 0.0, True
+    noted = json.loads(path.read_text(encoding="utf-8"))
+    return noted["seconds"], noted["killed"] or noted["running"]
 
 
-def _with_file_names(section: dict[str, Any]) -> dict[str, Any]:
+def measure_labels(
+    model: LabelModel, config: Config, folder: Path, report: EncodedDocuments, data: str
+) -> Measured:
+    """Measure a label model that was trained in `folder`, started with `config`, on data of a fingerprint.
+
+    Returns:
+        The record, and metrics per document (4, documents).
+    """
+    started = time.perf_counter()
+    rankings = model.rank_tokens(report.tokens, RANKED)
+    seconds = time.perf_counter() - started
+    record = RunRecord(
+        figures=model.evaluate(report, rankings),
+        milliseconds_per_document=round(1000 * seconds / len(report), 3),
+        documents_by_iterations=None
+        if rankings.iterations is None
+        else np.bincount(rankings.iterations).tolist(),
+        **_training_facts(model, config, folder, data),
+    )
+    return record, label_figures(rankings, report)
+
+
+def measure_answers(
+    model: AnswerModel, config: Config, folder: Path, parts: Mapping[str, Sequence[Question]], data: str
+) -> Measured:
+    """Measure an answer model likewise, on named parts.
+
+    Returns:
+        The record, and average precisions (questions,) of the first part.
+    """
+    figures, precisions, seconds = {}, [], 0.0
+    for name, questions in parts.items():
+        started = time.perf_counter()
+        scores = model.log_odds(questions)
+        seconds += time.perf_counter() - started
+        marks = [[int(row.label == 1) for row in question.candidates] for question in questions]
+        figures[name] = answer_metrics(scores, marks)
+        precisions.append(per_question_metrics(scores, marks)["AP"])
+    record = RunRecord(
+        figures=figures,
+        milliseconds_per_question=round(1000 * seconds / sum(map(len, parts.values())), 3),
+        **_training_facts(model, config, folder, data),
+    )
+    return record, precisions[0]
+
+
+def label_figures(rankings: LabelRankings, report: EncodedDocuments) -> np.ndarray:
+    """Return `LABEL_FIGURES` of each document: (4, documents)."""
+    figures = per_document_metrics(rankings.labels, list(report.labels))
+    return np.stack([figures[name] for name in LABEL_FIGURES])
+
+
+def _training_facts(
+    model: LabelModel | AnswerModel, config: Config, folder: Path, data: str
+) -> dict[str, Any]:
+    log, network = folder / "metrics.jsonl", model.network
+    lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
+    epochs = [json.loads(line) for line in lines]
+    seconds, is_lower_bound = training_time(folder)
+    seconds = max(seconds, sum(epoch["seconds"] for epoch in epochs))  # a killed stretch logged its epochs
+    sizes = (path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return {
-        key: _with_file_names(value)
-        if isinstance(value, dict)
-        else (Path(value).name if value and key in _PATHS else value)
-        for key, value in section.items()
+        "selected_on": model.facts.dev or {},
+        "epochs": epochs,
+        "training_seconds": round(seconds, 1),
+        **({"is_lower_bound": True} if is_lower_bound else {}),
+        "parameters": None if network is None else sum(weights.numel() for weights in network.parameters()),
+        "model_mib": round(sum(sizes) / 2**20, 2),
+        "config": json.loads(config.model_dump_json()),
+        "data": data,
     }
-
-
-def with_encoder(config: Config, encoder: Path) -> Config:
-    """Return the configuration with a transformer's folder, if it uses one and the folder exists."""
-    if config.transformer is None or not encoder.is_dir():
-        return config
-    return config.with_network(config.network.with_transformer(str(encoder)))
-
-
-def parameter_count(model: LabelModel | AnswerModel) -> int | None:
-    """Return the number of weights of a network; None for a lexical system."""
-    return None if model.network is None else sum(weights.numel() for weights in model.network.parameters())
-
-
-def folder_mib(folder: Path) -> float:
-    """Return the size of all files in a folder."""
-    return round(sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 2**20, 2)
-
-
-def _gpu_memory() -> float | None:
-    if not torch.cuda.is_available():
-        return None
-    return round(torch.cuda.max_memory_allocated() / 2**30, 2)

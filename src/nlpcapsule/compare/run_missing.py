@@ -6,92 +6,111 @@ processes. A run that fails does not stop the others. Ctrl-C stops all of them; 
 
 from __future__ import annotations
 
+import subprocess
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
-from nlpcapsule.compare.child_process import ChildProcess, EndedChild
+import psutil
+
 from nlpcapsule.errors import NlpCapsuleError, out_of_memory
+from nlpcapsule.processes import child_environment
 
 POLL_SECONDS = 0.3  # seconds between two checks of child processes
+_STOP_SECONDS = 5  # seconds that a process gets to end after a signal
 
 
-class Run(ABC):
-    """One run: its name, whether it is finished, and how to run it.
+class ChildProcess:
+    """A running command; its output goes to a log, but its standard error may go to the terminal.
 
-    A subclass defines how it runs in this process (`run_here`), in a child process (`command`, `log`), or
-    both.
+    Attributes:
+        peak_bytes: Peak memory of the process and its children, if `watches_memory`.
     """
 
-    watches_memory: ClassVar[bool] = False  # measuring a child's memory costs it a little time
+    def __init__(
+        self, command: Sequence[str], log: Path, show_errors: bool = False, watches_memory: bool = False
+    ) -> None:
+        self.peak_bytes, self._log, self._watches_memory = 0, log, watches_memory
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("w", encoding="utf-8") as file:
+            errors = None if show_errors else file
+            self._process = psutil.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=file, stderr=errors, env=child_environment()
+            )
+
+    def has_ended(self) -> bool:
+        """Return whether it has ended; until then, measure its memory if enabled."""
+        if self._process.poll() is not None:
+            return True
+        if self._watches_memory:
+            self.peak_bytes = max(self.peak_bytes, _memory(self._process))
+        return False
 
     @property
-    @abstractmethod
-    def name(self) -> str:
-        """The name that progress and failures use; different for each run."""
-
-    @abstractmethod
-    def is_finished(self) -> bool:
-        """Return whether there is nothing left to run."""
-
-    def run_here(self) -> None:
-        """Run in this process."""
-        raise NotImplementedError
-
-    def command(self) -> list[str]:
-        """Return the command of a child process."""
-        raise NotImplementedError
+    def code(self) -> int:
+        """The exit code of an ended process; negative for a signal."""
+        return int(self._process.returncode)
 
     @property
-    def log(self) -> Path:
-        """The file for a child's output; kept if the child fails."""
-        raise NotImplementedError
+    def last_words(self) -> str:
+        """How an ended process failed: by a signal, or the last line of its log."""
+        if self.code < 0:
+            return f"ended by signal {-self.code}" + (", perhaps out of memory" if self.code == -9 else "")
+        lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return lines[-1].removeprefix("error: ") if lines else f"ended with exit code {self.code}"
 
-    def failure_of(self, child: EndedChild) -> str | None:
-        """Return why a child failed, or None; may complete what the child has written."""
-        if child.code == 0:
-            return None
-        return f"{child.last_line or 'it printed nothing'} (full log: {self.log})"
+    def stop(self) -> None:
+        """Stop it and its children; its checkpoints stay."""
+        with suppress(psutil.Error):
+            family = [self._process, *self._process.children(recursive=True)]
+            for end in (psutil.Process.terminate, psutil.Process.kill):
+                for member in family:
+                    with suppress(psutil.Error):
+                        end(member)
+                _, family = psutil.wait_procs(family, timeout=_STOP_SECONDS)
 
 
 @dataclass(frozen=True)
-class RunProgress:
-    """Progress messages.
+class Run:
+    """One run, in this process (`run_here`) or in a child process (`command`, `log`).
 
     Attributes:
-        say: Receives each message.
-        finished: The noun for runs, as in "3 of 5 cells are finished".
-        done: The message about a run that has just finished.
+        name: Its name in messages; different for each run.
+        is_finished: Returns whether there is nothing left to run.
+        run_here: Runs it in this process.
+        command: The command of a child process.
+        log: The file for a child's output; kept if the child fails.
+        ended: Called with an ended child; may complete what the child has written.
+        watches_memory: Whether to measure a child's memory, which costs it a little time.
     """
 
-    say: Callable[[str], None]
-    finished: str = "cells are finished"
-    done: str = "done"
+    name: str
+    is_finished: Callable[[], bool]
+    run_here: Callable[[], object] = lambda: None
+    command: Sequence[str] = ()
+    log: Path = Path()
+    ended: Callable[[ChildProcess], None] = lambda child: None
+    watches_memory: bool = False
 
-    def counted(self, finished: int, total: int) -> None:
-        """Report the number of runs, once, before the first run."""
-        self.say(f"{finished} of {total} {self.finished}")
+    def start(self, show_errors: bool = False) -> ChildProcess:
+        """Start it in a child process."""
+        return ChildProcess(self.command, self.log, show_errors, self.watches_memory)
 
-    def started(self, name: str) -> None:
-        """Report that a run starts."""
 
-    def ended(self, place: str, name: str, failure: str | None) -> None:
-        """Report that a run has ended; `place` is as in "[2/7]"."""
-        self.say(f"{place} {name}: {'failed' if failure else self.done}")
+Outcomes = Generator[tuple[Run, str | None], None, None]  # a run, and why it failed
 
 
 def run_missing(
-    runs: Sequence[Run], progress: RunProgress, jobs: int = 0, show_errors: bool = False
+    runs: Sequence[Run], what: str, say: Callable[[str], None], jobs: int = 0, show_errors: bool = False
 ) -> dict[str, str]:
     """Run what is not finished, in order.
 
     Args:
         runs: All runs.
-        progress: Receives progress.
+        what: The noun for runs in messages, as in "3 of 5 cells are finished".
+        say: Receives messages.
         jobs: Number of parallel child processes; 0 runs in this process.
         show_errors: Whether a child's standard error, its progress, goes to the terminal instead of its log.
 
@@ -99,32 +118,27 @@ def run_missing(
         Name → reason, for each run that failed.
     """
     missing = [run for run in runs if not run.is_finished()]
-    progress.counted(len(runs) - len(missing), len(runs))
-    outcomes = _in_children(missing, jobs, show_errors, progress) if jobs else _here(missing, progress)
+    say(f"{len(runs) - len(missing)} of {len(runs)} {what} are finished")
+    outcomes = _in_children(missing, say, jobs, show_errors) if jobs else _here(missing, say)
     failures: dict[str, str] = {}
     with closing(outcomes):  # stops child processes, whatever happens here
         for number, (run, failure) in enumerate(outcomes, start=1):
-            progress.ended(f"[{number}/{len(missing)}]", run.name, failure)
+            say(f"[{number}/{len(missing)}] {run.name}: {failure or 'done'}")
             if failure:
                 failures[run.name] = failure
     return failures
 
 
 def raise_failures(failures: dict[str, str], what: str) -> None:
-    """Raise one error that names every failed run, if any.
-
-    Args:
-        failures: As `run_missing` returns them.
-        what: The first line, as in "cells failed".
-    """
+    """Raise one error that names every failed run, if any."""
     if failures:
-        told = "\n".join(f"{name}: {why}" for name, why in failures.items())
-        raise NlpCapsuleError(f"{what}, the others are kept:\n{told}")
+        reasons = "\n".join(f"{name}: {why}" for name, why in failures.items())
+        raise NlpCapsuleError(f"{what}:\n{reasons}")
 
 
-def _here(missing: Sequence[Run], progress: RunProgress) -> Generator[tuple[Run, str | None], None, None]:
+def _here(missing: Sequence[Run], say: Callable[[str], None]) -> Outcomes:
     for run in missing:
-        progress.started(run.name)
+        say(f"{run.name}: started")
         try:
             run.run_here()
         except (NlpCapsuleError, OSError, RuntimeError, MemoryError) as error:  # torch: RuntimeError
@@ -134,19 +148,20 @@ def _here(missing: Sequence[Run], progress: RunProgress) -> Generator[tuple[Run,
 
 
 def _in_children(
-    missing: Sequence[Run], jobs: int, show_errors: bool, progress: RunProgress
-) -> Generator[tuple[Run, str | None], None, None]:
+    missing: Sequence[Run], say: Callable[[str], None], jobs: int, show_errors: bool
+) -> Outcomes:
     waiting = list(missing)
     active: list[tuple[Run, ChildProcess]] = []
     try:
         while waiting or active:
             while waiting and len(active) < jobs:
                 run = waiting.pop(0)
-                progress.started(run.name)
-                active.append((run, start_child(run, show_errors)))
+                say(f"{run.name}: started")
+                active.append((run, run.start(show_errors)))
             for run, child in [pair for pair in active if pair[1].has_ended()]:
                 active.remove((run, child))
-                yield run, _outcome(run, child)
+                run.ended(child)
+                yield run, _failure(run, child)
             if active:
                 time.sleep(POLL_SECONDS)
     finally:
@@ -154,13 +169,20 @@ def _in_children(
             child.stop()
 
 
-def start_child(run: Run, show_errors: bool = False) -> ChildProcess:
-    """Start a run in a child process."""
-    return ChildProcess(run.command(), run.log, show_errors, run.watches_memory)
-
-
-def _outcome(run: Run, child: ChildProcess) -> str | None:
-    failure = run.failure_of(child.ended())
-    if failure is None:
+def _failure(run: Run, child: ChildProcess) -> str | None:
+    """Return why a run failed, or None after removing its log."""
+    if run.is_finished():
         run.log.unlink()
-    return failure
+        return None
+    return f"{child.last_words} (full log: {run.log})"
+
+
+def _memory(process: psutil.Process) -> int:
+    """Return the bytes that a process and its children hold; shared pages count once, where known."""
+    total = 0
+    with suppress(psutil.Error):
+        for member in (process, *process.children(recursive=True)):
+            with suppress(psutil.Error):
+                info = member.memory_full_info()
+                total += getattr(info, "pss", info.rss)
+    return total

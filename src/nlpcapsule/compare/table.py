@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nlpcapsule.compare.pecos_settings import PECOS
-from nlpcapsule.compare.training_time import at_least
+from nlpcapsule.compare.record import LOWER_BOUND
 from nlpcapsule.evaluation.report import ABSENT, metrics_markdown
 
 TAIL = "recall@5 (1-10 examples)"
@@ -14,7 +13,6 @@ LABEL_COLUMNS = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@3", "PSP@5", TAIL,
 NAMED_COLUMNS = ("recall@5 (0 examples)", "recall@5 among unused labels")  # if labels have names
 ANSWER_COLUMNS = ("MAP", "MAP 95% low", "MAP 95% high", "MRR", "MRR 95% low", "MRR 95% high")
 _REPORTED = "report"  # the reported part of the answers' metrics
-
 
 Record = dict[str, Any]  # a table as written to a JSON file
 
@@ -29,41 +27,41 @@ def markdown_table(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) ->
 def markdown(record: Record) -> str:
     """Return the page: accuracy, cost, the default against the best peer, and what was not measured."""
     is_labels = record["kind"] == "labels"
-    systems = record["systems"]
-    found = {name: figures(system) for name, system in systems.items()}
+    systems, split = record["systems"], record["split"]
+    sizes = ", ".join(f"{count:,} {what}" for what, count in record["sizes"].items())
+    found = {name: system["figures"].get(_REPORTED, system["figures"]) for name, system in systems.items()}
     columns = LABEL_COLUMNS if is_labels else ANSWER_COLUMNS
     if any(NAMED_COLUMNS[-1] in row for row in found.values()):
         columns = (*columns, *NAMED_COLUMNS)
     blocks = [
         f"# Systems on {record['data'].rpartition('-')[0]}\n",
-        f"{_first_large(record['split'])}. {_sizes(record['sizes'])}\n",
+        f"{split[:1].upper()}{split[1:]}. {sizes}.\n",
         metrics_markdown(found, columns),
         _costs(systems, "milliseconds per document" if is_labels else "milliseconds per question"),
         _against_the_best_peer(record),
-        _not_measured(record["not measured"]),
+        "".join(f"- {name}: not measured: {why}\n" for name, why in record["not measured"].items()),
         _reading_aid(record),
     ]
     return "\n".join(block for block in blocks if block)
 
 
-def figures(system: Mapping[str, Any]) -> dict[str, float]:
-    """Return a system's metrics on the reported part."""
-    found = system["figures"].get(_REPORTED, system["figures"])
-    return {name: spread["mean"] for name, spread in found.items()}
+def at_least(system: Mapping[str, Any]) -> str:
+    """Return the sign before a system's training seconds."""
+    return "≥ " if system.get(LOWER_BOUND) else ""
 
 
 def _costs(systems: Mapping[str, Any], speed: str) -> str:
-    columns: dict[str, Callable[[Any], str]] = {
-        "training seconds": lambda system: f"{at_least(system)}{system['training seconds'][0]:,.1f}",
-        speed: lambda system: f"{system[speed][0]:,.2f}",
-        "peak memory (MiB)": lambda system: f"{1024 * system['process memory GiB']:,.0f}",
-        "model (MiB)": lambda system: f"{system['model MiB']:,.1f}",
-    }
     rows = [
-        {"system": name, **{column: cell(system) for column, cell in columns.items()}}
+        {
+            "system": name,
+            "training seconds": f"{at_least(system)}{system['training seconds']:,.1f}",
+            speed: f"{system[speed]:,.2f}",
+            "peak memory (MiB)": f"{1024 * system['process memory GiB']:,.0f}",
+            "model (MiB)": f"{system['model MiB']:,.1f}",
+        }
         for name, system in systems.items()
     ]
-    return markdown_table(["system", *columns], rows)
+    return markdown_table(list(rows[0]), rows)
 
 
 def _against_the_best_peer(record: Record) -> str:
@@ -82,35 +80,20 @@ def _against_the_best_peer(record: Record) -> str:
     ]
     unit = "documents" if record["kind"] == "labels" else "questions"
     head = f"{ours} against the best peer, {rival}: points, by a paired bootstrap over {unit}.\n"
-    return head + "\n" + markdown_table(["figure", "difference", "95% interval", "p"], rows)
-
-
-def _not_measured(reasons: Mapping[str, str]) -> str:
-    if not reasons:
-        return ""
-    return "\n".join(f"- {name}: not measured: {why}" for name, why in reasons.items()) + "\n"
+    return f"{head}\n{markdown_table(list(rows[0]), rows)}"
 
 
 def _reading_aid(record: Record) -> str:
     first = next(iter(record["systems"].values()))
-    beside = record["systems at a time"]
-    shared = f" {beside} systems ran at a time, which lengthens their seconds." if beside > 1 else ""
+    jobs = record["systems at a time"]
+    shared = f" {jobs} systems ran in parallel, which affects their times." if jobs > 1 else ""
     meaning = (
         f"Percent; {TAIL}: of true labels with 1 to 10 training documents; ECE@5: calibration error of the "
         f"first five labels; {ABSENT}: no such label. "
         if record["kind"] == "labels"
         else "Percent; intervals from a bootstrap over questions. "
     )
-    elsewhere = " PECOS's is that of a Python without this package." if PECOS in record["systems"] else ""
     return (
-        f"{meaning}Each system in a process of its own, whose peak memory counts all that is loaded."
-        f"{elsewhere}{shared} Seed {record['seed']}; {first['hardware']}.\nMade by `{record['command']}`.\n"
+        f"{meaning}Each system runs in a separate process; its peak memory includes Python and torch."
+        f"{shared} Seed {record['seed']}; {first['hardware']}.\nMade by `{record['command']}`.\n"
     )
-
-
-def _sizes(sizes: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {what}" for what, count in sizes.items()) + "."
-
-
-def _first_large(text: str) -> str:
-    return text[:1].upper() + text[1:]

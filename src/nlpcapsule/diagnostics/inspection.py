@@ -6,7 +6,8 @@ docs/routing.md explains the numbers and the curves.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,25 +16,20 @@ from torch import nn
 
 from nlpcapsule.data.documents import Document
 from nlpcapsule.data.encoded import EncodedDocuments, encode_documents
-from nlpcapsule.diagnostics.iteration_effects import (
-    TOP,
-    IterationEffects,
-    iteration_effects,
-)
-from nlpcapsule.diagnostics.varied_iterations import (
-    RoutedSettings,
-    lent_settings,
-    with_at_most,
-    with_exactly,
-)
+from nlpcapsule.diagnostics.iteration_effects import TOP, IterationEffects, iteration_effects
 from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.networks.label_query import LabelQuerySettings
 from nlpcapsule.networks.losses import label_loss
+from nlpcapsule.networks.official import OfficialSettings
+from nlpcapsule.networks.paper import PaperSettings
 from nlpcapsule.scoring.documents import LabelRankings, rank_documents
 from nlpcapsule.scoring.models import LabelModel
 from nlpcapsule.scoring.network_scorer import NetworkScorer, device_of
 
 SYSTEM_ITERATIONS = range(1, 6)
 INSTANCE_ITERATIONS = 10
+
+RoutedSettings = LabelQuerySettings | PaperSettings | OfficialSettings
 
 
 @dataclass(frozen=True)
@@ -52,10 +48,10 @@ class RoutingInspection:
     """
 
     routing: str
-    iterations: np.ndarray | None
-    agreement: np.ndarray | None
+    iterations: np.ndarray
+    agreement: np.ndarray
     loss_by_iterations: dict[int, float]
-    instance_agreement: np.ndarray | None
+    instance_agreement: np.ndarray
     instance_stop: int | None
     most_iterations: int
 
@@ -71,9 +67,13 @@ def inspect_routing(model: LabelModel, documents: Sequence[Document], document: 
     Raises:
         NlpCapsuleError: If the network does not route, or there is no such document.
     """
-    routed_settings(model)  # before tokenizing
-    encoded = encode_documents(documents, model.tokenizer, model.labels, model.config.text.max_tokens)
-    return inspect_encoded(model, encoded, document)
+    return inspect_encoded(model, encoded_for(model, documents), document)
+
+
+def encoded_for(model: LabelModel, documents: Sequence[Document]) -> EncodedDocuments:
+    """Encode documents for a model whose network routes; any other model is rejected first."""
+    routed_settings(model)
+    return encode_documents(documents, model.tokenizer, model.labels, model.config.text.max_tokens)
 
 
 def inspect_encoded(
@@ -86,9 +86,6 @@ def inspect_encoded(
         encoded: Documents in the model's tokens and labels, truncated to its length.
         document: Index of the document for the instance-level curve, from 0.
         with_losses: Whether to compute the system-level curve, which takes five more passes.
-
-    Raises:
-        NlpCapsuleError: If the network does not route, or there is no such document.
     """
     settings = routed_settings(model)
     if not len(encoded):
@@ -100,24 +97,27 @@ def inspect_encoded(
     candidates = model.scorer.candidates(encoded.tokens)
     most = settings.most_iterations
     # The last iteration may be unscored, since it changes nothing: request one more and drop it.
-    with lent_settings(model.network, with_at_most(settings, most + 1)):
+    with _override_settings(model, settings.model_copy(update={"iterations": most + 1})):
         routed = _rank(model, encoded, candidates)
-    with lent_settings(model.network, with_exactly(settings, INSTANCE_ITERATIONS + 1)):
+    with _override_settings(model, _with_exactly(settings, INSTANCE_ITERATIONS + 1)):
         chosen = None if candidates is None else candidates[[document]]
         one = _rank(model, encoded.take([document]), chosen)
     losses = {}
     if with_losses and (encoded.labels.values < len(model.labels)).any():
         for iterations in SYSTEM_ITERATIONS:
-            with lent_settings(model.network, with_exactly(settings, iterations)):
+            with _override_settings(model, _with_exactly(settings, iterations)):
                 losses[iterations] = _loss_per_document(model, encoded, candidates)
-    used = None if routed.iterations is None else np.minimum(routed.iterations, most)  # (N,)
+    assert routed.iterations is not None  # every routing counts them,
+    assert routed.agreement is not None  # and scores them
+    assert one.agreement is not None
+    used = np.minimum(routed.iterations, most)  # (N,)
     return RoutingInspection(
         routing=settings.routing,
         iterations=used,
-        agreement=None if routed.agreement is None else routed.agreement[:, :most],
+        agreement=routed.agreement[:, :most],
         loss_by_iterations=losses,
-        instance_agreement=None if one.agreement is None else one.agreement[0, :INSTANCE_ITERATIONS],
-        instance_stop=int(used[document]) if used is not None and settings.is_adaptive else None,
+        instance_agreement=one.agreement[0, :INSTANCE_ITERATIONS],
+        instance_stop=int(used[document]) if settings.is_adaptive else None,
         most_iterations=most,
     )
 
@@ -131,16 +131,13 @@ def effects_of_iterations(
         model: A label model whose network routes.
         encoded: Documents in the model's tokens and labels, truncated to its length.
         iterations: (N,) iterations each document takes.
-
-    Raises:
-        NlpCapsuleError: If the network does not route.
     """
     settings = routed_settings(model)
     candidates = model.scorer.candidates(encoded.tokens)
 
     def rank_with(rows: np.ndarray, number: int) -> LabelRankings:
         chosen = None if candidates is None else candidates[rows]
-        with lent_settings(model.network, with_exactly(settings, number)):
+        with _override_settings(model, _with_exactly(settings, number)):
             return _rank(model, encoded.take(rows), chosen, TOP)
 
     return iteration_effects(iterations, rank_with, encoded.labels)
@@ -156,6 +153,28 @@ def routed_settings(model: LabelModel) -> RoutedSettings:
             "use a model trained as hybrid, label-query, paper or official"
         )
     return settings
+
+
+def _with_exactly(settings: RoutedSettings, iterations: int) -> RoutedSettings:
+    """Return the same routing with a fixed number of iterations.
+
+    Adaptive routing gets ε = 0, so that no change is small enough to stop. This is KDE routing with a fixed
+    T, but unlike "kde" it keeps the differences of `adaptive-kde-literal` and `official`.
+    """
+    never_stops = {"epsilon": 0.0} if settings.is_adaptive else {}
+    return settings.model_copy(update={"iterations": iterations, **never_stops})
+
+
+@contextmanager
+def _override_settings(model: LabelModel, settings: RoutedSettings) -> Iterator[None]:
+    """Override the settings of a model's network inside the block."""
+    network = _network(model)
+    own = network.settings
+    network.settings = settings  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        network.settings = own
 
 
 def _network(model: LabelModel) -> nn.Module:

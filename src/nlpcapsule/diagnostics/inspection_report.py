@@ -3,37 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from nlpcapsule.atomic_files import atomic_text, write_text
 from nlpcapsule.data.documents import Document
-from nlpcapsule.data.encoded import encode_documents
+from nlpcapsule.diagnostics import plots
 from nlpcapsule.diagnostics.inspection import (
     RoutingInspection,
     effects_of_iterations,
+    encoded_for,
     inspect_encoded,
-    routed_settings,
 )
-from nlpcapsule.diagnostics.iteration_effects import IterationEffects, changes_by_iteration
-from nlpcapsule.diagnostics.iteration_report import (
-    document_probabilities,
-    document_steps,
-    effects_summary,
-    print_document,
-    print_effects,
-)
-from nlpcapsule.diagnostics.plots import (
-    changes_bars,
-    instance_curve,
-    iterations_histogram,
-    probability_lines,
-    system_curve,
+from nlpcapsule.diagnostics.iteration_effects import (
+    IterationEffects,
+    changes_by_all_iterations,
+    changes_by_iteration,
 )
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
@@ -57,74 +49,50 @@ def inspect_model(
     """
     if not isinstance(model, LabelModel):
         raise NlpCapsuleError("inspect looks into the routing of label models; this model ranks answers")
-    routed_settings(model)  # before tokenizing
-    encoded = encode_documents(documents, model.tokenizer, model.labels, model.config.text.max_tokens)
+    encoded = encoded_for(model, documents)
     found = inspect_encoded(model, encoded, document)
-    assert found.iterations is not None  # all routing networks count them
     effects = effects_of_iterations(model, encoded, found.iterations)
-    _show(found, effects, model.labels.names, document, documents[document])
-    for name, svg in _plots(found, effects, model.labels.names, document).items():
+    names = model.labels.names
+    summary = _summary(found, effects, document, documents[document])
+    lines: list[dict[str, Any]] = [
+        {
+            "document": number + 1,
+            "id": row.id,
+            "iterations": int(found.iterations[number]),
+            "agreement": _finite_values(found.agreement[number]),
+            "steps": document_steps(effects, number, names, found.agreement[number]),
+        }
+        for number, row in enumerate(documents)
+    ]
+    console = Console()
+    print_summary(summary, console)
+    title = f"Document {document + 1}" + (f" ({documents[document].id})" if documents[document].id else "")
+    print_document(lines[document]["steps"], title, console)
+    for name, svg in _plots(found, effects, names, document).items():
         if svg is None:
             (folder / name).unlink(missing_ok=True)  # remove an earlier inspection's plot
         else:
             write_text(folder / name, svg)
-    summary = _summary(found, document, documents[document]) | {"changes": effects_summary(effects)}
     write_text(folder / "inspection.json", json.dumps(summary, indent=2, allow_nan=False) + "\n")
     with atomic_text(folder / "agreement.jsonl") as file:
-        for number, row in enumerate(documents):
-            line = _document_line(found, number, row)
-            line["steps"] = document_steps(effects, number, model.labels.names, _row(found.agreement, number))
-            file.write(json.dumps(line, allow_nan=False) + "\n")
-    Console().print(f"plots and numbers are in {folder}", highlight=False, markup=False, soft_wrap=True)
+        file.writelines(json.dumps(line, allow_nan=False) + "\n" for line in lines)
+    console.print(f"plots and numbers are in {folder}", highlight=False, markup=False, soft_wrap=True)
 
 
-def _show(
-    found: RoutingInspection, effects: IterationEffects, names: Sequence[str], document: int, row: Document
-) -> None:
-    console = Console()
-    _print_summary(found, console)
-    if effects.labels.shape[1] > 1:
-        print_effects(effects, console)
-    steps = document_steps(effects, document, names, _row(found.agreement, document))
-    title = f"Document {document + 1}" + (f" ({row.id})" if row.id else "")
-    print_document(steps, title, console)
-
-
-def _plots(
-    found: RoutingInspection, effects: IterationEffects, names: Sequence[str], document: int
-) -> dict[str, str | None]:
-    """Return file name → plot; None if there is nothing to draw."""
-    changes = changes_by_iteration(effects)
-    return {
-        "iterations.svg": None if found.iterations is None else iterations_histogram(found.iterations),
-        "agreement.svg": None
-        if found.instance_agreement is None
-        else instance_curve(found.instance_agreement, found.instance_stop, found.most_iterations),
-        "loss.svg": system_curve(found.loss_by_iterations) if found.loss_by_iterations else None,
-        "changes.svg": changes_bars(changes) if changes else None,
-        "probabilities.svg": probability_lines(document_probabilities(effects, document, names)),
-    }
-
-
-def _row(agreement: np.ndarray | None, number: int) -> np.ndarray | None:
-    return None if agreement is None else agreement[number]
-
-
-def _mean_agreement(agreement: np.ndarray) -> list[tuple[int, int, float]]:
-    """Return iteration, documents that took part in it, and their mean NAS."""
-    columns = [(number, column[np.isfinite(column)]) for number, column in enumerate(agreement.T, start=1)]
-    return [(number, len(scores), float(scores.mean())) for number, scores in columns if len(scores)]
-
-
-def _summary(found: RoutingInspection, document: int, row: Document) -> dict[str, Any]:
-    counts = {} if found.iterations is None else _counts(found.iterations)
-    means = [] if found.agreement is None else _mean_agreement(found.agreement)
+def _summary(
+    found: RoutingInspection, effects: IterationEffects, document: int, row: Document
+) -> dict[str, Any]:
+    """Return the numbers over all documents, for JSON."""
+    numbers, counts = np.unique(found.iterations, return_counts=True)
+    columns = [column[np.isfinite(column)] for column in found.agreement.T]  # of documents that took part
     return {
         "routing": found.routing,
         "most_iterations": found.most_iterations,
-        "documents_by_iterations": {str(number): count for number, count in counts.items()},
+        "documents_by_iterations": dict(zip(map(str, numbers.tolist()), counts.tolist(), strict=True)),
         "mean_agreement": [
-            {"iteration": number, "documents": count, "agreement": mean} for number, count, mean in means
+            {"iteration": number, "documents": len(scores), "agreement": float(scores.mean())}
+            for number, scores in enumerate(columns, start=1)
+            if len(scores)
         ],
         "loss_by_iterations": {str(number): loss for number, loss in found.loss_by_iterations.items()},
         "instance": {
@@ -133,54 +101,151 @@ def _summary(found: RoutingInspection, document: int, row: Document) -> dict[str
             "agreement": _finite_values(found.instance_agreement),
             "stop": found.instance_stop,
         },
+        "changes": effects_summary(effects),
     }
 
 
-def _document_line(found: RoutingInspection, number: int, row: Document) -> dict[str, Any]:
+def effects_summary(effects: IterationEffects) -> dict[str, Any]:
+    """Return what iterations changed over all documents, for JSON."""
+    steps = changes_by_iteration(effects)
     return {
-        "document": number + 1,
-        "id": row.id,
-        "iterations": None if found.iterations is None else int(found.iterations[number]),
-        "agreement": None if found.agreement is None else _finite_values(found.agreement[number]),
+        "first_labels": effects.labels.shape[2],
+        "documents_with_truth": int(effects.has_truth.sum()),
+        "by_iteration": {str(number): asdict(changes) for number, changes in steps.items()},
+        "by_all_after_the_first": asdict(changes_by_all_iterations(effects)),
     }
 
 
-def _finite_values(scores: np.ndarray | None) -> list[float] | None:
-    """Return the scores for JSON, which has no NaN: values after a document stopped are left out."""
-    return None if scores is None else [float(score) for score in scores[np.isfinite(scores)]]
+def document_steps(
+    effects: IterationEffects, number: int, names: Sequence[str], agreement: np.ndarray
+) -> list[dict[str, Any]]:
+    """Return one document's iterations for JSON: its agreement, its first labels, and their changes.
+
+    Args:
+        effects: What iterations changed.
+        number: Index of the document, from 0.
+        names: Label names by id.
+        agreement: (T,) its agreement by iteration.
+    """
+    steps = []
+    for position in range(int(effects.iterations[number])):
+        labels, scores = effects.labels[number, position], effects.scores[number, position]  # (K,)
+        before = effects.labels[number, max(position - 1, 0)]
+        true_labels = int(effects.is_true[number, position].sum())
+        steps.append(
+            {
+                "iteration": position + 1,
+                "agreement": float(agreement[position]),
+                "labels": [
+                    {"label": names[label], "score": round(float(score), 6)}
+                    for label, score in zip(labels, scores, strict=True)
+                ],
+                "true_labels": true_labels if effects.has_truth[number] else None,
+                "entered": [names[label] for label in labels[~np.isin(labels, before)]],
+                "left": [names[label] for label in before[~np.isin(before, labels)]],
+            }
+        )
+    return steps
 
 
-def _counts(iterations: np.ndarray) -> dict[int, int]:
-    numbers, counts = np.unique(iterations, return_counts=True)
-    return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
+def document_probabilities(
+    effects: IterationEffects, number: int, names: Sequence[str]
+) -> dict[str, np.ndarray]:
+    """Return label → (T,) probability after each iteration of a document, NaN if not among the first."""
+    taken = int(effects.iterations[number])
+    labels, scores = effects.labels[number, :taken], effects.scores[number, :taken]  # (T, K)
+    in_order = dict.fromkeys(labels[::-1].reshape(-1).tolist())  # the final ranking first
+    there = {label: labels == label for label in in_order}  # (T, K), one at most in a row
+    return {
+        names[label]: np.where(at.any(axis=1), (scores * at).sum(axis=1), np.nan)
+        for label, at in there.items()
+    }
 
 
-def _print_summary(found: RoutingInspection, console: Console) -> None:
-    fixed = found.instance_stop is None
-    limit = f"{found.most_iterations} for every document" if fixed else f"at most {found.most_iterations}"
-    console.print(f"routing {found.routing}, iterations: {limit}", highlight=False)
-    if found.iterations is not None:
-        table = _table("Iterations per document", "iterations", "documents", "share", "")
-        for number, count in _counts(found.iterations).items():
-            share = count / len(found.iterations)
-            table.add_row(str(number), f"{count:,}", f"{share:.1%}", "█" * max(1, round(_BAR * share)))
-        console.print(table)
-    if found.agreement is not None:
-        table = _table("Agreement (NAS), mean over documents", "iteration", "documents", "mean NAS")
-        for number, count, mean in _mean_agreement(found.agreement):
-            table.add_row(str(number), f"{count:,}", f"{mean:.4f}")
-        console.print(table)
-    if found.loss_by_iterations:
-        table = _table("Loss by fixed iterations", "iterations", "loss per document")
-        for number, loss in found.loss_by_iterations.items():
-            table.add_row(str(number), f"{loss:.4f}")
-        console.print(table)
+def print_summary(summary: dict[str, Any], console: Console) -> None:
+    """Print the numbers over all documents as tables."""
+    most, counts = summary["most_iterations"], summary["documents_by_iterations"]
+    limit = f"{most} for every document" if summary["instance"]["stop"] is None else f"at most {most}"
+    console.print(f"routing {summary['routing']}, iterations: {limit}", highlight=False)
+    total = sum(counts.values())
+    rows: Iterable[Sequence[object]] = (
+        (number, f"{count:,}", f"{count / total:.1%}", "█" * max(1, round(_BAR * count / total)))
+        for number, count in counts.items()
+    )
+    console.print(_table("Iterations per document", ("iterations", "documents", "share", ""), rows))
+    rows = (
+        (at["iteration"], f"{at['documents']:,}", f"{at['agreement']:.4f}")
+        for at in summary["mean_agreement"]
+    )
+    title = "Agreement (NAS), mean over documents"
+    console.print(_table(title, ("iteration", "documents", "mean NAS"), rows))
+    losses = summary["loss_by_iterations"]
+    if losses:
+        rows = ((number, f"{loss:.4f}") for number, loss in losses.items())
+        console.print(_table("Loss by fixed iterations", ("iterations", "loss per document"), rows))
     else:
         console.print("no document has a label that the model knows, so there is no loss to show")
+    if summary["changes"]["by_iteration"]:
+        print_changes(summary["changes"], console)
 
 
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left")
-    for column in columns:
-        table.add_column(column, justify="right" if column else "left")
+def print_changes(changes: dict[str, Any], console: Console) -> None:
+    """Print what iterations changed, as `effects_summary` returns it, as a table."""
+    counted = changes["by_iteration"] | {"from 2 on": changes["by_all_after_the_first"]}
+    rows = ((name, *(f"{count:,}" for count in row.values())) for name, row in counted.items())
+    head = ("iteration", "documents", "top label", "better", "worse", "first labels", "better", "worse")
+    console.print(_table(f"What iterations changed (first {changes['first_labels']} labels)", head, rows))
+    known = f"{changes['documents_with_truth']:,} documents"
+    console.print(f"better, worse: by true labels, known for {known}", highlight=False)
+
+
+def print_document(steps: Sequence[dict[str, Any]], title: str, console: Console) -> None:
+    """Print one document's iterations, as `document_steps` returns them, as a table."""
+    rows = (
+        (
+            step["iteration"],
+            f"{step['agreement']:.4f}",
+            ", ".join(f"{label['label']} {label['score']:.3f}" for label in step["labels"]),
+            ", ".join(step["entered"]),
+            ", ".join(step["left"]),
+        )
+        for step in steps
+    )
+    columns = ("iteration", "NAS", "first labels, had it stopped there", "entered", "left")
+    console.print(_table(title, columns, rows, text_from=2))
+
+
+def _table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], text_from: int | None = None
+) -> Table:
+    """Return a table of numbers; columns from `text_from` on are text."""
+    table = Table(title=escape(title), title_justify="left")
+    for position, column in enumerate(columns):
+        is_text = not column or (text_from is not None and position >= text_from)
+        no_wrap = column in ("iteration", "documents")
+        table.add_column(column, justify="left" if is_text else "right", overflow="fold", no_wrap=no_wrap)
+    for row in rows:
+        table.add_row(*(escape(str(cell)) for cell in row))
     return table
+
+
+def _plots(
+    found: RoutingInspection, effects: IterationEffects, names: Sequence[str], document: int
+) -> dict[str, str | None]:
+    """Return file name → plot; None if there is nothing to draw."""
+    changes = changes_by_iteration(effects)
+    losses = found.loss_by_iterations
+    return {
+        "iterations.svg": plots.iterations_histogram(found.iterations),
+        "agreement.svg": plots.instance_curve(
+            found.instance_agreement, found.instance_stop, found.most_iterations
+        ),
+        "loss.svg": plots.system_curve(losses) if losses else None,
+        "changes.svg": plots.changes_bars(changes) if changes else None,
+        "probabilities.svg": plots.probability_lines(document_probabilities(effects, document, names)),
+    }
+
+
+def _finite_values(scores: np.ndarray) -> list[float]:
+    """Return the scores for JSON, which has no NaN: values after a document stopped are left out."""
+    return [float(score) for score in scores[np.isfinite(scores)]]

@@ -73,14 +73,14 @@ def iteration_effects(
         truth: N rows of true label ids.
         top: K, labels to compare; fewer if there are fewer.
     """
-    steps = []
+    rankings = []
     for iteration in range(1, int(iterations.max()) + 1):
         rows = np.flatnonzero(iterations >= iteration)
-        steps.append((rows, rank_with(rows, iteration)))
-    width = min(top, steps[0][1].labels.shape[1])
-    labels = np.full((len(iterations), len(steps), width), -1, dtype=np.int64)
+        rankings.append((rows, rank_with(rows, iteration)))
+    width = min(top, rankings[0][1].labels.shape[1])
+    labels = np.full((len(iterations), len(rankings), width), -1, dtype=np.int64)
     scores = np.full(labels.shape, np.nan, dtype=np.float32)
-    for position, (rows, ranked) in enumerate(steps):
+    for position, (rows, ranked) in enumerate(rankings):
         labels[rows, position] = ranked.labels[:, :width]
         scores[rows, position] = ranked.scores[:, :width]
     own = [truth[row] for row in range(len(iterations))]
@@ -96,37 +96,19 @@ def iteration_effects(
 def changes_by_iteration(effects: IterationEffects) -> dict[int, Changes]:
     """Return what iteration 2, 3, … changed in the documents that took it."""
     return {
-        iteration: _changes(
-            effects,
-            np.flatnonzero(effects.iterations >= iteration),
-            np.array(iteration - 2),
-            np.array(iteration - 1),
-        )
+        iteration: _changes(effects, iteration, iteration - 2, iteration - 1)
         for iteration in range(2, effects.labels.shape[1] + 1)
     }
 
 
-def changes_by_last_iteration(effects: IterationEffects) -> Changes:
-    """Return what each document's last iteration changed, for documents with at least two."""
-    rows = np.flatnonzero(effects.iterations >= 2)
-    last = effects.iterations[rows] - 1
-    return _changes(effects, rows, last - 1, last)
-
-
 def changes_by_all_iterations(effects: IterationEffects) -> Changes:
     """Return what all iterations after the first changed together, for documents with at least two."""
-    rows = np.flatnonzero(effects.iterations >= 2)
-    return _changes(effects, rows, np.array(0), effects.iterations[rows] - 1)
+    return _changes(effects, 2, 0, effects.iterations[effects.iterations >= 2] - 1)
 
 
-def entered_and_left(before: np.ndarray, after: np.ndarray) -> tuple[list[int], list[int]]:
-    """Return the labels (K,) that entered a ranking since an earlier one, and those that left it."""
-    entered = after[~np.isin(after, before)].tolist()
-    return entered, before[~np.isin(before, after)].tolist()
-
-
-def _changes(effects: IterationEffects, rows: np.ndarray, before: np.ndarray, after: np.ndarray) -> Changes:
-    """Compare rankings of documents; `before` and `after` are positions, or one for each row."""
+def _changes(effects: IterationEffects, fewest: int, before: int, after: int | np.ndarray) -> Changes:
+    """Compare two rankings of each document with at least `fewest` iterations, given their positions."""
+    rows = np.flatnonzero(effects.iterations >= fewest)
     old, new = effects.labels[rows, before], effects.labels[rows, after]  # (R, K)
     was_true, is_true = effects.is_true[rows, before], effects.is_true[rows, after]  # (R, K)
     hits = is_true.sum(axis=1) - was_true.sum(axis=1)  # (R,)

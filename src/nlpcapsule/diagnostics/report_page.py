@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 
 from nlpcapsule.evaluation.report import ABSENT, COUNTS
 
@@ -77,18 +78,17 @@ def report_html(report: DemoReport) -> str:
         _section("Tagged documents", "".join(map(_document, report.documents))),
         _section("Ranked answers", "".join(map(_question, report.questions))),
     ]
-    return _PAGE.format(style=_STYLE, sections="".join(sections))
+    page = Path(__file__).with_name("report.html").read_text(encoding="utf-8")
+    return page.replace("SECTIONS", "".join(sections))
 
 
 def _section(title: str, content: str) -> str:
-    return f"<section>\n<h2>{escape(title)}</h2>\n{content}</section>\n" if content else ""
+    return f"<section>\n<h2>{title}</h2>\n{content}</section>\n" if content else ""
 
 
 def _facts(facts: Mapping[str, str]) -> str:
-    rows = "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>\n" for name, value in facts.items()
-    )
-    return f"<dl>\n{rows}</dl>\n" if rows else ""
+    rows = (f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>\n" for name, value in facts.items())
+    return f"<dl>\n{''.join(rows)}</dl>\n" if facts else ""
 
 
 def _figures_table(caption: str, systems: Mapping[str, Mapping[str, float]]) -> str:
@@ -97,21 +97,17 @@ def _figures_table(caption: str, systems: Mapping[str, Mapping[str, float]]) -> 
     columns = [name for name in names if not name.endswith((_LOW, _HIGH))]
     if not columns:
         return ""
-    note = " Figures are percentages."
-    if len(columns) < len(names):
-        note += " In brackets: the 95% confidence interval."
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns)
-    body = "".join(
-        f'<tr><th scope="row">{escape(system)}</th>'
-        + "".join(f"<td>{_cell(figures, name)}</td>" for name in columns)
-        + "</tr>\n"
-        for system, figures in systems.items()
-    )
+    intervals = " In brackets: the 95% confidence interval." if len(columns) < len(names) else ""
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("system", *columns))
+    body = ""
+    for system, figures in systems.items():
+        cells = "".join(f"<td>{_cell(figures, name)}</td>" for name in columns)
+        body += f'<tr><th scope="row">{escape(system)}</th>{cells}</tr>\n'
+    title = f"<strong>{escape(caption)}.</strong> Figures are percentages.{intervals}"
     return (
         f'<div class="wide" role="region" tabindex="0" aria-label="{escape(caption)}">\n'
-        f"<table>\n<caption><span><strong>{escape(caption)}.</strong>{note}</span></caption>\n"
-        f'<thead><tr><th scope="col">system</th>{head}</tr></thead>\n'
-        f"<tbody>\n{body}</tbody>\n</table>\n</div>\n"
+        f"<table>\n<caption><span>{title}</span></caption>\n"
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n</div>\n"
     )
 
 
@@ -149,20 +145,16 @@ def _inline_svg(svg: str, caption: str, number: int) -> str:
 
 
 def _document(example: ExampleDocument) -> str:
-    true = set(example.true_labels)
+    true = example.true_labels
     ranked = "".join(_ranked(label, score, label in true, "true") for label, score in example.predicted)
-    missed = true - {label for label, _ in example.predicted}
-    lines = [_label_line("True labels", example.true_labels)]
-    if missed:
-        lines.append(_label_line("Not predicted", [name for name in example.true_labels if name in missed]))
+    predicted = {label for label, _ in example.predicted}
+    missed = ", ".join(label for label in true if label not in predicted)
     return (
-        f'<article>\n<p class="text">{escape(example.text)}</p>\n{"".join(lines)}'
-        f"<p>Predicted, best first:</p>\n<ol>\n{ranked}</ol>\n</article>\n"
+        f'<article>\n<p class="text">{escape(example.text)}</p>\n'
+        f"<p><strong>True labels:</strong> {escape(', '.join(true)) or ABSENT}</p>\n"
+        + (f"<p><strong>Not predicted:</strong> {escape(missed)}</p>\n" if missed else "")
+        + f"<p>Predicted, best first:</p>\n<ol>\n{ranked}</ol>\n</article>\n"
     )
-
-
-def _label_line(title: str, labels: Iterable[str]) -> str:
-    return f"<p><strong>{title}:</strong> {escape(', '.join(labels)) or ABSENT}</p>\n"
 
 
 def _question(example: ExampleQuestion) -> str:
@@ -174,76 +166,3 @@ def _ranked(text: str, score: float, is_hit: bool, word: str) -> str:
     """Return a line of a ranking; a hit is marked by a word and a frame, not by colour alone."""
     mark = f' <strong class="hit">{word}</strong>' if is_hit else ""
     return f'<li><span class="score">{_percent(score)}%</span> {escape(text)}{mark}</li>\n'
-
-
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1c1f24; --soft: #555c66; --paper: #ffffff; --tint: #f3f5f8;
-  --line: #d5dae1; --accent: #1f5fa8; --hit: #14653c; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e7eaee; --soft: #aab2bd; --paper: #15181c;
-  --tint: #1f242a; --line: #39414b; --accent: #8ab8f0; --hit: #7fd6a5; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 68rem;
-  color: var(--ink); background: var(--paper);
-  font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", Arial, sans-serif; }
-h1 { margin: 0; font-size: 1.9rem; line-height: 1.2; }
-h2 { margin: 2.5rem 0 0.75rem; padding-bottom: 0.2rem; font-size: 1.3rem;
-  border-bottom: 2px solid var(--accent); }
-h3 { margin: 0 0 0.5rem; font-size: 1.05rem; overflow-wrap: anywhere; }
-p { margin: 0.4rem 0; overflow-wrap: anywhere; }
-.lead { color: var(--soft); max-width: 42rem; }
-dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(11rem, 1fr)); gap: 0.75rem; margin: 0; }
-dl div { padding: 0.6rem 0.8rem; background: var(--tint); border-radius: 0.4rem; }
-dt { color: var(--soft); font-size: 0.85rem; }
-dd { margin: 0; font-weight: 600; overflow-wrap: anywhere; }
-.wide { overflow-x: auto; margin: 0 0 1.25rem; }
-.wide:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
-table { border-collapse: collapse; min-width: 100%; font-variant-numeric: tabular-nums; }
-caption { text-align: left; padding: 0.3rem 0; color: var(--soft); }
-caption span { display: inline-block; max-width: calc(100vw - 2.5rem); }
-caption strong { color: var(--ink); }
-th, td { padding: 0.4rem 0.7rem; text-align: right; white-space: nowrap;
-  border-bottom: 1px solid var(--line); }
-th:first-child { text-align: left; }
-thead th { background: var(--tint); }
-tbody th { font-weight: 500; background: var(--paper); }
-@media (max-width: 40rem) {
-  th, td { padding: 0.4rem 0.45rem; }
-  th:first-child { position: sticky; left: 0; min-width: 7.5rem; max-width: 9rem; white-space: normal; }
-}
-small { color: var(--soft); font-size: 0.85em; }
-.gallery { display: grid; gap: 1rem; }
-.gallery { grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); }
-figure { margin: 0; padding: 0.5rem; border: 1px solid var(--line); border-radius: 0.4rem; }
-figure svg { display: block; width: 100%; height: auto; background: #ffffff; border-radius: 0.2rem; }
-figcaption { padding: 0.4rem 0.2rem 0; color: var(--soft); font-size: 0.9rem; overflow-wrap: anywhere; }
-article { margin: 0 0 1rem; padding: 0.9rem 1rem; border: 1px solid var(--line); border-radius: 0.4rem; }
-.text { margin: 0 0 0.75rem; padding: 0.6rem 0.8rem; background: var(--tint); border-radius: 0.3rem;
-  white-space: pre-wrap; }
-ol { margin: 0.3rem 0 0; padding-left: 1.6rem; }
-li { margin: 0.2rem 0; overflow-wrap: anywhere; }
-.score { display: inline-block; min-width: 3.6rem; color: var(--soft); font-variant-numeric: tabular-nums; }
-.hit { padding: 0 0.4rem; border: 1px solid var(--hit); border-radius: 0.6rem; color: var(--hit);
-  font-size: 0.8rem; }
-"""
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>nlpcapsule: report of the demo</title>
-<style>{style}</style>
-</head>
-<body>
-<header>
-<h1>nlpcapsule: report of the demo</h1>
-<p class="lead">Capsule networks trained on the sample that comes with the package, beside other systems
-trained on the same documents. All figures and scores are percentages with one decimal; counts are whole
-numbers.</p>
-</header>
-<main>
-{sections}</main>
-</body>
-</html>
-"""

@@ -9,17 +9,22 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import Field
 from scipy import sparse
 
+from benchmarks.cell import Cell, CellRecord
+from benchmarks.encoded_parts import EncodedParts
+from benchmarks.run_labels import training_data
 from nlpcapsule import processes
-from nlpcapsule.compare.encoded_parts import EncodedParts
-from nlpcapsule.compare.pecos_settings import INSTALL, PECOS_PYTHON, PecosSettings
-from nlpcapsule.compare.run_record import Measurement
+from nlpcapsule.compare.measuring import Measured, label_figures
+from nlpcapsule.compare.record import RunRecord
+from nlpcapsule.config.settings import Settings
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import ConfigError, NlpCapsuleError
@@ -30,7 +35,41 @@ from nlpcapsule.lexical.bag_of_words import BagOfWords
 from nlpcapsule.lexical.ranker import label_matrix
 from nlpcapsule.scoring.documents import LabelRankings
 
+PECOS = "pecos"
+PECOS_PYTHON = "NLPCAPSULE_PECOS_PYTHON"  # environment variable: the Python that has libpecos
+INSTALL = (
+    "python3.11 -m venv pecos-venv && pecos-venv/bin/pip install 'libpecos==1.2.8' 'numpy<2', then "
+    f"export {PECOS_PYTHON}=pecos-venv/bin/python"
+)
 _SCRIPT = Path(__file__).with_name("pecos_script.py")
+
+
+class PecosSettings(Settings):
+    """XR-Linear (Yu et al. 2022): a tree of label clusters, a linear model per node; on our tf-idf."""
+
+    max_tokens: int = Field(1000, ge=1, description="maximum tokens of a document")
+    splits: int = Field(16, ge=2, description="children of a node")
+    largest_leaf: int = Field(100, ge=2, description="maximum labels in a leaf")
+    C: float = Field(1.0, gt=0, description="weight of the loss; larger values regularise less")
+    smallest_weight: float = Field(0.1, ge=0, description="weights below this are dropped")
+    beam: int = Field(10, ge=1, description="nodes kept per level when ranking")
+
+
+def run_peer(cell: Cell, parts: EncodedParts) -> Measured:
+    """Train and measure PECOS.
+
+    Args:
+        cell: Its settings and seed.
+        parts: The data.
+
+    Returns:
+        The record, and metrics per document (4, documents).
+    """
+    train = training_data(parts, cell.fraction)
+    parts = replace(parts, labels=train.labels, train=train.train)
+    settings = PecosSettings.model_validate(cell.settings)
+    record, rankings, report = run_pecos(parts, settings, cell.seed, pecos_python())
+    return CellRecord.of(cell, record, network_only=None), label_figures(rankings, report)
 
 
 def rankings_of(scores: sparse.csr_matrix) -> LabelRankings:
@@ -51,42 +90,32 @@ def rankings_of(scores: sparse.csr_matrix) -> LabelRankings:
     return LabelRankings(labels, ordered.clip(0, 1))
 
 
-def pecos_python(given: str | None) -> str | None:
-    """Return the Python that runs PECOS: the given one, this one if it has libpecos, or None.
+def pecos_python() -> str:
+    """Return the Python that runs PECOS: the one that the environment names, or this one.
 
     Raises:
-        ConfigError: If the given one cannot be run or has no libpecos.
+        ConfigError: If it cannot be run or has no libpecos.
     """
-    if given is None:
-        return sys.executable if find_spec("pecos") is not None else None
-    path = shutil.which(given)
+    given = os.environ.get(PECOS_PYTHON)
+    if given is None and find_spec("pecos") is not None:
+        return sys.executable
+    path = None if given is None else shutil.which(given)
     if path is None:
-        raise ConfigError(f"--pecos-python {given}: there is no such program; to make one: {INSTALL}")
+        problem = f"{PECOS_PYTHON} is not set" if given is None else f"{given}: there is no such program"
+        raise ConfigError(f"PECOS needs libpecos in a separate Python, but {problem}; to make one: {INSTALL}")
     path = str(Path(path).absolute())
     command = [path, "-c", "import pecos.xmc"]
     with tempfile.TemporaryDirectory() as empty:  # older Pythons have no -P to exclude the working folder
         asked = subprocess.run(command, cwd=empty, capture_output=True, text=True, check=False)
     if asked.returncode:
-        last = (asked.stderr.strip().splitlines() or ["it says nothing"])[-1]
-        raise ConfigError(f"--pecos-python {given} cannot import libpecos ({last}); to make one: {INSTALL}")
+        last = (asked.stderr.strip().splitlines() or ["it printed nothing"])[-1]
+        raise ConfigError(f"{PECOS_PYTHON}={given} cannot import libpecos ({last}); to make one: {INSTALL}")
     return path
-
-
-def needed_python(given: str | None) -> str:
-    """Return the Python that runs PECOS: the given one, the environment's, or this one.
-
-    Raises:
-        ConfigError: If none of them has libpecos.
-    """
-    python = pecos_python(given or os.environ.get(PECOS_PYTHON))
-    if python is None:
-        raise ConfigError(f"PECOS needs libpecos in a Python of its own: {INSTALL}, or set {PECOS_PYTHON}")
-    return python
 
 
 def run_pecos(
     parts: EncodedParts, settings: PecosSettings, seed: int, python: str
-) -> tuple[Measurement, LabelRankings, EncodedDocuments]:
+) -> tuple[RunRecord, LabelRankings, EncodedDocuments]:
     """Train PECOS on the training part and rank the labels of the others.
 
     Args:
@@ -96,7 +125,7 @@ def run_pecos(
         python: The Python that has libpecos.
 
     Returns:
-        The measurement, the rankings of the report part, and that part.
+        The record, the rankings of the report part, and that part.
     """
     train, select, report = (
         EncodedDocuments(part.tokens.cut(settings.max_tokens), part.labels)
@@ -126,18 +155,20 @@ def run_pecos(
     training = fitting_seconds + about["training seconds"] + about["select seconds"]
     ranking = report_seconds + about["report seconds"]
     peak = about["peak bytes"]
-    measurement = Measurement(
+    record = RunRecord(
         figures=label_metrics(ranked.labels, ranked.scores, list(report.labels), *shared),
         selected_on=selected_on,
         epochs=[],
         training_seconds=round(training, 1),
         milliseconds_per_document=round(1000 * ranking / len(report), 3),
+        parameters=None,
+        documents_by_iterations=None,
         model_mib=round(about["model bytes"] / 2**20, 2),
         process_memory_gib=None if peak is None else round(peak / 2**30, 2),
         config=settings.model_dump(),
         data=parts.fingerprint(),
     )
-    return measurement, ranked, report
+    return record, ranked, report
 
 
 def _write_training(folder: Path, features: sparse.csr_matrix, labels: sparse.csr_matrix) -> None:
@@ -170,7 +201,7 @@ def _run_script(folder: Path, python: str) -> dict[str, Any]:
         env=processes.child_environment(),
     )
     if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
         raise NlpCapsuleError(f"PECOS ended with exit code {done.returncode}: {last}")
     about: dict[str, Any] = json.loads((folder / "about.json").read_text(encoding="utf-8"))
     return about

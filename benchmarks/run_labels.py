@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,28 +9,16 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
-from nlpcapsule.compare.cell import Cell
-from nlpcapsule.compare.encoded_parts import EncodedParts
-from nlpcapsule.compare.label_name_files import NAMES_FILE, with_label_names
-from nlpcapsule.compare.measuring import (
-    Measured,
-    epoch_history,
-    folder_mib,
-    is_resumed,
-    parameter_count,
-    portable_config,
-    training_seconds,
-)
-from nlpcapsule.compare.run_record import Measurement
-from nlpcapsule.compare.training_time import timed_stretch
+from benchmarks.cell import Cell, CellRecord
+from benchmarks.encoded_parts import EncodedParts
+from benchmarks.label_name_files import NAMES_FILE, with_label_names
+from nlpcapsule.compare.measuring import Measured, measure_labels, trained
 from nlpcapsule.config import Config
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.label_names import Thesaurus
 from nlpcapsule.data.labels import LabelVocabulary
-from nlpcapsule.evaluation.label_metrics import per_document_metrics
 from nlpcapsule.lexical.evidence import WordEvidence
-from nlpcapsule.model_folder import load_model
-from nlpcapsule.scoring.documents import RANKED, LabelRankings
+from nlpcapsule.scoring.documents import RANKED
 from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.models import LabelModel
 from nlpcapsule.training.fit_labels import fit_labels
@@ -40,7 +27,6 @@ from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
 
-LABEL_FIGURES = ("P@1", "P@3", "P@5", "nDCG@5")  # kept per document, for paired tests
 _FRACTION_SEED = 2019
 
 
@@ -74,43 +60,26 @@ def run_labels(
         shared: Parts that are already trained; None trains everything.
 
     Returns:
-        The measurement, and metrics per document (4, documents).
+        The record, and metrics per document (4, documents).
     """
     config = cell.config
     thesaurus = None
     if config.text.label_names is not None:
         parts, thesaurus = with_label_names(parts, Path(str(config.text.label_names)).parent)
     cut = parts.cut(config.text.max_tokens)
-    data, report = training_data(cut, cell.fraction, thesaurus), cut.report
+    data = training_data(cut, cell.fraction, thesaurus)
     words = None if shared is None or config.lexical is None else shared.lexical(cut, config)
     # Stored lexical features are not saved with a model, which cannot be loaded without them.
-    if folder.finished and words is None:
-        model = load_model(folder.path)
-    else:
-        nominator = None if shared is None else shared.nominator(data, config, progress)
-        with timed_stretch(folder.path, resumes=is_resumed(folder)):
-            model = fit_labels(data, config, folder, progress, words, nominator)
-    assert isinstance(model, LabelModel)
-    started = time.perf_counter()
-    rankings = model.rank_tokens(report.tokens, RANKED)
-    ranking_seconds = time.perf_counter() - started
-    measurement = Measurement(
-        figures=model.evaluate(report, rankings),
-        # Trained once, measured twice: the difference is the gain from the lexical system.
-        network_only=_network_only(model, cut.select, report),
-        selected_on=model.facts.dev or {},
-        epochs=epoch_history(folder.path),
-        **training_seconds(folder.path),
-        milliseconds_per_document=round(1000 * ranking_seconds / len(report), 3),
-        parameters=parameter_count(model),
-        model_mib=folder_mib(folder.path),
-        documents_by_iterations=None
-        if rankings.iterations is None
-        else np.bincount(rankings.iterations).tolist(),
-        config=portable_config(config),
-        data=parts.fingerprint(),
+    can_load = words is None
+    needs_training = not (folder.finished and can_load)
+    nominator = shared.nominator(data, config, progress) if shared and needs_training else None
+    model = trained(
+        folder, lambda: fit_labels(data, config, folder, progress, words, nominator), can_load=can_load
     )
-    return measurement, per_document(rankings, report)
+    record, per_document = measure_labels(model, config, folder.path, cut.report, parts.fingerprint())
+    # Trained once, measured twice: the difference is the gain from the lexical system.
+    alone = _network_only(model, cut.select, cut.report)
+    return CellRecord.of(cell, record, network_only=alone), per_document
 
 
 def _network_only(
@@ -123,12 +92,6 @@ def _network_only(
     threshold = tuned_threshold(model.config, alone.rank_tokens(select.tokens, RANKED), select)
     alone = replace(alone, facts=replace(model.facts, threshold=threshold))
     return {**alone.evaluate(report), "threshold": threshold}
-
-
-def per_document(rankings: LabelRankings, report: EncodedDocuments) -> np.ndarray:
-    """Return `LABEL_FIGURES` of each document: (4, documents)."""
-    figures = per_document_metrics(rankings.labels, list(report.labels))
-    return np.stack([figures[name] for name in LABEL_FIGURES])
 
 
 def training_data(

@@ -3,10 +3,10 @@
 import subprocess
 from pathlib import Path
 
-from nlpcapsule.compare import provenance
-from nlpcapsule.compare.provenance import checked_out_commit
+from nlpcapsule import provenance
+from nlpcapsule.provenance import checked_out_commit
 
-CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[1]
 
 
 def git(folder: Path, *words: str) -> str:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.encoded_parts import EncodedParts
 from nlpcapsule.atomic_files import write_text
-from nlpcapsule.compare.encoded_parts import EncodedParts
 from nlpcapsule.data.documents import Document
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.label_names import Thesaurus

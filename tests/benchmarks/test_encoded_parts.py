@@ -10,7 +10,7 @@ from planted_texts import WORDS
 from tiny_data import tiny_parts
 from tiny_transformer import CLS, PAD, SEP, write_tokenizer
 
-from nlpcapsule.compare.encoded_parts import EncodedParts
+from benchmarks.encoded_parts import EncodedParts
 from nlpcapsule.data.encoded import EncodedDocuments, encode_texts
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.tokens import WordTokenizer

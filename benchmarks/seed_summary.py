@@ -8,15 +8,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nlpcapsule.compare.run_labels import LABEL_FIGURES
-from nlpcapsule.compare.run_record import RunRecord
-from nlpcapsule.compare.training_time import LOWER_BOUND
-from nlpcapsule.evaluation.bootstrap import paired_bootstrap
+from benchmarks.cell import CellRecord
+from nlpcapsule.compare.comparison import against_best_rival, paired_differences
+from nlpcapsule.compare.record import LOWER_BOUND
 
-ANSWER_FIGURES = ("AP",)
 _THRESHOLDED = ("micro-F1", "macro-F1")  # metrics that depend on a decision threshold
 
-FinishedRun: TypeAlias = tuple[RunRecord, np.ndarray]  # metrics per document: (metrics, documents)
+FinishedRun: TypeAlias = tuple[CellRecord, np.ndarray]  # metrics per document: (metrics, documents)
 
 
 def summarise_systems(
@@ -30,31 +28,25 @@ def summarise_systems(
         peers: Systems that all others are compared with, in addition to the best other system.
     """
     means = {name: np.mean([scores for _, scores in runs], axis=0) for name, runs in systems.items()}
-    figures = LABEL_FIGURES if kind == "labels" else ANSWER_FIGURES
-
-    def difference(name: str, other: str) -> dict[str, Any]:
-        return {
-            figure: asdict(paired_bootstrap(means[name][row], means[other][row]))
-            for row, figure in enumerate(figures)
-        }
-
     summaries = {}
     for name, runs in systems.items():
-        rivals = [other for other in systems if other != name]
-        best = max(rivals, key=lambda other: means[other][0].mean(), default=None)
         summaries[name] = {
             **_over_seeds([record for record, _ in runs], kind),
-            "best rival": best,
-            "difference to the best rival": None if best is None else difference(name, best),
+            **against_best_rival(name, means, kind),
         }
         if peers and name not in peers:
             summaries[name]["difference to peers"] = {
-                peer: difference(name, peer) for peer in peers if peer in systems
+                peer: {
+                    figure: asdict(found)
+                    for figure, found in paired_differences(kind, means[name], means[peer]).items()
+                }
+                for peer in peers
+                if peer in systems
             }
     return summaries
 
 
-def _over_seeds(records: list[RunRecord], kind: str) -> dict[str, Any]:
+def _over_seeds(records: list[CellRecord], kind: str) -> dict[str, Any]:
     first = records[0]
     figures: dict[str, Any] = (
         _spread([record.figures for record in records])

@@ -1,13 +1,19 @@
-"""A cell: one system on one data set with one seed."""
+"""A cell: one system on one data set with one seed, and the record of a finished one."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Self
 
+from pydantic import Field
+
+from nlpcapsule.compare.record import RunRecord
 from nlpcapsule.config import Config
+
+_PATHS = ("vectors", "tokenizer", "label_names", "path")  # settings that name a file or a folder
 
 
 @dataclass(frozen=True)
@@ -22,7 +28,6 @@ class Cell:
         settings: Settings that differ from the model's defaults.
         seed: The seed.
         fraction: Fraction of the training documents that is used.
-        files: Fingerprint of the files that the settings name; "" where the paths suffice.
     """
 
     kind: str
@@ -32,7 +37,6 @@ class Cell:
     settings: dict[str, Any]
     seed: int
     fraction: float = 1.0
-    files: str = ""
 
     @property
     def config(self) -> Config:
@@ -58,15 +62,39 @@ class Cell:
     def fingerprint(self) -> str:
         """Hash of the settings, except for the checkpoint interval, which does not change results."""
         settings = {key: value for key, value in self.settings.items() if key != "checkpoint_epochs"}
-        hashed = [self.kind, settings, *([self.files] if self.files else [])]
-        text = json.dumps(hashed, sort_keys=True)
+        text = json.dumps([self.kind, settings], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return asdict(self)
+
+class CellRecord(RunRecord):
+    """The record of a cell, without paths of the machine it was run on."""
+
+    cell: Cell
+    network_only: dict[str, Any] | None = Field(None, alias="network alone")  # metrics of a hybrid's network
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Self:
-        """Parse the output of `to_json`; missing fields of older files get their defaults."""
-        return cls(**fields)
+    def of(cls, cell: Cell, record: RunRecord, **more: Any) -> Self:
+        """Return the record of a cell's run, with more fields."""
+        fields = {"cell": asdict(cell), **record.model_dump(exclude_unset=True), **more}
+        return cls(**{**fields, "config": _with_file_names(record.config)})
+
+
+def cell_path(cell: Cell, cells: Path) -> Path:
+    """Return the path of a cell's record; metrics per document are stored next to it."""
+    return cells / f"{cell.name}.json"
+
+
+def finished_cell(cell: Cell, cells: Path) -> CellRecord | None:
+    """Return the record of a cell, or None if it has not been run."""
+    path = cell_path(cell, cells)
+    return CellRecord.load(path) if path.exists() else None
+
+
+def _with_file_names(section: dict[str, Any]) -> dict[str, Any]:
+    """Return settings with file names in place of absolute paths."""
+    return {
+        key: _with_file_names(value)
+        if isinstance(value, dict)
+        else (Path(value).name if value and key in _PATHS else value)
+        for key, value in section.items()
+    }

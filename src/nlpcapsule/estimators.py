@@ -16,6 +16,7 @@ from nlpcapsule.data.documents import Candidate, Document, Question
 from nlpcapsule.data.encoded import encode_documents
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.readers.document_rows import string_value
+from nlpcapsule.data.readers.reading import Place
 from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
 from nlpcapsule.evaluation.ranked import check_positive_integer
 from nlpcapsule.model_folder import load_model, save_model
@@ -328,7 +329,7 @@ def _label_names(row: Any, index: int) -> tuple[str, ...]:
         )
     if not all(name.strip() for name in names):
         raise DataError(f"labels[{index}] holds a blank label: {row!r}")
-    return tuple(dict.fromkeys(string_value(name, "labels", "labels", index) for name in names))
+    return tuple(dict.fromkeys(string_value(name, "labels", Place("labels", index)) for name in names))
 
 
 def _check_measurable(documents: Sequence[Document], known: LabelVocabulary) -> None:

@@ -63,8 +63,8 @@ def test_the_similarity_is_exact() -> None:
 
 
 @pytest.mark.parametrize("threshold", [0.3, 0.8])
-def test_pairs_just_above_the_threshold_are_found(threshold: float) -> None:
-    train = random_documents(100, 400, seed=6)
+def test_pairs_just_above_the_threshold_are_rarely_missed(threshold: float) -> None:
+    train = random_documents(1000, 400, seed=6)
     shingles = 396
     shared = math.ceil(2 * shingles * threshold / (1 + threshold))  # so that shared / union just reaches it
     dev = [document.copy() for document in train]
@@ -72,7 +72,8 @@ def test_pairs_just_above_the_threshold_are_found(threshold: float) -> None:
         document[shared + 4 :] = np.arange(99_999, 99_999 + 400 - shared - 4)  # an ending of other words
     assert threshold <= plain_similarity(train[0], dev[0]) < threshold + 0.01
     found = find_near_duplicates(train, dev, threshold)
-    assert [pair[:2] for pair in found.pairs] == [(index, index) for index in range(100)]
+    assert all(train_index == dev_index for train_index, dev_index, _ in found.pairs)
+    assert found.dev_documents >= 995
 
 
 documents = st.lists(st.integers(0, 3), max_size=9).map(lambda ids: np.array(ids, dtype=np.int32))
@@ -80,14 +81,17 @@ documents = st.lists(st.integers(0, 3), max_size=9).map(lambda ids: np.array(ids
 
 @given(st.lists(documents, max_size=6), st.lists(documents, max_size=6), st.floats(0.05, 1.0))
 @settings(max_examples=100, deadline=None)
-def test_exactly_the_pairs_that_reach_the_threshold_are_found(
+def test_identical_documents_are_always_found_and_similarities_are_true(
     train: list[np.ndarray], dev: list[np.ndarray], threshold: float
 ) -> None:
     found = {(t, d): s for t, d, s in find_near_duplicates(train, dev, threshold).pairs}
-    similarities = {
-        (t, d): plain_similarity(one, other) for t, one in enumerate(train) for d, other in enumerate(dev)
-    }
-    assert found == {pair: similarity for pair, similarity in similarities.items() if similarity >= threshold}
+    for (train_index, dev_index), similarity in found.items():
+        assert similarity == pytest.approx(plain_similarity(train[train_index], dev[dev_index]))
+        assert similarity >= threshold
+    for train_index, one in enumerate(train):
+        for dev_index, other in enumerate(dev):
+            if one.tolist() == other.tolist():
+                assert found[train_index, dev_index] == 1.0
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint16])
@@ -106,9 +110,9 @@ def test_every_copy_in_train_is_listed_and_the_dev_document_counted_once() -> No
 
 
 def test_indices_stay_right_beyond_one_chunk_of_documents() -> None:
-    train, dev = random_documents(20, 20, seed=10), random_documents(300, 20, seed=11)
-    dev[299], dev[256] = train[19], train[5]
-    assert find_near_duplicates(train, dev).pairs == [(5, 256, 1.0), (19, 299, 1.0)]
+    train, dev = random_documents(700, 20, seed=10), random_documents(600, 20, seed=11)
+    dev[599], dev[256] = train[699], train[255]
+    assert find_near_duplicates(train, dev).pairs == [(255, 256, 1.0), (699, 599, 1.0)]
 
 
 def test_empty_parts_have_no_duplicates() -> None:

@@ -20,14 +20,10 @@ class Ragged:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Sequence[int] | np.ndarray]) -> Ragged:
-        """Pack rows; an iterator is consumed row by row, so only the packed arrays are in memory."""
-        chunks: list[np.ndarray] = []
-        lengths: list[int] = []
-        for row in rows:
-            chunks.append(np.asarray(row, dtype=np.int32))
-            lengths.append(len(row))
-        values = np.concatenate(chunks) if chunks else np.zeros(0, dtype=np.int32)
-        return cls(values, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64))
+        """Pack rows."""
+        packed = [np.asarray(row, dtype=np.int32) for row in rows]
+        values = np.concatenate([np.zeros(0, dtype=np.int32), *packed])
+        return cls(values, np.cumsum([0, *map(len, packed)], dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -70,10 +70,8 @@ class FittedEvidence:
         by_name = self.name_match.nominate(words, round(_BY_NAME * top_k))
         ranked, log_odds = self.ranker.top(words, top_k - by_name.shape[1])
         lowest = np.broadcast_to(log_odds[:, -1:], by_name.shape)
-        return (
-            np.hstack([self.name_match.with_examples[ranked], by_name]),
-            np.hstack([log_odds, lowest]),
-        )
+        labels = np.hstack([self.name_match.with_examples[ranked], by_name])
+        return labels, np.hstack([log_odds, lowest])
 
     def names(self, tokens: Ragged, candidates: np.ndarray) -> np.ndarray | None:
         """Return how well the names of candidates match; None without label names."""
@@ -106,15 +104,9 @@ class FittedEvidence:
         return cls(lexical_system(settings).load(settings, folder), Neighbours.load(folder), whole, names)
 
     def check(self, vocabulary: Sequence[str], counts: np.ndarray, document_count: int | None) -> None:
-        """Check that the features fit the rest of the model.
+        """Raise `ModelFolderError` if the features do not fit the rest of the model.
 
-        Args:
-            vocabulary: The tokenizer's.
-            counts: (n,) training documents of each label.
-            document_count: Training documents; None if it is not known.
-
-        Raises:
-            ModelFolderError: If they do not.
+        `counts` (n,) are the training documents of each label, `document_count` all of them, if known.
         """
         size = len(vocabulary)
         if self.whole_words is not None:

@@ -43,14 +43,8 @@ class Fitting:
 
     def fingerprint(self, settings: LexicalSettings, documents: EncodedDocuments) -> str:
         """Return a name for finished parts that depends on all inputs of the training."""
-        shaped_by = (
-            documents.fingerprint(),
-            settings.model_dump_json(),
-            len(self.words),
-            self.label_count,
-            self.ignored,
-            self.seed,
-        )
+        data, chosen = documents.fingerprint(), settings.model_dump_json()
+        shaped_by = (data, chosen, len(self.words), self.label_count, self.ignored, self.seed)
         return hashlib.sha256(repr(shaped_by).encode()).hexdigest()[:16]
 
 
@@ -80,17 +74,10 @@ class LexicalRanker(ABC):
     @classmethod
     @abstractmethod
     def load(cls, settings: Any, folder: Path) -> Self:
-        """Read the output of `save`.
-
-        Files may be damaged or malicious: everything is checked before compiled code reads it.
-        """
+        """Read the output of `save`, which may be damaged: check it before compiled code reads it."""
 
     def check(self, vocabulary_size: int, label_count: int) -> None:  # noqa: B027 - a system may have nothing to check
-        """Check that a loaded system fits the tokenizer and the labels.
-
-        Raises:
-            ModelFolderError: If it does not.
-        """
+        """Raise `ModelFolderError` if a loaded system does not fit the tokenizer and the labels."""
 
 
 def label_matrix(labels: Ragged, label_count: int) -> sparse.csr_matrix:

@@ -20,15 +20,10 @@ _CHUNK = 1_000  # texts tokenized at a time, which bounds memory
 
 @dataclass(frozen=True)
 class EncodedDocuments:
-    """Token ids and label ids of documents.
+    """Token ids and label ids of documents."""
 
-    Attributes:
-        tokens: Token ids; no row is empty.
-        labels: Label ids; ids from the number of labels upwards are labels that training never saw.
-    """
-
-    tokens: Ragged
-    labels: Ragged
+    tokens: Ragged  # token ids; no row is empty
+    labels: Ragged  # label ids; ids from the number of labels upwards are labels that training never saw
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -64,19 +59,12 @@ class EncodedDocuments:
 
 @dataclass(frozen=True)
 class EncodedQuestions:
-    """Token ids of questions and of their candidate answers.
+    """Token ids of questions and of their candidate answers."""
 
-    Attributes:
-        questions: One row per question.
-        answers: One row per candidate, question by question.
-        offsets: (questions + 1,) where each question's candidates begin in `answers`.
-        labels: (candidates,) int64: 1 right, 0 wrong, -1 unknown.
-    """
-
-    questions: Ragged
-    answers: Ragged
-    offsets: np.ndarray
-    labels: np.ndarray
+    questions: Ragged  # one row per question
+    answers: Ragged  # one row per candidate, question by question
+    offsets: np.ndarray  # (questions + 1,) where each question's candidates begin in `answers`
+    labels: np.ndarray  # (candidates,) int64: 1 right, 0 wrong, -1 unknown
 
     def __len__(self) -> int:
         return len(self.questions)

@@ -20,17 +20,11 @@ UNKNOWN_RANGE = 0.25
 
 @dataclass
 class WordVectors:
-    """One row for each id of a vocabulary.
+    """One row for each id of a vocabulary."""
 
-    Attributes:
-        matrix: The vectors, float32, (V, v); the padding row is zero.
-        found: Number of vocabulary words in the file.
-        coverage: The same as a fraction of the vocabulary.
-    """
-
-    matrix: np.ndarray
-    found: int
-    coverage: float
+    matrix: np.ndarray  # the vectors, float32, (V, v); the padding row is zero
+    found: int  # number of vocabulary words in the file
+    coverage: float  # the same as a fraction of the vocabulary
 
 
 def load_vectors(

@@ -14,19 +14,12 @@ DRAWS_AT_ONCE = 2_000_000  # limits memory to about 32 MB for any number of docu
 
 @dataclass(frozen=True, slots=True)
 class PairedBootstrap:
-    """The comparison of two systems on the same documents.
+    """The comparison of two systems on the same documents."""
 
-    Attributes:
-        difference: Mean of a - b.
-        low: Lower end of the 95% interval of the difference.
-        high: Upper end.
-        p_value: Two-sided: twice the fraction of resampled differences on the other side of zero.
-    """
-
-    difference: float
-    low: float
-    high: float
-    p_value: float
+    difference: float  # mean of a - b
+    low: float  # lower end of the 95% interval of the difference
+    high: float  # upper end
+    p_value: float  # two-sided: twice the fraction of resampled differences on the other side of zero
 
 
 def paired_bootstrap(a: np.ndarray, b: np.ndarray, resamples: int = 10_000, seed: int = 0) -> PairedBootstrap:

@@ -18,23 +18,14 @@ TrueLabels: TypeAlias = Sequence[Sequence[int] | np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class JudgedRankings:
-    """Rankings with their hits, for the N documents that have at least one true label, or for all.
+    """Rankings with their hits, for the N documents that have at least one true label, or for all."""
 
-    Attributes:
-        rankings: (N, K) label ids, best first; -1 once none is left.
-        scores: (N, K) their probabilities, or None.
-        hits: (N, K) True where the ranked label is a true one.
-        true_documents: (T,) the row of each (document, true label) pair, ascending.
-        true_labels: (T,) the label of each pair; ids unknown to the model are unseen labels.
-        without_labels: Number of given documents without a true label.
-    """
-
-    rankings: np.ndarray
-    scores: np.ndarray | None
-    hits: np.ndarray
-    true_documents: np.ndarray
-    true_labels: np.ndarray
-    without_labels: int
+    rankings: np.ndarray  # (N, K) label ids, best first; -1 once none is left
+    scores: np.ndarray | None  # (N, K) their probabilities, or None
+    hits: np.ndarray  # (N, K) True where the ranked label is a true one
+    true_documents: np.ndarray  # (T,) the row of each (document, true label) pair, ascending
+    true_labels: np.ndarray  # (T,) the label of each pair; ids unknown to the model are unseen labels
+    without_labels: int  # number of given documents without a true label
 
     @property
     def true_counts(self) -> np.ndarray:

@@ -32,17 +32,11 @@ _FILE = "neighbours.safetensors"
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """The training part, ready to be searched.
+    """The training part, ready to be searched."""
 
-    Attributes:
-        bag: Turns tokens into features.
-        documents: (N, V) float32, sparse, rows of length 1.
-        labels: (N, n) float32, sparse, of zeros and ones.
-    """
-
-    bag: BagOfWords
-    documents: sparse.csr_matrix
-    labels: sparse.csr_matrix
+    bag: BagOfWords  # turns tokens into features
+    documents: sparse.csr_matrix  # (N, V) float32, sparse, rows of length 1
+    labels: sparse.csr_matrix  # (N, n) float32, sparse, of zeros and ones
 
     @classmethod
     def fit(

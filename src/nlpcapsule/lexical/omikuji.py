@@ -65,20 +65,14 @@ class OmikujiTrees(LexicalRanker):
     The library clusters at random without a seed, so two trainings differ slightly, and a resumed training
     keeps its finished trees. A trained model always ranks the same, also after saving and loading: each tree
     is a separate model, because the library sums the trees of one model in directory order.
-
-    Attributes:
-        settings: What it was trained with.
-        bag: Turns tokens into features.
-        label_count: n.
-        trees: The library's models.
     """
 
     settings_type = OmikujiSettings
 
-    settings: OmikujiSettings
-    bag: BagOfWords
-    label_count: int
-    trees: list[Any]
+    settings: OmikujiSettings  # what it was trained with
+    bag: BagOfWords  # turns tokens into features
+    label_count: int  # n
+    trees: list[Any]  # the library's models
 
     @classmethod
     def fit(cls, settings: OmikujiSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:

@@ -47,19 +47,13 @@ Block: TypeAlias = tuple[sparse.csr_matrix, np.ndarray]  # weights (block, V) an
 
 @dataclass(frozen=True, eq=False)
 class OneVsRest(LexicalRanker):
-    """A weight for every label and word.
-
-    Attributes:
-        bag: Turns tokens into features.
-        weights: (n, V) float32, sparse.
-        bias: (n,) float32.
-    """
+    """A weight for every label and word."""
 
     settings_type = OneVsRestSettings
 
-    bag: BagOfWords
-    weights: sparse.csr_matrix
-    bias: np.ndarray
+    bag: BagOfWords  # turns tokens into features
+    weights: sparse.csr_matrix  # (n, V) float32, sparse
+    bias: np.ndarray  # (n,) float32
 
     @classmethod
     def fit(cls, settings: OneVsRestSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:

@@ -78,14 +78,10 @@ class SpelledPieces:
     """Words as runs of letters and digits, or of other characters, in the text that pieces spell.
 
     A special token is a separate word.
-
-    Attributes:
-        vocabulary: The pieces.
-        mark: The mark of a space: "Ġ", where every character of a piece is a byte of UTF-8, or "▁".
     """
 
-    vocabulary: Sequence[str]
-    mark: str
+    vocabulary: Sequence[str]  # the pieces
+    mark: str  # the mark of a space: "Ġ", where every character of a piece is a byte of UTF-8, or "▁"
 
     def hashes(self, tokens: Ragged) -> tuple[np.ndarray, np.ndarray]:
         """Return the hashes of all words, row by row, and the rows' offsets."""

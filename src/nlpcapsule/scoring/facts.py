@@ -12,27 +12,16 @@ from nlpcapsule.errors import ModelFolderError, did_you_mean
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """Facts about a training run; None where one does not apply.
+    """Facts about a training run; None where one does not apply."""
 
-    Attributes:
-        training_documents: Documents that a label model was trained on.
-        training_questions: Questions that an answer model was trained on.
-        data: The fingerprint of the training and the held-out data.
-        embedding_size: Size of the network's word vectors.
-        epochs_run: Epochs that were trained.
-        threshold: The probability from which a label is predicted.
-        lexical: The name of the lexical system joined with the network.
-        dev: Metrics on held-out data.
-    """
-
-    training_documents: int | None = None
-    training_questions: int | None = None
-    data: str | None = None
-    embedding_size: int | None = None
-    epochs_run: int | None = None
-    threshold: float | None = None
-    lexical: str | None = None
-    dev: dict[str, float] | None = None
+    training_documents: int | None = None  # documents that a label model was trained on
+    training_questions: int | None = None  # questions that an answer model was trained on
+    data: str | None = None  # the fingerprint of the training and the held-out data
+    embedding_size: int | None = None  # size of the network's word vectors
+    epochs_run: int | None = None  # epochs that were trained
+    threshold: float | None = None  # the probability from which a label is predicted
+    lexical: str | None = None  # the name of the lexical system joined with the network
+    dev: dict[str, float] | None = None  # metrics on held-out data
 
     def to_json(self) -> dict[str, Any]:
         """Return the facts that apply, for the model folder."""

@@ -93,19 +93,12 @@ class CandidateFeatures:
 
 @dataclass(frozen=True)
 class Fusion:
-    """Weights that fuse the features of a candidate.
+    """Weights that fuse the features of a candidate."""
 
-    Attributes:
-        first: (12,) u, or (26,) with names.
-        weights: w, of the same size.
-        slope: a.
-        offset: c.
-    """
-
-    first: np.ndarray
-    weights: np.ndarray
-    slope: float = 1.0
-    offset: float = 0.0
+    first: np.ndarray  # (12,) u, or (26,) with names
+    weights: np.ndarray  # w, of the same size
+    slope: float = 1.0  # a
+    offset: float = 0.0  # c
 
     @classmethod
     def fit(cls, features: CandidateFeatures, relevant: np.ndarray) -> Self:

@@ -14,15 +14,10 @@ from nlpcapsule.scoring.scorer import Scores
 
 @dataclass(frozen=True, eq=False)
 class LexicalScorer:
-    """A fitted lexical system that ranks labels without a network.
+    """A fitted lexical system that ranks labels without a network."""
 
-    Attributes:
-        ranker: The system.
-        label_count: n.
-    """
-
-    ranker: LexicalRanker
-    label_count: int
+    ranker: LexicalRanker  # the system
+    label_count: int  # n
 
     batch: ClassVar[int] = 1_000
     network: ClassVar[None] = None

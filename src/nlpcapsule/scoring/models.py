@@ -165,19 +165,12 @@ class LabelModel:
 
 @dataclass(frozen=True, eq=False)
 class AnswerModel:
-    """A trained answer network with its configuration and tokenizer; thread-safe.
+    """A trained answer network with its configuration and tokenizer; thread-safe."""
 
-    Attributes:
-        config: The configuration it was trained with.
-        tokenizer: Text → token ids.
-        network: The network that scores, in eval mode.
-        facts: Data fingerprint, dev metrics.
-    """
-
-    config: Config
-    tokenizer: WordTokenizer
-    network: nn.Module
-    facts: ModelFacts = field(default_factory=ModelFacts)
+    config: Config  # the configuration it was trained with
+    tokenizer: WordTokenizer  # text → token ids
+    network: nn.Module  # the network that scores, in eval mode
+    facts: ModelFacts = field(default_factory=ModelFacts)  # Data fingerprint, dev metrics
 
     def encode(self, questions: Sequence[Question]) -> EncodedQuestions:
         """Tokenize questions and candidates."""

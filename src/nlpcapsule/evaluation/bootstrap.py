@@ -25,15 +25,13 @@ class PairedBootstrap:
 def paired_bootstrap(a: np.ndarray, b: np.ndarray, resamples: int = 10_000, seed: int = 0) -> PairedBootstrap:
     """Compare two systems by resampling the documents that both were scored on.
 
+    The p-value is never below 2 / (resamples + 1): this many draws cannot resolve smaller ones.
+
     Args:
         a: (N,) one system's metric for each document.
         b: (N,) the other's, for the same documents in the same order.
         resamples: Number of resamples of N documents, drawn with replacement.
         seed: Seed of the random draws.
-
-    Returns:
-        The mean difference, its 95% percentile interval and the p-value, which is never below
-        2 / (resamples + 1): this many draws cannot resolve smaller ones.
     """
     a, b = _as_figures("a", a), _as_figures("b", b)
     if len(a) != len(b):
@@ -69,9 +67,8 @@ def resampled_means(values: np.ndarray, resamples: int, seed: int) -> np.ndarray
 def _as_figures(name: str, values: np.ndarray) -> np.ndarray:
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1:
-        raise DataError(
-            f"`{name}` must be a vector, one figure per document. Got shape {values.shape} instead."
-        )
+        problem = f"`{name}` must be a vector, one figure per document. Got shape {values.shape} instead."
+        raise DataError(problem)
     if not len(values):
         raise DataError("no figures were given, so there is nothing to resample")
     if np.isnan(values).any():

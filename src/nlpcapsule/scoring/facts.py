@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -32,37 +32,30 @@ class ModelFacts:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Self:
-        """Parse the output of `to_json`.
-
-        Raises:
-            ModelFolderError: If a fact is unknown or has an impossible value.
-        """
+        """Parse the output of `to_json`; raise `ModelFolderError` for an unknown or impossible fact."""
         if not isinstance(record, Mapping):
             raise ModelFolderError("facts.json: expected an object")
         known = [field.name for field in fields(cls)]
         for name in record:
             if name not in known:
-                raise ModelFolderError(
-                    f"facts.json: unknown key {name!r}: {did_you_mean(name, known)}; "
-                    "remove it, or upgrade nlpcapsule"
-                )
-        facts = cls(**record)
-        for name in ("training_documents", "training_questions", "embedding_size", "epochs_run"):
-            _check(name, getattr(facts, name), _is_count)
-        for name in ("data", "lexical"):
-            _check(name, getattr(facts, name), lambda value: isinstance(value, str))
-        _check("threshold", facts.threshold, lambda value: _is_finite(value) and 0 <= value <= 1)
-        _check(
-            "dev",
-            facts.dev,
-            lambda value: isinstance(value, dict) and all(_is_finite(number) for number in value.values()),
-        )
-        return facts
+                problem = f"facts.json: unknown key {name!r}: {did_you_mean(name, known)}"
+                raise ModelFolderError(f"{problem}; remove it, or upgrade nlpcapsule")
+            value = record[name]
+            if value is not None and not _is_possible(name, value):
+                raise ModelFolderError(f"facts.json: {name}={str(value)[:80]} is impossible")
+        return cls(**record)
 
 
-def _check(name: str, value: Any, is_possible: Callable[[Any], bool]) -> None:
-    if value is not None and not is_possible(value):
-        raise ModelFolderError(f"facts.json: {name}={str(value)[:80]} is impossible")
+def _is_possible(name: str, value: Any) -> bool:
+    match name:
+        case "data" | "lexical":
+            return isinstance(value, str)
+        case "threshold":
+            return _is_finite(value) and 0 <= value <= 1
+        case "dev":
+            return isinstance(value, dict) and all(map(_is_finite, value.values()))
+        case _:
+            return _is_count(value)
 
 
 def _is_count(value: Any) -> bool:

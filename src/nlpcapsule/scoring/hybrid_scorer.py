@@ -30,15 +30,9 @@ class HybridParts:
     def features(
         self, tokens: Ragged, candidates: np.ndarray, lexical: np.ndarray
     ) -> tuple[CandidateFeatures, Scores]:
-        """Compute the features of candidates that the fusion weights combine.
+        """Return the features of candidates (N, C) that the fusion weights combine, and the network's scores.
 
-        Args:
-            tokens: N rows of token ids.
-            candidates: (N, C) label ids.
-            lexical: (N, C) the lexical system's log-odds of them.
-
-        Returns:
-            The features and the network's scores.
+        `lexical` (N, C) is the lexical system's log-odds of the candidates.
         """
         scored = self.scorer.score(tokens, candidates)
         shares, nearest = self.lexical.shares(tokens, candidates)

@@ -34,12 +34,9 @@ class LexicalScorer:
 
 
 def select_log_odds(labels: np.ndarray, log_odds: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-    """Return the log-odds (N, C) of candidates, in their order.
+    """Return the log-odds (N, C) of candidates (N, C), from those of ranked labels (N, K), best first.
 
-    Args:
-        labels: (N, K) ranked labels, best first.
-        log_odds: (N, K) their log-odds.
-        candidates: (N, C) label ids; those that are not ranked get their document's lowest log-odds.
+    Candidates that are not ranked get their document's lowest log-odds.
 
     Example:
         >>> select_log_odds(np.array([[7, 2]]), np.array([[3.0, 1.0]]), np.array([[2, 5, 7]])).tolist()

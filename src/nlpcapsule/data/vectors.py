@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
 
-from nlpcapsule.data.readers.lines import GZIP_MAGIC, MAX_LINE_BYTES, is_stream
+from nlpcapsule.data.readers.lines import TextFile, is_stream
 from nlpcapsule.data.readers.reading import Place, whole_number
 from nlpcapsule.errors import DataError, quoted
 
@@ -76,57 +73,27 @@ def vector_words(path: str | Path) -> Iterator[str]:
 def _read_rows(path: str | Path) -> Iterator[tuple[Place, str, list[str]]]:
     """Yield each row as its place, its word and its v unparsed numbers."""
     promised, dimension, rows = None, None, 0
-    for number, line in _read_lines(path):
-        at, fields = Place(path, number), line.split(" ")
-        if number == 1 and len(fields) == 2:
-            header = [whole_number(field) for field in fields]
-            if None not in header:
-                promised, dimension = header
+    if is_stream(path):  # it is read more than once
+        raise DataError("is a pipe or a device, expected a file", path, hint="save the vectors to a file")
+    with TextFile(path, errors="replace") as file:
+        for line in file.sound_lines():
+            fields = line.text.rstrip(" \r").split(" ")  # only these: a word may be another kind of space
+            if fields == [""]:
                 continue
-        if dimension is None:
-            dimension = len(fields) - 1
-        _check_field_count(fields, dimension, at)
-        rows += 1
-        # GloVe 840B has words with spaces in them (". . ."), so the word is all but the last v fields.
-        yield at, " ".join(fields[:-dimension]), fields[-dimension:]
+            if line.number == 1 and len(fields) == 2:
+                header = [whole_number(field) for field in fields]
+                if None not in header:
+                    promised, dimension = header
+                    continue
+            if dimension is None:
+                dimension = len(fields) - 1
+            _check_field_count(fields, dimension, line.at)
+            rows += 1
+            # GloVe 840B has words with spaces in them (". . ."), so the word is all but the last v fields.
+            yield line.at, " ".join(fields[:-dimension]), fields[-dimension:]
     if promised is not None and promised != rows:
         problem = f"the header promises {promised} words and the file has {rows}"
         raise DataError(problem, path, hint="download the file again, or correct the count in its first line")
-
-
-def _read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines that are not blank, numbered from 1, without their ends."""
-    try:
-        with _open_text(path) as file:
-            for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES), ""), start=1):
-                if len(line) == MAX_LINE_BYTES:
-                    raise DataError(f"the line is longer than {MAX_LINE_BYTES:,} bytes", path, number)
-                line = line.rstrip(" \r\n")  # only these: a word may be another kind of space
-                if line:
-                    yield number, line
-    except FileNotFoundError:
-        raise DataError("there is no such word-vector file", path, hint="check the path") from None
-    except DataError:
-        raise
-    # Damaged gzip data raises any of the first three, a path with a NUL character the last.
-    except (OSError, EOFError, zlib.error, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise DataError(f"cannot be read ({reason})", path, hint="the file may be incomplete") from error
-
-
-def _open_text(path: str | Path) -> TextIO:
-    r"""Open plain or gzip text, detected by the first bytes.
-
-    Lines end at "\n" alone, since some files hold other line separators as words; words that are not valid
-    UTF-8 are tolerated.
-    """
-    if is_stream(path):  # it is read more than once
-        raise DataError("is a pipe or a device, expected a file", path, hint="save the vectors to a file")
-    with Path(path).open("rb") as file:
-        is_compressed = file.read(2) == GZIP_MAGIC
-    if is_compressed:
-        return gzip.open(path, "rt", encoding="utf-8-sig", errors="replace", newline="\n")
-    return Path(path).open(encoding="utf-8-sig", errors="replace", newline="\n")
 
 
 def _check_field_count(fields: list[str], dimension: int, at: Place) -> None:

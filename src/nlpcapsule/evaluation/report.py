@@ -8,10 +8,13 @@ from rich.markup import escape
 from rich.table import Table
 
 # These are counts; all other metrics are fractions of 1.
-COUNTS = (
-    *("documents", "documents without labels", "unseen true labels"),
-    *("questions", "questions without a right answer"),
-)
+COUNTS = {
+    "documents",
+    "documents without labels",
+    "unseen true labels",
+    "questions",
+    "questions without a right answer",
+}
 ABSENT = "–"
 
 

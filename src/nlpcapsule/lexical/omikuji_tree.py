@@ -100,7 +100,7 @@ def _check_weights(weights: Any, rows: int, columns: int) -> None:
             raise ModelFolderError("a node has no weights")
 
 
-def _check_sparse(arrays: dict[str, Any], rows: int, columns: int) -> None:
+def _check_sparse(arrays: dict[Any, Any], rows: int, columns: int) -> None:
     """Check a matrix that stores only its non-empty columns."""
     names = ("indptr", "outer_inds", "inner_inds", "data")
     if set(arrays) != set(names) or not all(isinstance(array, np.ndarray) for array in arrays.values()):

@@ -23,7 +23,7 @@ and c are fitted to the few labels that users see.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -54,8 +54,8 @@ class CandidateFeatures:
 
     def __getitem__(self, rows: slice | np.ndarray) -> CandidateFeatures:
         """Return the features of the chosen documents."""
-        arrays = (getattr(self, field.name) for field in fields(self))
-        return CandidateFeatures(*(None if array is None else array[rows] for array in arrays))
+        arrays: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: array[rows] for name, array in arrays.items() if array is not None})
 
     def expanded(self) -> np.ndarray:
         """Return φ (N, C, 12), or (N, C, 26) with names."""

@@ -20,10 +20,8 @@ LAYOUTS = {  # of folders; EURLEX57K comes last: JSON files alone are the weakes
     "extreme-text": extreme.is_layout,
     "eurlex57k": eurlex57k.is_layout,
 }
-DOCUMENT_FORMATS = (
-    *("jsonl", "csv", "tsv", "labels-tab-text", "txt"),
-    *("eurlex57k", "reuters21578", "rcv1", "extreme-text", "svmlight"),
-)
+FILE_FORMATS = ("jsonl", "csv", "tsv", "labels-tab-text", "txt")
+DOCUMENT_FORMATS = (*FILE_FORMATS, "eurlex57k", "reuters21578", "rcv1", "extreme-text", "svmlight")
 # path, options, report → documents, or the errors of bad rows; `@DOCUMENT_READERS.register("name")` adds one.
 DocumentReader = Callable[[Path, ReadOptions, ReadReport], Iterator[Document | BadRowError]]
 DOCUMENT_READERS: Registry[DocumentReader] = Registry("format")

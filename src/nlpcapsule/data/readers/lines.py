@@ -63,15 +63,13 @@ class TextFile:
     Args:
         source: A path, or "-" for standard input.
         encoding: "utf-8", or "latin-1" for published files that are older than UTF-8.
-
-    Attributes:
-        name: Its name in messages.
+        errors: "replace" tolerates bytes that are invalid in the encoding.
     """
 
-    def __init__(self, source: str | Path, encoding: str = "utf-8") -> None:
+    def __init__(self, source: str | Path, encoding: str = "utf-8", errors: str = "strict") -> None:
         self.from_stdin = str(source) == STDIN
-        self.name = "<stdin>" if self.from_stdin else str(source)
-        self.encoding = encoding
+        self.name = "<stdin>" if self.from_stdin else str(source)  # in messages
+        self.encoding, self.errors = encoding, errors
         self._bytes = self._open(source)
         self._stream = self._unzip()
         self._first: bytes | None = None
@@ -202,7 +200,7 @@ class TextFile:
                 self._finish_line(at)
             return at.bad(f"the line is longer than {MAX_LINE_BYTES:,} bytes", "split it")
         try:
-            text = decode(raw, at, self.encoding)
+            text = decode(raw, at, self.encoding, self.errors)
         except BadRowError as problem:
             return problem
         return Line(number, text if keep_ends else text.removesuffix("\n").removesuffix("\r"), self.name)
@@ -243,7 +241,7 @@ def _standard_input() -> io.IOBase:
         return cast(io.IOBase, sys.stdin.buffer)
 
 
-def decode(raw: bytes, at: Place, encoding: str = "utf-8") -> str:
+def decode(raw: bytes, at: Place, encoding: str = "utf-8", errors: str = "strict") -> str:
     """Decode one line, or one small file that begins in `at`.
 
     Raises:
@@ -258,7 +256,7 @@ def decode(raw: bytes, at: Place, encoding: str = "utf-8") -> str:
         at = Place(at.path, first + raw.count(b"\n", 0, nul))
         raise at.broken("it holds a NUL byte and seems to be a binary file, expected text")
     try:
-        return raw.decode(encoding)
+        return raw.decode(encoding, errors)
     except UnicodeDecodeError as error:
         at = Place(at.path, first + raw.count(b"\n", 0, error.start))
         hint = "convert the file, for example with: iconv -f latin1 -t utf-8"

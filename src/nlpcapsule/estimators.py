@@ -232,14 +232,9 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
 
 
 class AnswerRanker(_CapsuleEstimator[AnswerModel]):
-    """Ranker of candidate answers to questions.
+    """Ranker of candidate answers to questions; its arguments are those of `CapsuleClassifier`.
 
-    Args:
-        model: A system for answers that docs/configuration.md names; None uses "label-query".
-        epochs: Number of training epochs; None uses the model's default.
-        seed: The same seed gives the same result on the same machine.
-        settings: Any other setting by name, for example {"loss": "pairwise"}.
-        verbose: Show progress on standard error.
+    `model` is a system for answers; None uses "label-query".
     """
 
     _task = "answers"

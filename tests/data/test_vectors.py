@@ -147,7 +147,7 @@ def test_a_damaged_archive_is_refused(tmp_path: Path, kept: int) -> None:
         max_size=8,
     )
 )
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_written_is_what_is_read(tmp_path: Path, rows: dict[str, list[float]]) -> None:
     path = tmp_path / "written.txt"
     lines = [" ".join([word, *map(repr, numbers)]) for word, numbers in rows.items()]

@@ -25,15 +25,12 @@ FILLER = -1  # pads documents of fewer than 5 tokens to one shingle, which no lo
 
 @dataclass
 class NearDuplicates:
-    """The result of `find_near_duplicates`.
+    """The result of `find_near_duplicates`."""
 
-    Attributes:
-        pairs: (index in train, index in dev, similarity), ordered by dev and then train index.
-        dev_documents: How many dev documents have a near-duplicate in train.
-    """
-
-    pairs: list[tuple[int, int, float]]
-    dev_documents: int
+    pairs: list[
+        tuple[int, int, float]
+    ]  # index in train, index in dev, similarity; ordered by dev, then train
+    dev_documents: int  # those that have a near-duplicate in train
 
 
 def find_near_duplicates(

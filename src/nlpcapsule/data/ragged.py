@@ -8,15 +8,11 @@ import numpy as np
 
 
 class Ragged:
-    """Integer rows of different lengths.
-
-    Attributes:
-        values: (total,) int32, all rows, concatenated.
-        offsets: (rows + 1,) int64, where each row begins.
-    """
+    """Integer rows of different lengths."""
 
     def __init__(self, values: np.ndarray, offsets: np.ndarray) -> None:
-        self.values, self.offsets = values, offsets
+        self.values = values  # (total,) int32, all rows, concatenated
+        self.offsets = offsets  # (rows + 1,) int64, where each row begins
 
     @classmethod
     def from_rows(cls, rows: Iterable[Sequence[int] | np.ndarray]) -> Ragged:

@@ -26,14 +26,11 @@ _FAILED = "the tokenizer cannot encode a text"
 class TokensInText(NamedTuple):
     """The T tokens of a text and where they are in it.
 
-    Attributes:
-        ids: (T,) int32 token ids.
-        offsets: (T, 2) int64 first character of each token and the one after its last: `text[start:end]`.
-            (0, 0) for a token that is not in the text, such as [CLS].
+    A token is `text[start:end]`; one that is not in the text, such as [CLS], has (0, 0).
     """
 
-    ids: np.ndarray
-    offsets: np.ndarray
+    ids: np.ndarray  # (T,) int32
+    offsets: np.ndarray  # (T, 2) int64
 
 
 class WordTokenizer:

@@ -28,17 +28,13 @@ _MOST_LEAD_TOKENS = 2**31
 
 @dataclass(frozen=True)
 class BagOfWords:
-    """Word weights learned from the training part.
+    """Word weights learned from the training part; those of the leads are empty if `lead_tokens` is 0."""
 
-    Attributes:
-        idf: (V,) float32; 0 for tokens that are not words and for words missing in the training part.
-        lead_tokens: Number of words in the lead; 0 disables it.
-        lead_idf: (V,) float32, idf of the leads; empty if disabled.
-    """
-
-    idf: np.ndarray
-    lead_tokens: int = 0
-    lead_idf: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.float32))
+    idf: (
+        np.ndarray
+    )  # (V,) float32; 0 for tokens that are not words and for words missing in the training part
+    lead_tokens: int = 0  # number of words in the lead
+    lead_idf: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.float32))  # (V,) float32
 
     @classmethod
     def fit(

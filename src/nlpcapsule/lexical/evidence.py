@@ -44,19 +44,12 @@ class WordEvidence(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FittedEvidence:
-    """Lexical features fitted to the training part.
+    """Lexical features fitted to the training part; with label names, the ranker ranks labels with examples."""
 
-    Attributes:
-        ranker: Nominates candidates and gives their log-odds.
-        neighbours: The training documents.
-        whole_words: Joins word pieces to words, if the network reads pieces.
-        name_match: The labels' names, if they have any; the ranker then ranks only labels with examples.
-    """
-
-    ranker: LexicalRanker
-    neighbours: Neighbours
-    whole_words: WholeWords | None = None
-    name_match: NameMatch | None = None
+    ranker: LexicalRanker  # nominates candidates and gives their log-odds
+    neighbours: Neighbours  # the training documents
+    whole_words: WholeWords | None = None  # joins word pieces to words, if the network reads pieces
+    name_match: NameMatch | None = None  # the labels' names, if they have any
 
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the best labels of documents and their log-odds.

@@ -33,19 +33,12 @@ _SHORTEST = 4  # minimum length of a plural
 
 @dataclass(frozen=True, eq=False)
 class NameMatch:
-    """The labels' names, ready for matching.
+    """The labels' names, ready for matching."""
 
-    Attributes:
-        folded: (V,) int64, the folded word of each word; -1 for tokens that are not words.
-        forms: (F, W) float32, sparse: weights of the folded words of all names, label by label.
-        offsets: (n,) int64, where each label's forms begin; every label has at least one.
-        examples: (n,) bool, whether a label has training documents.
-    """
-
-    folded: np.ndarray
-    forms: sparse.csr_matrix
-    offsets: np.ndarray
-    examples: np.ndarray
+    folded: np.ndarray  # (V,) int64, the folded word of each word; -1 for tokens that are not words
+    forms: sparse.csr_matrix  # (F, W) float32: weights of the folded words of all names, label by label
+    offsets: np.ndarray  # (n,) int64, where each label's forms begin; every label has at least one
+    examples: np.ndarray  # (n,) bool, whether a label has training documents
 
     @classmethod
     def fit(

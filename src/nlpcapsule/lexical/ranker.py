@@ -23,23 +23,14 @@ class LexicalSettings(SystemSettings):
 
 @dataclass(frozen=True)
 class Fitting:
-    """Training inputs other than settings and documents.
+    """Training inputs other than settings and documents."""
 
-    Attributes:
-        words: The vocabulary, by token id.
-        label_count: n.
-        ignored: Ids of tokens that are not words: padding and the unknown word.
-        seed: The seed.
-        checkpoint: A folder for finished parts (trees, blocks of labels), to resume a stopped training.
-        advance: Called with (parts done, total parts), for progress.
-    """
-
-    words: list[str]
-    label_count: int
-    ignored: tuple[int, ...]
+    words: list[str]  # the vocabulary, by token id
+    label_count: int  # n
+    ignored: tuple[int, ...]  # ids of tokens that are not words: padding and the unknown word
     seed: int
-    checkpoint: Path
-    advance: Callable[[int, int], None] = lambda done, total: None
+    checkpoint: Path  # a folder for finished parts (trees, blocks of labels), to resume a stopped training
+    advance: Callable[[int, int], None] = lambda done, total: None  # gets parts done and total parts
 
     def fingerprint(self, settings: LexicalSettings, documents: EncodedDocuments) -> str:
         """Return a name for finished parts that depends on all inputs of the training."""

@@ -44,7 +44,7 @@ class WordEvidence(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FittedEvidence:
-    """Lexical features fitted to the training part; with label names, the ranker ranks labels with examples."""
+    """Lexical features fitted to the training part; with names, the ranker ranks labels with examples."""
 
     ranker: LexicalRanker  # nominates candidates and gives their log-odds
     neighbours: Neighbours  # the training documents

@@ -56,15 +56,10 @@ LABEL_SYSTEMS: dict[str, dict[str, Any]] = {
         "routing": "adaptive-kde",  # shows how documents differ
     },
 }
+_SHORT = {"max_tokens": 48, "training.batch_size": 16}
 ANSWER_SYSTEMS: dict[str, dict[str, Any]] = {
-    "paper": {
-        "max_tokens": 48,
-        "training.epochs": 10,
-        "embedding_size": 100,
-        "capsule_size": 64,
-        "training.batch_size": 16,
-    },
-    "label-query": {"max_tokens": 48, "training.epochs": 20, "condensed": 16, "training.batch_size": 16},
+    "paper": {**_SHORT, "training.epochs": 10, "embedding_size": 100, "capsule_size": 64},
+    "label-query": {**_SHORT, "training.epochs": 20, "condensed": 16},
 }
 TEST_PARTS = {"test-seen": "phrasings seen in training", "test-unseen": "phrasings training never saw"}
 
@@ -94,15 +89,9 @@ class Demo:
 
 
 def run_demo(folder: Path, quiet: bool = False, compare: bool = False) -> dict[str, Any]:
-    """Train the default on the embedded sample, show its results and write report.html.
+    """Train the default on the embedded sample, show its results and write report.html into a folder.
 
-    Args:
-        folder: Folder for the sample's files, the models and the report.
-        quiet: Hide progress.
-        compare: Also train the networks it is compared with.
-
-    Returns:
-        All metrics, as in results.json.
+    `compare` also trains the networks it is compared with. Returns all metrics, as in results.json.
     """
     started = time.perf_counter()
     console = Console()
@@ -133,11 +122,9 @@ def run_demo(folder: Path, quiet: bool = False, compare: bool = False) -> dict[s
 
     ours = models[DEFAULT_SYSTEM["labels"]]
     examples = example_documents(ours, [*load_documents("test-seen")[:2], *load_documents("test-unseen")[:1]])
-    for example in examples:
-        _print_document(console, example)
     answered = example_questions(rankers[DEFAULT_SYSTEM["answers"]], questions["test"][:3])
-    for question in answered[:2]:
-        _print_question(console, question)
+    for text in [*map(_document_lines, examples), *map(_question_lines, answered[:2])]:
+        console.print(text, highlight=False, markup=False)
     seconds = time.perf_counter() - started
     report = DemoReport(
         label_tables={
@@ -161,11 +148,7 @@ def run_demo(folder: Path, quiet: bool = False, compare: bool = False) -> dict[s
     write_text(folder / "report.html", report_html(report))
     command = f"nlpcapsule demo{' --compare' if compare else ''}"
     figures = {
-        **provenance(
-            command,
-            data=data.fingerprint(),
-            seeds=[config.training.seed],
-        ),
+        **provenance(command, data=data.fingerprint(), seeds=[config.training.seed]),
         "labels": label_tables,
         "answers": answers,
         "seconds": round(seconds, 1),
@@ -242,18 +225,17 @@ def _curves(folder: Path, models: dict[str, LabelModel]) -> dict[str, str]:
     return curves
 
 
-def _print_document(console: Console, example: ExampleDocument) -> None:
-    console.print(f"\n{example.text}", highlight=False, markup=False)
-    console.print(f"  its labels: {', '.join(example.true_labels)}", highlight=False, markup=False)
+def _document_lines(example: ExampleDocument) -> str:
     ranked = ", ".join(
         f"{label} {score:.2f}{' (right)' if label in example.true_labels else ''}"
         for label, score in example.predicted
     )
-    console.print(f"  found: {ranked}", highlight=False, markup=False)
+    return f"\n{example.text}\n  its labels: {', '.join(example.true_labels)}\n  found: {ranked}"
 
 
-def _print_question(console: Console, example: ExampleQuestion) -> None:
-    console.print(f"\n{example.question}", highlight=False, markup=False)
-    for answer, score, is_right in example.ranking[:3]:
-        mark = " (right)" if is_right else ""
-        console.print(f"  {score:.2f}{mark}  {answer}", highlight=False, markup=False)
+def _question_lines(example: ExampleQuestion) -> str:
+    answers = (
+        f"  {score:.2f}{' (right)' if is_right else ''}  {answer}"
+        for answer, score, is_right in example.ranking[:3]
+    )
+    return "\n".join([f"\n{example.question}", *answers])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -16,13 +16,14 @@ from nlpcapsule.data.documents import Candidate, Document, Question
 from nlpcapsule.data.encoded import encode_documents
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.readers.document_rows import string_value
+from nlpcapsule.data.readers.reading import Place
 from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
 from nlpcapsule.evaluation.ranked import check_positive_integer
 from nlpcapsule.model_folder import load_model, save_model
 from nlpcapsule.scoring.models import AnswerModel, LabelModel, RankedAnswer, RankedLabel
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
 from nlpcapsule.training.fit_labels import fit_labels
-from nlpcapsule.training.prepared_labels import prepare_labels
+from nlpcapsule.training.prepared_labels import PreparedLabels, prepare_labels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
 
@@ -112,16 +113,21 @@ class _CapsuleEstimator(BaseEstimator, Generic[ModelType]):
             raise ConfigError(
                 "the seed is a parameter of its own: give it as seed=…, and leave it out of `settings`"
             )
-        overrides = {**settings, "training.seed": self.seed}
-        if self.epochs is not None:
-            overrides["training.epochs"] = self.epochs
+        epochs = {} if self.epochs is None else {"training.epochs": self.epochs}
+        overrides = {**settings, "training.seed": self.seed, **epochs}
         return Config.build(self._task, self.model, overrides=overrides)
+
+    def _train(self, prepare: Callable[[Config], Any], fit: Callable[..., Any]) -> Self:
+        """Prepare data and fit a model to them; its checkpoints are temporary."""
+        config = self._config()
+        with tempfile.TemporaryDirectory() as folder, TrainingProgress(not self.verbose) as progress:
+            self.model_ = fit(prepare(config), config, RunFolder(Path(folder)), progress)
+        return self
 
     def _fitted(self) -> ModelType:
         if not hasattr(self, "model_"):
-            raise NotFittedError(
-                f"this {type(self).__name__} is not fitted yet: call fit, or open one with load"
-            )
+            name = type(self).__name__
+            raise NotFittedError(f"this {name} is not fitted yet: call fit, or open one with load")
         return self.model_
 
 
@@ -160,16 +166,17 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
         dev = None if dev_texts is None or dev_labels is None else _documents(dev_texts, dev_labels)
         if not train:
             raise DataError("there are no texts to learn from")
-        config = self._config()
-        with tempfile.TemporaryDirectory() as folder, TrainingProgress(not self.verbose) as progress:
+
+        def prepare(config: Config) -> PreparedLabels:
             data = prepare_labels(train, dev, config)
             if data.dev is not None and not (data.dev.labels.values < len(data.labels)).any():
                 raise DataError(
                     "no dev text has a label that a training text has, so none can select an epoch",
                     hint="give other dev texts, or none",
                 )
-            self.model_ = fit_labels(data, config, RunFolder(Path(folder)), progress)
-        return self
+            return data
+
+        return self._train(prepare, fit_labels)
 
     def predict(
         self, texts: Sequence[str], top_k: int = 5, threshold: float | None = None
@@ -180,18 +187,14 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
     def rank(
         self, texts: Sequence[str], top_k: int = 5, threshold: float | None = None
     ) -> list[list[RankedLabel]]:
-        """Return the best labels of each text with their probabilities, best first.
+        """Return at most `top_k` labels of each text with their probabilities, best first.
 
-        Args:
-            texts: The texts.
-            top_k: Labels per text, at most.
-            threshold: Drops labels whose probability is below it; `threshold_` is the tuned one.
+        Labels whose probability is below the threshold are dropped; `threshold_` is the tuned one.
         """
         check_positive_integer("top_k", top_k)
         if isinstance(threshold, str):
-            raise DataError(
-                f"threshold must be a number; `threshold_` is the tuned one. Got {threshold!r} instead"
-            )
+            problem = "threshold must be a number; `threshold_` is the tuned one"
+            raise DataError(f"{problem}. Got {threshold!r} instead")
         return self._fitted().rank(_texts(texts), top_k, threshold)
 
     def rank_unused(self, texts: Sequence[str], top_k: int = 5) -> list[list[RankedLabel]]:
@@ -229,14 +232,9 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
 
 
 class AnswerRanker(_CapsuleEstimator[AnswerModel]):
-    """Ranker of candidate answers to questions.
+    """Ranker of candidate answers to questions; its arguments are those of `CapsuleClassifier`.
 
-    Args:
-        model: A system for answers that docs/configuration.md names; None uses "label-query".
-        epochs: Number of training epochs; None uses the model's default.
-        seed: The same seed gives the same result on the same machine.
-        settings: Any other setting by name, for example {"loss": "pairwise"}.
-        verbose: Show progress on standard error.
+    `model` is a system for answers; None uses "label-query".
     """
 
     _task = "answers"
@@ -245,11 +243,8 @@ class AnswerRanker(_CapsuleEstimator[AnswerModel]):
         self, questions: Sequence[str], candidates: Sequence[Sequence[str]], labels: Sequence[Sequence[int]]
     ) -> Self:
         """Train on questions, each with candidate answers and their labels (1 right, 0 wrong)."""
-        config = self._config()
-        with tempfile.TemporaryDirectory() as folder, TrainingProgress(not self.verbose) as progress:
-            data = prepare_answers(_questions(questions, candidates, labels), None, config)
-            self.model_ = fit_answers(data, config, RunFolder(Path(folder)), progress)
-        return self
+        rows = _questions(questions, candidates, labels)
+        return self._train(lambda config: prepare_answers(rows, None, config), fit_answers)
 
     def predict(self, questions: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[list[str]]:
         """Return each question's candidates, best first."""
@@ -281,12 +276,8 @@ def _parameters(config: Config) -> dict[str, Any]:
         for name, value in getattr(config, section).model_dump().items()
         if name not in ("name", "seed", "epochs")
     }
-    return {
-        "model": config.model.name,
-        "epochs": config.training.epochs,
-        "seed": config.training.seed,
-        "settings": settings,
-    }
+    training = {"epochs": config.training.epochs, "seed": config.training.seed}
+    return {"model": config.model.name, **training, "settings": settings}
 
 
 def _texts(texts: Sequence[str], name: str = "texts") -> list[str]:
@@ -313,8 +304,8 @@ def _documents(texts: Sequence[str], labels: Sequence[Sequence[str]]) -> list[Do
     if len(rows) != len(label_rows):
         raise DataError(f"texts and labels must be of one length. Got {len(rows)} and {len(label_rows)}")
     return [
-        Document(text, _label_names(row, index))
-        for index, (text, row) in enumerate(zip(rows, label_rows, strict=True))
+        Document(text, _label_names(row, i))
+        for i, (text, row) in enumerate(zip(rows, label_rows, strict=True))
     ]
 
 
@@ -328,7 +319,7 @@ def _label_names(row: Any, index: int) -> tuple[str, ...]:
         )
     if not all(name.strip() for name in names):
         raise DataError(f"labels[{index}] holds a blank label: {row!r}")
-    return tuple(dict.fromkeys(string_value(name, "labels", "labels", index) for name in names))
+    return tuple(dict.fromkeys(string_value(name, "labels", Place("labels", index)) for name in names))
 
 
 def _check_measurable(documents: Sequence[Document], known: LabelVocabulary) -> None:
@@ -365,10 +356,8 @@ def _questions(
 def _marks(row: Any, index: int, count: int) -> list[Any]:
     """Return which of a question's candidates are right."""
     if not isinstance(row, Iterable):
-        raise DataError(
-            f"labels[{index}] must be a list of 1 (right) and 0 (wrong), one per candidate. "
-            f"Got {row!r} instead"
-        )
+        expected = "must be a list of 1 (right) and 0 (wrong), one per candidate"
+        raise DataError(f"labels[{index}] {expected}. Got {row!r} instead")
     marks = list(row)
     if len(marks) != count:
         raise DataError(f"labels[{index}] must have one label per candidate ({count})")

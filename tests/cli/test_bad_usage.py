@@ -22,7 +22,7 @@ GOOD = b'{"text": "one good row", "labels": ["a"], "id": "1"}\n'
         ("the 0.1 NaN\na 0.1 0.2\n", r"vectors\.txt, line 1: a number that is not finite"),
         ("the 0.1 0.2\na 0.1 0.2 0.3\n", r"vectors\.txt, line 2: 3 numbers after the word, expected 2"),
         ("the 0.1 zero\n", r"vectors\.txt, line 1: 'zero' is not a number"),
-        (None, r"vectors\.txt: there is no such word-vector file"),
+        (None, r"vectors\.txt: there is no such file"),
     ],
 )
 def test_word_vectors(contents: str | None, message: str, sample: Path, tmp_path: Path) -> None:

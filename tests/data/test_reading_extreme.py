@@ -121,7 +121,7 @@ def test_svmlight_file_takes_its_text_from_beside_it(raw_text):
 
 def test_svmlight_file_alone_is_refused_with_an_explanation(tmp_path):
     (tmp_path / "train.txt").write_text("1 100 9\n1,7 5:0.1\n")
-    with pytest.raises(DataError, match=r"text cannot be had back.*train\.raw\.txt"):
+    with pytest.raises(DataError, match=r"text cannot be restored.*train\.raw\.txt"):
         read(tmp_path / "train.txt")
 
 

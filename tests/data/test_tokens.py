@@ -88,7 +88,7 @@ def test_json_round_trip_keeps_every_id() -> None:
 
 
 @given(st.lists(st.text(st.characters(codec=None), max_size=30), max_size=5), st.integers(1, 6))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_any_text_gives_between_one_and_max_tokens_known_ids(texts: list[str], max_tokens: int) -> None:
     encoded = TOKENIZER.encode(texts, max_tokens)
     assert len(encoded) == len(texts)
@@ -193,7 +193,7 @@ def test_offsets_cut_the_words_out_of_the_text_as_it_was_given(text: str, found:
 
 
 @given(st.text(st.characters(codec=None), max_size=60), st.integers(1, 6))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_tokens_with_offsets_are_those_without(text: str, max_tokens: int) -> None:
     for tokenizer in (TOKENIZER, WordTokenizer.from_json(word_piece_tokenizer().to_str())):
         tokens = tokenizer.encode_with_offsets(text, max_tokens)

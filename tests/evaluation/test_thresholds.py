@@ -23,7 +23,7 @@ def held_out_documents(draw):
 
 
 @given(case=held_out_documents(), objective=st.sampled_from(["micro-F1", "macro-F1"]))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_no_other_score_makes_a_better_threshold_and_the_highest_of_the_best_wins(case, objective):
     scores, rankings, truth = case
     judged = judge_rankings(rankings, truth, scores, every_document=True)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from class_constants import settings_of
@@ -31,6 +31,7 @@ def score_by_counting(question, answer, training, k1, b):
     return score
 
 
+@settings(max_examples=30, deadline=None)
 @given(
     training=texts,
     questions=texts,

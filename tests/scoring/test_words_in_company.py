@@ -33,7 +33,7 @@ def weighted_model(model):
 
 
 @pytest.mark.parametrize("model", ["label-query", "paper"])
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(asked=st.lists(questions(), min_size=2, max_size=4))
 def test_words_score_alike_in_any_company(model, asked):
     ranker = weighted_model(model)

@@ -7,17 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text and its labels.
+    """A text and its labels."""
 
-    Attributes:
-        text: The text (a title, where the source has one, is its first line).
-        labels: The labels' names, in the source's order, without repeats; may be empty.
-        id: The source's identifier, or None.
-    """
-
-    text: str
-    labels: tuple[str, ...] = ()
-    id: str | None = None
+    text: str  # the text (a title, where the source has one, is its first line)
+    labels: tuple[str, ...] = ()  # the labels' names, in the source's order, without repeats; may be empty
+    id: str | None = None  # the source's identifier, or None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -19,15 +20,10 @@ _CHUNK = 1_000  # texts tokenized at a time, which bounds memory
 
 @dataclass(frozen=True)
 class EncodedDocuments:
-    """Token ids and label ids of documents.
+    """Token ids and label ids of documents."""
 
-    Attributes:
-        tokens: Token ids; no row is empty.
-        labels: Label ids; ids from the number of labels upwards are labels that training never saw.
-    """
-
-    tokens: Ragged
-    labels: Ragged
+    tokens: Ragged  # token ids; no row is empty
+    labels: Ragged  # label ids; ids from the number of labels upwards are labels that training never saw
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -38,26 +34,16 @@ class EncodedDocuments:
 
     def fingerprint(self) -> str:
         """Return a hash of all tokens and labels, which identifies the data."""
-        digest = hashlib.sha256()
-        for ragged in (self.tokens, self.labels):
-            digest.update(np.ascontiguousarray(ragged.values, dtype=np.int32).tobytes())
-            digest.update(np.ascontiguousarray(ragged.offsets, dtype=np.int64).tobytes())
-        return digest.hexdigest()[:16]
+        return _hash(self.tokens, self.labels)
 
     def save(self, path: Path) -> None:
         """Write a safetensors file; token ids take two bytes where they fit."""
         from safetensors.numpy import save_file
 
         small = self.tokens.values.max(initial=0) < 2**16
-        save_file(
-            {
-                "tokens": self.tokens.values.astype(np.uint16 if small else np.int32),
-                "token_offsets": self.tokens.offsets,
-                "labels": self.labels.values,
-                "label_offsets": self.labels.offsets,
-            },
-            path,
-        )
+        tokens = self.tokens.values.astype(np.uint16 if small else np.int32)
+        arrays = {"tokens": tokens, "token_offsets": self.tokens.offsets}
+        save_file({**arrays, "labels": self.labels.values, "label_offsets": self.labels.offsets}, path)
 
     @classmethod
     def load(cls, path: Path) -> EncodedDocuments:
@@ -73,19 +59,12 @@ class EncodedDocuments:
 
 @dataclass(frozen=True)
 class EncodedQuestions:
-    """Token ids of questions and of their candidate answers.
+    """Token ids of questions and of their candidate answers."""
 
-    Attributes:
-        questions: One row per question.
-        answers: One row per candidate, question by question.
-        offsets: (questions + 1,) where each question's candidates begin in `answers`.
-        labels: (candidates,) int64: 1 right, 0 wrong, -1 unknown.
-    """
-
-    questions: Ragged
-    answers: Ragged
-    offsets: np.ndarray
-    labels: np.ndarray
+    questions: Ragged  # one row per question
+    answers: Ragged  # one row per candidate, question by question
+    offsets: np.ndarray  # (questions + 1,) where each question's candidates begin in `answers`
+    labels: np.ndarray  # (candidates,) int64: 1 right, 0 wrong, -1 unknown
 
     def __len__(self) -> int:
         return len(self.questions)
@@ -97,37 +76,22 @@ class EncodedQuestions:
     def take(self, rows: np.ndarray | Sequence[int]) -> EncodedQuestions:
         """Return the chosen questions, in the given order."""
         chosen = [self.candidates(int(row)) for row in rows]
-        flat = np.concatenate(chosen) if chosen else np.zeros(0, dtype=np.int64)
-        offsets = np.concatenate([[0], np.cumsum([len(rows) for rows in chosen])]).astype(np.int64)
+        flat = np.concatenate([np.zeros(0, dtype=np.int64), *chosen])
+        offsets = np.cumsum([0, *map(len, chosen)], dtype=np.int64)
         return EncodedQuestions(
             self.questions.take(rows), self.answers.take(flat), offsets, self.labels[flat]
         )
 
     def fingerprint(self) -> str:
         """Return a hash of all tokens and labels."""
-        digest = hashlib.sha256()
-        for ragged in (self.questions, self.answers):
-            digest.update(np.ascontiguousarray(ragged.values).tobytes())
-            digest.update(np.ascontiguousarray(ragged.offsets).tobytes())
-        for array in (self.offsets, self.labels):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()[:16]
+        return _hash(self.questions, self.answers, self.offsets, self.labels)
 
 
 def encode_texts(texts: Iterable[str], tokenizer: WordTokenizer, max_tokens: int) -> Ragged:
     """Tokenize texts in chunks."""
-
-    def rows() -> Iterable[np.ndarray]:
-        chunk: list[str] = []
-        for text in texts:
-            chunk.append(text)
-            if len(chunk) == _CHUNK:
-                yield from tokenizer.encode(chunk, max_tokens)
-                chunk = []
-        if chunk:
-            yield from tokenizer.encode(chunk, max_tokens)
-
-    return Ragged.from_rows(rows())
+    remaining = iter(texts)
+    chunks = iter(lambda: list(islice(remaining, _CHUNK)), [])
+    return Ragged.from_rows(row for chunk in chunks for row in tokenizer.encode(chunk, max_tokens))
 
 
 def encode_documents(
@@ -154,6 +118,15 @@ def encode_questions(
     return EncodedQuestions(
         questions=encode_texts((question.text for question in questions), tokenizer, max_tokens),
         answers=encode_texts((answer.text for answer in answers), tokenizer, max_tokens),
-        offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        offsets=np.cumsum([0, *counts], dtype=np.int64),
         labels=np.array([-1 if answer.label is None else answer.label for answer in answers], dtype=np.int64),
     )
+
+
+def _hash(*arrays: Ragged | np.ndarray) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        parts = (array.values, array.offsets) if isinstance(array, Ragged) else (array,)
+        for part in parts:
+            digest.update(np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()[:16]

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from nlpcapsule.data.readers.document_rows import (
+    find_columns,
     kind_of,
     label_list,
     optional_name,
@@ -28,23 +29,19 @@ from nlpcapsule.data.readers.document_rows import (
     string_value,
 )
 from nlpcapsule.data.readers.lines import TextFile, is_stream
+from nlpcapsule.data.readers.reading import Place
 from nlpcapsule.data.readers.tables import TableRow, table_rows
 from nlpcapsule.errors import BadRowError, DataError, quoted
 
 _NAME_KEYS = ("name", "title", "label")
 _ALTERNATIVE_KEYS = ("alternatives", "alt_labels")
 _SEPARATOR = ";"
-_EXPECTED = "expected a .json, .jsonl, .csv or .tsv file, plain or gzipped"
+_COLUMNS = dict.fromkeys(("label", "name"), "name the columns label and name")
 
 
 @dataclass(frozen=True)
 class LabelName:
-    """The names of a label.
-
-    Attributes:
-        name: Its name.
-        alternatives: Other names for it.
-    """
+    """The name of a label and other names for it."""
 
     name: str
     alternatives: tuple[str, ...] = ()
@@ -78,11 +75,9 @@ class Thesaurus:
             DataError: If it cannot be read, or a label is missing or appears twice.
         """
         names: dict[str, LabelName] = {}
-        for label, name, line in _entries(Path(path)):
+        for label, name, at in _entries(Path(path)):
             if label in names:
-                raise DataError(
-                    f"the label {quoted(label)} is named twice", path, line, "keep one of the two"
-                )
+                raise at.broken(f"the label {quoted(label)} is named twice", "keep one of the two")
             names[label] = name
         if not names:
             raise DataError("names no label", path, hint="check that this is the right file")
@@ -111,62 +106,58 @@ class Thesaurus:
         return ["; ".join(self[label].forms) for label in labels]
 
 
-def _entries(path: Path) -> Iterator[tuple[str, LabelName, int | None]]:
-    """Yield labels, their names, and their line numbers."""
+def _entries(path: Path) -> Iterator[tuple[str, LabelName, Place]]:
+    """Yield labels, their names, and their places in the file."""
     suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     readers = {".json": _from_object, ".jsonl": _from_lines, ".csv": _from_table, ".tsv": _from_table}
     if suffix not in readers:
-        raise DataError(f"is no file of label names: {_EXPECTED}", path, hint="rename or convert it")
+        problem = "is no file of label names: expected a .json, .jsonl, .csv or .tsv file, plain or gzipped"
+        raise DataError(problem, path, hint="rename or convert it")
     if is_stream(path):
         raise DataError("is a pipe or a device, expected a file", path, hint="save the label names to a file")
     try:
         with TextFile(path) as file:
-            yield from readers[suffix](file, path)
+            yield from readers[suffix](file)
     except BadRowError as error:  # whose hint is to skip the row, but names are never skipped
         raise DataError(error.problem, error.path, error.line, "fix it") from None
 
 
-def _from_object(file: TextFile, path: Path) -> Iterator[tuple[str, LabelName, int | None]]:
+def _from_object(file: TextFile) -> Iterator[tuple[str, LabelName, Place]]:
+    at = Place(file.name)
     text = "".join(line.text for line in file.sound_lines(keep_ends=True))
-    for key, value in parse_object(text, path, None).items():
-        label = string_value(key, "label", path, None)
+    for key, value in parse_object(text, at).items():
+        label = string_value(key, "label", at)
         row = {"name": value} if isinstance(value, str) else value
         if not isinstance(row, dict):
-            raise DataError(
-                f"the label {quoted(label)} has {kind_of(value)} for a name",
-                path,
-                hint='write a string, or an object such as {"name": "…", "alternatives": ["…"]}',
-            )
-        yield label, _label_name(label, row, _NAME_KEYS, path, None), None
+            hint = 'write a string, or an object such as {"name": "…", "alternatives": ["…"]}'
+            raise at.broken(f"the label {quoted(label)} has {kind_of(value)} for a name", hint)
+        yield label, _label_name(label, row, _NAME_KEYS, at), at
 
 
-def _from_lines(file: TextFile, path: Path) -> Iterator[tuple[str, LabelName, int | None]]:
+def _from_lines(file: TextFile) -> Iterator[tuple[str, LabelName, Place]]:
     for line in file.filled_lines():
         if isinstance(line, BadRowError):
             raise line
-        row = parse_object(line.text, path, line.number)
-        label = _label(row, path, line.number)
-        yield label, _label_name(label, row, _NAME_KEYS[:2], path, line.number), line.number
+        row = parse_object(line.text, line.at)
+        label = _label(row, line.at)
+        yield label, _label_name(label, row, _NAME_KEYS[:2], line.at), line.at
 
 
-def _from_table(file: TextFile, path: Path) -> Iterator[tuple[str, LabelName, int | None]]:
-    rows = table_rows(file, "\t" if ".tsv" in path.suffixes else ",")
-    header = _sound(next(rows, TableRow(1, [])))
-    columns = _columns(header, path)
-    for line, cells in map(_sound, rows):
-        if len(cells) > len(header.cells):
-            raise DataError(
-                f"expected {len(header.cells)} columns as in the header, found {len(cells)}",
-                path,
-                line,
-                "put quotes around cells that hold a delimiter",
-            )
+def _from_table(file: TextFile) -> Iterator[tuple[str, LabelName, Place]]:
+    rows = table_rows(file, "\t" if ".tsv" in Path(file.name).suffixes else ",")
+    header = _sound(next(rows, TableRow(Place(file.name, 1), [])))
+    names = [cell.strip() for cell in header.cells]
+    columns = find_columns(names, _COLUMNS, header.at, ["alternatives"])
+    for at, cells in map(_sound, rows):
+        if len(cells) > len(names):
+            problem = f"expected {len(names)} columns as in the header, found {len(cells)}"
+            raise at.broken(problem, "put quotes around cells that hold a delimiter")
         # A row may end before its last columns.
         found = {name: cells[place] if place < len(cells) else "" for name, place in columns.items()}
         row: dict[str, Any] = {"label": found["label"].strip(), "name": found["name"]}
         row["alternatives"] = split_labels(found.get("alternatives", ""), _SEPARATOR)
-        label = _label(row, path, line)
-        yield label, _label_name(label, row, ("name",), path, line), line
+        label = _label(row, at)
+        yield label, _label_name(label, row, ("name",), at), at
 
 
 def _sound(row: TableRow | BadRowError) -> TableRow:
@@ -176,50 +167,22 @@ def _sound(row: TableRow | BadRowError) -> TableRow:
     return row
 
 
-def _columns(header: TableRow, path: Path) -> dict[str, int]:
-    """Return the positions of the columns; that of the alternatives may be absent."""
-    names, line = [cell.strip() for cell in header.cells], header.line
-    for column in ("label", "name"):
-        if column not in names:
-            raise DataError(
-                f"the header has no column {column!r}; its columns are: {shown_names(names)}",
-                path,
-                line,
-                "name the columns label and name",
-            )
-    known = [column for column in ("label", "name", "alternatives") if column in names]
-    for column in known:
-        if names.count(column) > 1:
-            raise DataError(f"the header has the column {column!r} twice", path, line, "keep one of the two")
-    return {column: names.index(column) for column in known}
-
-
-def _label(row: Mapping[str, Any], path: Path, line: int) -> str:
+def _label(row: Mapping[str, Any], at: Place) -> str:
     if "label" not in row:
-        raise DataError(
-            f"the key 'label' is missing; the row has: {shown_names(row)}",
-            path,
-            line,
-            'write each row as {"label": "…", "name": "…"}',
-        )
-    label = optional_name(row, "label", path, line) or ""
+        problem = f"the key 'label' is missing; the row has: {shown_names(row)}"
+        raise at.broken(problem, 'write each row as {"label": "…", "name": "…"}')
+    label = optional_name(row, "label", at) or ""
     if not label.strip():
-        raise DataError("'label' holds a blank label", path, line, "fix it")
+        raise at.broken("'label' holds a blank label", "fix it")
     return label
 
 
-def _label_name(
-    label: str, row: Mapping[str, Any], keys: tuple[str, ...], path: Path, line: int | None
-) -> LabelName:
+def _label_name(label: str, row: Mapping[str, Any], keys: tuple[str, ...], at: Place) -> LabelName:
     name = next((row[key] for key in keys if row.get(key) is not None), None)
     if not isinstance(name, str) or not name.strip():
-        raise DataError(
-            f"the label {quoted(label)} has no name: expected a string under {keys[0]!r}, found "
-            f"{'a blank one' if isinstance(name, str) else kind_of(name)}",
-            path,
-            line,
-            "give it one, or leave the label out",
-        )
+        found = "a blank one" if isinstance(name, str) else kind_of(name)
+        problem = f"the label {quoted(label)} has no name: expected a string under {keys[0]!r}, found {found}"
+        raise at.broken(problem, "give it one, or leave the label out")
     alternatives = next((row[key] for key in _ALTERNATIVE_KEYS if row.get(key) is not None), None)
-    name = string_value(name, keys[0], path, line)
-    return LabelName(name.strip(), tuple(label_list(alternatives, "alternatives", path, line)))
+    name = string_value(name, keys[0], at).strip()
+    return LabelName(name, tuple(label_list(alternatives, "alternatives", at)))

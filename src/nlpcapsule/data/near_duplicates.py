@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -24,15 +25,12 @@ FILLER = -1  # pads documents of fewer than 5 tokens to one shingle, which no lo
 
 @dataclass
 class NearDuplicates:
-    """The result of `find_near_duplicates`.
+    """The result of `find_near_duplicates`."""
 
-    Attributes:
-        pairs: (index in train, index in dev, similarity), ordered by dev and then train index.
-        dev_documents: How many dev documents have a near-duplicate in train.
-    """
-
-    pairs: list[tuple[int, int, float]]
-    dev_documents: int
+    pairs: list[
+        tuple[int, int, float]
+    ]  # index in train, index in dev, similarity; ordered by dev, then train
+    dev_documents: int  # those that have a near-duplicate in train
 
 
 def find_near_duplicates(
@@ -55,19 +53,20 @@ def find_near_duplicates(
     if not 0 < threshold <= 1:
         raise ConfigError(f"threshold must be above 0 and at most 1; got {threshold}")
     train, dev = list(train), list(dev)
-    index = _BandIndex(_signatures(train), _rows_per_band(threshold))
+    rows = _rows_per_band(threshold)
+    keys = _band_keys(train, rows)  # (bands, N)
+    order = np.argsort(keys, axis=1, kind="stable").astype(np.int32)
+    bands = list(zip(order, np.take_along_axis(keys, order, axis=1), strict=True))
+    train_shingles = cache(lambda index: np.unique(_shingles([train[index]])[0]))
     pairs: list[tuple[int, int, float]] = []
-    train_shingles: dict[int, np.ndarray] = {}
     for start in range(0, len(dev), DOCUMENTS_PER_CHUNK):
         chunk = dev[start : start + DOCUMENTS_PER_CHUNK]
-        for offset, candidates in enumerate(index.candidates(_signatures(chunk))):
-            for candidate in candidates:
-                if candidate not in train_shingles:
-                    train_shingles[candidate] = _shingle_set(train[candidate])
-            similarities = _jaccard(_shingle_set(chunk[offset]), [train_shingles[c] for c in candidates])
+        for place, candidates in enumerate(_candidates(_band_keys(chunk, rows), bands)):
+            shingles = np.unique(_shingles([chunk[place]])[0])
+            similarities = _jaccard(shingles, [train_shingles(int(index)) for index in candidates])
             pairs.extend(
-                (int(candidate), start + offset, float(similarity))
-                for candidate, similarity in zip(candidates, similarities, strict=True)
+                (int(index), start + place, float(similarity))
+                for index, similarity in zip(candidates, similarities, strict=True)
                 if similarity >= threshold
             )
     return NearDuplicates(pairs, len({dev_index for _, dev_index, _ in pairs}))
@@ -84,35 +83,30 @@ def _rows_per_band(threshold: float) -> int:
     return 1
 
 
-class _BandIndex:
-    """The training documents' signatures, split into bands and sorted for lookup.
+def _candidates(keys: np.ndarray, bands: list[tuple[np.ndarray, np.ndarray]]) -> Iterator[np.ndarray]:
+    """Yield, for each document, the sorted indices of the training documents that share a band with it.
 
     Args:
-        signatures: MinHash signatures, (N, HASHES).
-        rows: Signature entries in a band.
+        keys: (bands, B) of the documents.
+        bands: For each band, the training documents in the order of their keys, and the sorted keys.
     """
-
-    def __init__(self, signatures: np.ndarray, rows: int) -> None:
-        self.rows = rows
-        keys = _band_keys(signatures, rows)  # (bands, N)
-        self.order = np.argsort(keys, axis=1, kind="stable").astype(np.int32)
-        self.sorted_keys = np.take_along_axis(keys, self.order, axis=1)
-
-    def candidates(self, signatures: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield, for each document, the sorted indices of documents that share a band with it."""
-        keys = _band_keys(signatures, self.rows)  # (bands, B)
-        first = np.stack([np.searchsorted(s, k, "left") for s, k in zip(self.sorted_keys, keys, strict=True)])
-        last = np.stack([np.searchsorted(s, k, "right") for s, k in zip(self.sorted_keys, keys, strict=True)])
-        for document in range(keys.shape[1]):
-            ranges = zip(self.order, first[:, document], last[:, document], strict=True)
-            yield np.unique(np.concatenate([order[low:high] for order, low, high in ranges]))
+    limits = [
+        (np.searchsorted(known, wanted, "left"), np.searchsorted(known, wanted, "right"))
+        for wanted, (_, known) in zip(keys, bands, strict=True)
+    ]
+    for document in range(keys.shape[1]):
+        found = [
+            order[first[document] : last[document]]
+            for (order, _), (first, last) in zip(bands, limits, strict=True)
+        ]
+        yield np.unique(np.concatenate(found))
 
 
-def _band_keys(signatures: np.ndarray, rows: int) -> np.ndarray:
-    """Return a 64-bit key for each band of each document, (bands, N)."""
+def _band_keys(documents: Sequence[np.ndarray], rows: int) -> np.ndarray:
+    """Return a 64-bit key for each band of `rows` signature entries of each document, (bands, N)."""
     bands = HASHES // rows
-    entries = signatures[:, : bands * rows].reshape(len(signatures), bands, rows)
-    keys = np.zeros((len(signatures), bands), dtype=np.uint64)
+    entries = _signatures(documents)[:, : bands * rows].reshape(len(documents), bands, rows)
+    keys = np.zeros((len(documents), bands), dtype=np.uint64)
     for row in range(rows):
         keys = _scramble(keys ^ entries[:, :, row])
     return np.ascontiguousarray(keys.T)
@@ -133,7 +127,11 @@ def _signatures(documents: Sequence[np.ndarray]) -> np.ndarray:
 
 def _shingles(documents: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Return the fingerprints of all shingles, document by document, and the documents' offsets."""
-    padded = [_at_least_one_shingle(document) for document in documents]
+    filler = np.full(SHINGLE_TOKENS, FILLER)
+    padded = [
+        document if len(document) >= SHINGLE_TOKENS else np.append(document, filler)[:SHINGLE_TOKENS]
+        for document in documents
+    ]
     lengths = np.array([len(document) for document in padded])
     tokens = _scramble(np.concatenate(padded).astype(np.int64).view(np.uint64))  # (all tokens,)
     windows = len(tokens) - SHINGLE_TOKENS + 1
@@ -149,21 +147,10 @@ def _shingles(documents: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     return _scramble(fingerprints[inside[:windows]]), np.cumsum(counts) - counts
 
 
-def _shingle_set(document: np.ndarray) -> np.ndarray:
-    return np.unique(_shingles([document])[0])
-
-
-def _at_least_one_shingle(document: np.ndarray) -> np.ndarray:
-    missing = SHINGLE_TOKENS - len(document)
-    return (
-        document if missing <= 0 else np.pad(document.astype(np.int64), (0, missing), constant_values=FILLER)
-    )
-
-
 def _scramble(values: np.ndarray) -> np.ndarray:
     """Apply a fixed pseudo-random bijection of 64-bit integers (multiplications and folded halves)."""
-    values = (values ^ (values >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
-    values = (values ^ (values >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    for _ in range(2):
+        values = (values ^ (values >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
     return values ^ (values >> np.uint64(32))
 
 

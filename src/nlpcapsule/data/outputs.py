@@ -10,17 +10,11 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Outputs:
-    """The outputs of a batch and their targets.
+    """The outputs of a batch and their targets."""
 
-    Attributes:
-        ids: None for all labels, (n',) for a set shared by the batch, (B, n') for a set per document.
-        targets: (B, n') float32: 1 for a document's labels.
-        valid: (B, n') bool, False at padding; None without padding.
-    """
-
-    ids: np.ndarray | None
-    targets: np.ndarray
-    valid: np.ndarray | None = None
+    ids: np.ndarray | None  # (n',) shared by the batch, or (B, n') per document; None for all labels
+    targets: np.ndarray  # (B, n') float32: 1 for a document's labels
+    valid: np.ndarray | None = None  # (B, n') bool, False at padding; None without padding
 
 
 def all_outputs(labels: Sequence[np.ndarray], label_count: int) -> Outputs:

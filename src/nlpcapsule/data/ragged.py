@@ -8,26 +8,18 @@ import numpy as np
 
 
 class Ragged:
-    """Integer rows of different lengths.
-
-    Attributes:
-        values: (total,) int32, all rows, concatenated.
-        offsets: (rows + 1,) int64, where each row begins.
-    """
+    """Integer rows of different lengths."""
 
     def __init__(self, values: np.ndarray, offsets: np.ndarray) -> None:
-        self.values, self.offsets = values, offsets
+        self.values = values  # (total,) int32, all rows, concatenated
+        self.offsets = offsets  # (rows + 1,) int64, where each row begins
 
     @classmethod
     def from_rows(cls, rows: Iterable[Sequence[int] | np.ndarray]) -> Ragged:
-        """Pack rows; an iterator is consumed row by row, so only the packed arrays are in memory."""
-        chunks: list[np.ndarray] = []
-        lengths: list[int] = []
-        for row in rows:
-            chunks.append(np.asarray(row, dtype=np.int32))
-            lengths.append(len(row))
-        values = np.concatenate(chunks) if chunks else np.zeros(0, dtype=np.int32)
-        return cls(values, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64))
+        """Pack rows."""
+        packed = [np.asarray(row, dtype=np.int32) for row in rows]
+        values = np.concatenate([np.zeros(0, dtype=np.int32), *packed])
+        return cls(values, np.cumsum([0, *map(len, packed)], dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -4,55 +4,33 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from tokenizers import Encoding, Regex, Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.normalizers import NFKC, Lowercase, Replace
-from tokenizers.normalizers import Sequence as NormalizerSequence
-from tokenizers.pre_tokenizers import Split
-from tokenizers.trainers import WordLevelTrainer
+from tokenizers import Encoding, Tokenizer
 
 from nlpcapsule.data.readers.lines import is_stream
-from nlpcapsule.errors import ConfigError, DataError, cut
-
-PADDING_TOKEN, UNKNOWN_TOKEN = "[PAD]", "[UNK]"
-PADDING_NAMES = (PADDING_TOKEN, "<pad>", "<PAD>", "<|pad|>", "<|endoftext|>")
-UNKNOWN_NAMES = (UNKNOWN_TOKEN, "<unk>", "<UNK>", "<|unk|>")
-
-# Scripts that put no space between words: each character, with the marks that sit on it, is a token.
-# The sound-lengthening mark is shared by both kana and so belongs to neither in Unicode's tables.
-UNSPACED_SCRIPTS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}ー"
-TOKEN_PATTERN = (
-    rf"[{UNSPACED_SCRIPTS}]\p{{M}}*"
-    rf"|[\p{{L}}\p{{M}}\p{{N}}&&[^{UNSPACED_SCRIPTS}]]+"  # a word or a number
-    r"|[^\s\p{Cc}]"  # any other visible character is a token
-)
+from nlpcapsule.data.tokenizer_json import failures_as_errors, parse_tokenizer
+from nlpcapsule.data.word_level import train_word_level, without_lone_surrogates
+from nlpcapsule.errors import ConfigError, DataError
 
 CHARACTERS_PER_TOKEN = 40
 TEXTS_PER_BATCH = 512
 LARGEST_ID = 2**24  # maximum id of a token; a table of vectors has a row for each id up to it
-
-_MOST_GROWTH = 64  # times that normalizers may lengthen a text
 _TRIALS = ["", "a", "the \u2603 is unusual"]  # sample texts that check whether a tokenizer works
-_LONGEST_REASON = 200  # maximum characters of the library's message
+_FAILED = "the tokenizer cannot encode a text"
 
 
 class TokensInText(NamedTuple):
     """The T tokens of a text and where they are in it.
 
-    Attributes:
-        ids: (T,) int32 token ids.
-        offsets: (T, 2) int64 first character of each token and the one after its last: `text[start:end]`.
-            (0, 0) for a token that is not in the text, such as [CLS].
+    A token is `text[start:end]`; one that is not in the text, such as [CLS], has (0, 0).
     """
 
-    ids: np.ndarray
-    offsets: np.ndarray
+    ids: np.ndarray  # (T,) int32
+    offsets: np.ndarray  # (T, 2) int64
 
 
 class WordTokenizer:
@@ -83,36 +61,15 @@ class WordTokenizer:
 
     @classmethod
     def train(cls, texts: Iterable[str], vocabulary_size: int = 60_000, min_count: int = 2) -> WordTokenizer:
-        """Learn the vocabulary: the most frequent words, ties in code-point order.
+        """Learn the vocabulary: the most frequent words, compared after NFKC and lower-casing.
 
-        Words are compared after NFKC and lower-casing. Padding and unknown (ids 0 and 1) count towards
-        `vocabulary_size`.
+        Padding and unknown count towards `vocabulary_size`.
 
         Raises:
             ConfigError: If `vocabulary_size` or `min_count` is impossible.
             DataError: If no word occurs `min_count` times.
         """
-        if vocabulary_size < 3:
-            raise ConfigError(
-                f"vocabulary_size must be at least 3 (padding, unknown, a word); got {vocabulary_size}"
-            )
-        if min_count < 1:
-            raise ConfigError(f"min_count must be a positive integer; got {min_count}")
-        counter = _word_level_tokenizer({})
-        counter.train_from_iterator(
-            (_without_lone_surrogates(text) for text in texts),
-            WordLevelTrainer(vocab_size=vocabulary_size - 2, min_frequency=min_count, show_progress=False),
-        )
-        words = [word for word in _tokens_by_id(counter) if word]
-        if not words:
-            raise DataError(
-                f"no word occurs {min_count} times or more in the training texts",
-                hint="give more text or lower min_count",
-            )
-        # The special tokens are plain vocabulary entries: the pattern splits brackets, so no text
-        # can produce them.
-        ids = {word: id for id, word in enumerate([PADDING_TOKEN, UNKNOWN_TOKEN, *words])}
-        return cls(_word_level_tokenizer(ids), padding_id=0, unknown_id=1)
+        return cls(train_word_level(texts, vocabulary_size, min_count), padding_id=0, unknown_id=1)
 
     @classmethod
     def from_file(cls, path: str | Path) -> WordTokenizer:
@@ -130,44 +87,23 @@ class WordTokenizer:
         except (OSError, ValueError) as error:  # ValueError: no UTF-8, or a path with a NUL character
             reason = getattr(error, "strerror", None) or error
             raise DataError(f"cannot be read as a tokenizer.json ({reason})", path) from error
-        return cls._from_json(text, path)
+        return cls.from_json(text, path)
 
     @classmethod
-    def from_json(cls, text: str) -> WordTokenizer:
+    def from_json(cls, text: str, path: str | Path | None = None) -> WordTokenizer:
         """Create a tokenizer from the output of `to_json`, or from the text of any `tokenizer.json`.
 
         Raises:
-            DataError: If the text is damaged or names no padding token.
+            DataError: If the text, which is that of the file `path`, is damaged or names no padding token.
         """
-        return cls._from_json(text, None)
-
-    @classmethod
-    def _from_json(cls, text: str, path: str | Path | None) -> WordTokenizer:
+        found = cls(*parse_tokenizer(text, path))
         try:
-            settings = json.loads(text)
-            _refuse_growth(settings)
-            tokenizer = Tokenizer.from_str(text)
-        except BaseException as error:  # the library raises bare Exception, or panics
-            if not _is_failure(error):
-                raise
-            raise DataError(
-                f"is not a tokenizer.json ({cut(str(error), _LONGEST_REASON)})",
-                path,
-                hint="expected a file written by the tokenizers library",
-            ) from error
-        padding_id = _find_padding_id(tokenizer, settings, path)
-        found = cls(tokenizer, padding_id, _find_unknown_id(tokenizer, settings, padding_id))
-        found._check(path)
-        return found
-
-    def _check(self, path: str | Path | None) -> None:
-        """Reject a tokenizer that cannot encode, or whose special tokens are not in its vocabulary."""
-        try:
-            largest = max(int(ids.max()) for ids in self.encode(_TRIALS, max_tokens=20))
+            largest = max(int(ids.max()) for ids in found.encode(_TRIALS, max_tokens=20))
         except DataError as error:
             raise DataError(error.problem, path, hint=error.hint) from None
-        if max(largest, self.unknown_id) >= self.size:
+        if max(largest, found.unknown_id) >= found.size:
             raise DataError("a special token has an id that no token of the vocabulary has", path)
+        return found
 
     def to_json(self) -> str:
         """Return the whole tokenizer as a `tokenizer.json`; equal tokenizers give equal texts."""
@@ -201,11 +137,10 @@ class WordTokenizer:
         Raises:
             ConfigError: If `max_tokens` is not positive.
         """
-        _check_max_tokens(max_tokens)
         token_ids = []
         for start in range(0, len(texts), TEXTS_PER_BATCH):
-            batch = [_opening(text, max_tokens) for text in texts[start : start + TEXTS_PER_BATCH]]
-            with _failures_worded():
+            batch = [_lead(text, max_tokens)[0] for text in texts[start : start + TEXTS_PER_BATCH]]
+            with failures_as_errors(_FAILED, hint="use another tokenizer.json"):
                 for encoding in self._tokenizer.encode_batch_fast(batch, add_special_tokens=False):
                     ids = self._finished(encoding, max_tokens).ids[:max_tokens] or [self.unknown_id]
                     token_ids.append(np.asarray(ids, dtype=np.int32))  # (tokens,)
@@ -225,19 +160,16 @@ class WordTokenizer:
             >>> tokenizer.encode_with_offsets("A dog", max_tokens=10).offsets.tolist()
             [[0, 1], [2, 5]]
         """
-        _check_max_tokens(max_tokens)
-        start = _opening_start(text, max_tokens)
-        with _failures_worded():
-            encoding = self._tokenizer.encode(_opening(text, max_tokens), add_special_tokens=False)
+        lead, start = _lead(text, max_tokens)
+        with failures_as_errors(_FAILED, hint="use another tokenizer.json"):
+            encoding = self._tokenizer.encode(lead, add_special_tokens=False)
             finished = self._finished(encoding, max_tokens)
         if not finished.ids:
             return TokensInText(np.array([self.unknown_id], dtype=np.int32), np.zeros((1, 2), dtype=np.int64))
         offsets = np.asarray(finished.offsets[:max_tokens], dtype=np.int64)  # (T, 2)
         is_special = np.asarray(finished.special_tokens_mask[:max_tokens], dtype=bool)  # (T,)
-        return TokensInText(
-            np.asarray(finished.ids[:max_tokens], dtype=np.int32),
-            np.where(is_special[:, None], 0, offsets + start),
-        )
+        ids = np.asarray(finished.ids[:max_tokens], dtype=np.int32)
+        return TokensInText(ids, np.where(is_special[:, None], 0, offsets + start))
 
     def _finished(self, encoding: Encoding, max_tokens: int) -> Encoding:
         """Return the encoding with its special tokens, truncating the text to make room for them."""
@@ -246,49 +178,6 @@ class WordTokenizer:
             return encoding
         encoding.truncate(max(max_tokens - special_tokens, 0))
         return self._tokenizer.post_process(encoding)
-
-
-@contextmanager
-def _failures_worded() -> Iterator[None]:
-    """Turn the library's bare exceptions and panics about an inconsistent tokenizer.json into errors."""
-    try:
-        yield
-    except BaseException as error:
-        if not _is_failure(error):
-            raise
-        raise DataError(
-            f"the tokenizer cannot encode a text ({cut(str(error), _LONGEST_REASON)})",
-            hint="use another tokenizer.json",
-        ) from error
-
-
-def _word_level_tokenizer(ids: dict[str, int]) -> Tokenizer:
-    tokenizer = Tokenizer(WordLevel(ids, unk_token=UNKNOWN_TOKEN))
-    # The zero-width space separates words; other invisible characters (soft hyphens, joiners) do not.
-    invisible = [Replace("\u200b", " "), Replace(Regex(r"\p{Cf}"), "")]
-    tokenizer.normalizer = NormalizerSequence([*invisible, NFKC(), Lowercase()])
-    tokenizer.pre_tokenizer = Split(Regex(TOKEN_PATTERN), behavior="removed", invert=True)
-    return tokenizer
-
-
-def _is_failure(error: BaseException) -> bool:
-    """Return whether the tokenizers library failed: its panics are no subclass of Exception."""
-    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
-
-
-def _refuse_growth(settings: Any) -> None:
-    """Reject normalizers that make a text many times longer: a few of them could fill all memory."""
-    factor, open_parts = 1, [settings.get("normalizer")] if isinstance(settings, dict) else []
-    while open_parts:
-        part = open_parts.pop()
-        if isinstance(part, list):
-            open_parts += part
-        elif isinstance(part, dict):
-            open_parts += [value for value in part.values() if isinstance(value, list | dict)]
-            added = part.get("content", part.get("prepend", ""))
-            factor *= max(1, len(added)) if isinstance(added, str) else 1
-        if factor > _MOST_GROWTH:
-            raise ValueError("its normalizers make a text many times longer")
 
 
 def _tokens_by_id(tokenizer: Tokenizer) -> list[str]:
@@ -303,51 +192,13 @@ def _tokens_by_id(tokenizer: Tokenizer) -> list[str]:
     return tokens
 
 
-def _find_padding_id(tokenizer: Tokenizer, settings: dict[str, Any], path: str | Path | None) -> int:
-    named = (settings.get("padding") or {}).get("pad_token")
-    for name in (named, *PADDING_NAMES):
-        if name is not None and (id := tokenizer.token_to_id(name)) is not None:
-            return id
-    raise DataError(
-        "the tokenizer has no padding token",
-        path,
-        hint=f"add a special token with one of these names: {', '.join(PADDING_NAMES)}",
-    )
-
-
-def _find_unknown_id(tokenizer: Tokenizer, settings: dict[str, Any], padding_id: int) -> int:
-    """Return the unknown token's id, or the first id that is not padding for byte-level tokenizers."""
-    model = settings["model"]
-    if isinstance(model.get("unk_id"), int):  # unigram models name it by its id
-        return model["unk_id"]
-    for name in (model.get("unk_token"), *UNKNOWN_NAMES):
-        if name is not None and (id := tokenizer.token_to_id(name)) not in (None, padding_id):
-            return id
-    return 1 if padding_id == 0 else 0
-
-
-def _opening(text: str, max_tokens: int) -> str:
-    """Return the start of the text that `max_tokens` tokens could come from."""
-    start = _opening_start(text, max_tokens)
-    return _without_lone_surrogates(text[start : start + max_tokens * CHARACTERS_PER_TOKEN])
-
-
-def _opening_start(text: str, max_tokens: int) -> int:
-    """Return where `_opening` begins: after the leading white space of a text that is too long."""
-    is_cut = len(text) > max_tokens * CHARACTERS_PER_TOKEN
-    return len(text) - len(text.lstrip()) if is_cut else 0
-
-
-def _check_max_tokens(max_tokens: int) -> None:
+def _lead(text: str, max_tokens: int) -> tuple[str, int]:
+    """Return the start of a text that `max_tokens` tokens could come from, and where it begins."""
     if max_tokens < 1:
         raise ConfigError(f"max_tokens must be a positive integer; got {max_tokens}")
-
-
-def _without_lone_surrogates(text: str) -> str:
-    r"""Replace halves of surrogate pairs (`\ud83d`), which JSON may hold but UTF-8 cannot, by "?"."""
-    if text.isascii():
-        return text
-    return text.encode("utf-8", errors="replace").decode("utf-8")
+    longest = max_tokens * CHARACTERS_PER_TOKEN
+    begin = len(text) - len(text.lstrip()) if len(text) > longest else 0
+    return without_lone_surrogates(text[begin : begin + longest]), begin
 
 
 class _SequentialForks:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
 
-from nlpcapsule.data.readers.lines import GZIP_MAGIC, MAX_LINE_BYTES, is_stream
-from nlpcapsule.data.readers.reading import whole_number
+from nlpcapsule.data.readers.lines import TextFile, is_stream
+from nlpcapsule.data.readers.reading import Place, whole_number
 from nlpcapsule.errors import DataError, quoted
 
 UNKNOWN_RANGE = 0.25
@@ -21,17 +17,11 @@ UNKNOWN_RANGE = 0.25
 
 @dataclass
 class WordVectors:
-    """One row for each id of a vocabulary.
+    """One row for each id of a vocabulary."""
 
-    Attributes:
-        matrix: The vectors, float32, (V, v); the padding row is zero.
-        found: Number of vocabulary words in the file.
-        coverage: The same as a fraction of the vocabulary.
-    """
-
-    matrix: np.ndarray
-    found: int
-    coverage: float
+    matrix: np.ndarray  # the vectors, float32, (V, v); the padding row is zero
+    found: int  # number of vocabulary words in the file
+    coverage: float  # the same as a fraction of the vocabulary
 
 
 def load_vectors(
@@ -56,29 +46,23 @@ def load_vectors(
     ids = {word: id for id, word in enumerate(vocabulary) if word and id != padding_id}
     matrix: np.ndarray | None = None
     found: set[int] = set()
-    for line_number, word, fields in _read_rows(path):
+    for at, word, fields in _read_rows(path):
         if matrix is None:
-            matrix = _random_rows(len(vocabulary), len(fields), padding_id, seed)  # (V, v)
+            size = (len(vocabulary), len(fields))
+            matrix = np.random.default_rng(seed).uniform(-UNKNOWN_RANGE, UNKNOWN_RANGE, size)
+            matrix = matrix.astype(np.float32)  # (V, v)
+            matrix[padding_id] = 0.0
         id = ids.get(word)
         if id is not None and id not in found:
-            matrix[id] = _parse_numbers(fields, path, line_number)
+            matrix[id] = _parse_numbers(fields, at)
             found.add(id)
     if matrix is None:
         raise DataError("the file has no vectors", path, hint="expected a word and its numbers on each line")
     if not found:
-        raise DataError(
-            f"none of the vocabulary's {len(vocabulary)} words has a vector in this file",
-            path,
-            hint="check that the file is for the texts' language and that its words are in lower case",
-        )
+        problem = f"none of the vocabulary's {len(vocabulary)} words has a vector in this file"
+        hint = "check that the file is for the texts' language and that its words are in lower case"
+        raise DataError(problem, path, hint=hint)
     return WordVectors(matrix, len(found), len(found) / len(vocabulary))
-
-
-def _random_rows(rows: int, dimension: int, padding_id: int, seed: int) -> np.ndarray:
-    generator = np.random.default_rng(seed)
-    matrix = generator.uniform(-UNKNOWN_RANGE, UNKNOWN_RANGE, (rows, dimension)).astype(np.float32)
-    matrix[padding_id] = 0.0
-    return matrix
 
 
 def vector_words(path: str | Path) -> Iterator[str]:
@@ -86,90 +70,54 @@ def vector_words(path: str | Path) -> Iterator[str]:
     return (word for _, word, _ in _read_rows(path))
 
 
-def _read_rows(path: str | Path) -> Iterator[tuple[int, str, list[str]]]:
-    """Yield each row as its line number, its word and its v unparsed numbers."""
-    promised_rows, dimension, rows = None, None, 0
-    for line_number, line in _read_lines(path):
-        fields = line.split(" ")
-        header = (
-            [whole_number(field) for field in fields] if line_number == 1 and len(fields) == 2 else [None]
-        )
-        if None not in header:
-            promised_rows, dimension = header
-            continue
-        if dimension is None:
-            dimension = len(fields) - 1
-        _check_field_count(fields, dimension, path, line_number)
-        rows += 1
-        # GloVe 840B has words with spaces in them (". . ."), so the word is all but the last v fields.
-        yield line_number, " ".join(fields[:-dimension]), fields[-dimension:]
-    if promised_rows is not None and promised_rows != rows:
-        raise DataError(
-            f"the header promises {promised_rows} words and the file has {rows}",
-            path,
-            hint="download the file again, or correct the count in its first line",
-        )
-
-
-def _read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines that are not blank, numbered from 1, without their ends."""
-    try:
-        with _open_text(path) as file:
-            for line_number, line in enumerate(iter(partial(file.readline, MAX_LINE_BYTES), ""), start=1):
-                if len(line) == MAX_LINE_BYTES:
-                    raise DataError(f"the line is longer than {MAX_LINE_BYTES:,} bytes", path, line_number)
-                line = line.rstrip(" \r\n")  # only these: a word may be another kind of space
-                if line:
-                    yield line_number, line
-    except FileNotFoundError:
-        raise DataError("there is no such word-vector file", path, hint="check the path") from None
-    except DataError:
-        raise
-    # Damaged gzip data raises any of the first three, a path with a NUL character the last.
-    except (OSError, EOFError, zlib.error, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise DataError(f"cannot be read ({reason})", path, hint="the file may be incomplete") from error
-
-
-def _open_text(path: str | Path) -> TextIO:
-    r"""Open plain or gzip text, detected by the first bytes.
-
-    Lines end at "\n" alone, since some files hold other line separators as words; words that are not valid
-    UTF-8 are tolerated.
-    """
+def _read_rows(path: str | Path) -> Iterator[tuple[Place, str, list[str]]]:
+    """Yield each row as its place, its word and its v unparsed numbers."""
+    promised, dimension, rows = None, None, 0
     if is_stream(path):  # it is read more than once
         raise DataError("is a pipe or a device, expected a file", path, hint="save the vectors to a file")
-    with Path(path).open("rb") as file:
-        compressed = file.read(2) == GZIP_MAGIC
-    if compressed:
-        return gzip.open(path, "rt", encoding="utf-8-sig", errors="replace", newline="\n")
-    return Path(path).open(encoding="utf-8-sig", errors="replace", newline="\n")
+    with TextFile(path, errors="replace") as file:
+        for line in file.sound_lines():
+            fields = line.text.rstrip(" \r").split(" ")  # only these: a word may be another kind of space
+            if fields == [""]:
+                continue
+            if line.number == 1 and len(fields) == 2:
+                header = [whole_number(field) for field in fields]
+                if None not in header:
+                    promised, dimension = header
+                    continue
+            if dimension is None:
+                dimension = len(fields) - 1
+            _check_field_count(fields, dimension, line.at)
+            rows += 1
+            # GloVe 840B has words with spaces in them (". . ."), so the word is all but the last v fields.
+            yield line.at, " ".join(fields[:-dimension]), fields[-dimension:]
+    if promised is not None and promised != rows:
+        problem = f"the header promises {promised} words and the file has {rows}"
+        raise DataError(problem, path, hint="download the file again, or correct the count in its first line")
 
 
-def _check_field_count(fields: list[str], dimension: int, path: str | Path, line_number: int) -> None:
+def _check_field_count(fields: list[str], dimension: int, at: Place) -> None:
     numbers = len(fields) - 1
     if dimension < 1:
-        raise DataError("a word without numbers; expected a word, a space and its vector", path, line_number)
+        raise at.broken("a word without numbers; expected a word, a space and its vector")
     # More fields are a word with spaces, unless the field after the word's first part is a number as well.
-    if numbers < dimension or (numbers > dimension and _is_number(fields[-dimension - 1])):
-        raise DataError(f"{numbers} numbers after the word, expected {dimension}", path, line_number)
+    if numbers < dimension or (numbers > dimension and _number(fields[-dimension - 1]) is not None):
+        raise at.broken(f"{numbers} numbers after the word, expected {dimension}")
 
 
-def _is_number(field: str) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
-
-
-def _parse_numbers(fields: list[str], path: str | Path, line_number: int) -> np.ndarray:
-    wrong = next((field for field in fields if not _is_number(field)), None)
-    if wrong is not None:
-        raise DataError(f"{quoted(wrong)} is not a number", path, line_number)
-    numbers = np.array([float(field) for field in fields])
+def _parse_numbers(fields: list[str], at: Place) -> np.ndarray:
+    numbers = [_number(field) for field in fields]
+    if None in numbers:
+        raise at.broken(f"{quoted(fields[numbers.index(None)])} is not a number")
     with np.errstate(over="ignore"):
-        row = numbers.astype(np.float32)  # (v,)
+        row = np.array(numbers, dtype=np.float64).astype(np.float32)  # (v,)
     if not np.isfinite(row).all():
-        raise DataError("a number that is not finite (NaN or infinity)", path, line_number)
+        raise at.broken("a number that is not finite (NaN or infinity)")
     return row
+
+
+def _number(field: str) -> float | None:
+    try:
+        return float(field)
+    except ValueError:
+        return None

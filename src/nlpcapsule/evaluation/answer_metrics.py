@@ -31,14 +31,12 @@ def answer_metrics(
         >>> answer_metrics([np.array([0.9, 0.9, 0.1])], [np.array([1, 0, 0])])["MRR"]
         0.5
     """
-    average_precision, reciprocal_rank = per_question_metrics(scores, labels).values()
     figures: dict[str, float] = {}
-    for name, values in (("MAP", average_precision), ("MRR", reciprocal_rank)):
+    for name, values in zip(("MAP", "MRR"), per_question_metrics(scores, labels).values(), strict=True):
         figures[name] = float(values.mean())
         figures[f"{name} 95% low"], figures[f"{name} 95% high"] = bootstrap_interval(values)
-    figures["questions"] = len(average_precision)
-    figures["questions without a right answer"] = len(labels) - len(average_precision)
-    return figures
+    scored = len(values)
+    return {**figures, "questions": scored, "questions without a right answer": len(labels) - scored}
 
 
 def per_question_metrics(
@@ -49,19 +47,17 @@ def per_question_metrics(
         raise DataError(f"`scores` has {len(scores)} questions, but `labels` has {len(labels)}.")
     relevant, ranked = [], []
     for question, (given, right) in enumerate(zip(scores, labels, strict=True)):
-        order, right = _ranking_with_ties_against_us(np.asarray(given), np.asarray(right), question)
+        given, right = np.asarray(given), np.asarray(right)
+        _check_question(given, right, question)
         if right.any():
             relevant.append(np.flatnonzero(right).tolist())
-            ranked.append(order.tolist())
+            ranked.append(np.lexsort((right, -given)).tolist())  # best first, ties against us
     if not relevant:
         raise DataError("no question has a right answer, so there is nothing to score")
     return measure_each(["AP", "RR"], relevant, ranked)
 
 
-def _ranking_with_ties_against_us(
-    scores: np.ndarray, labels: np.ndarray, question: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the candidates' positions in the input, best first, and their labels; both (candidates,)."""
+def _check_question(scores: np.ndarray, labels: np.ndarray, question: int) -> None:
     if scores.ndim != 1 or scores.shape != labels.shape:
         raise DataError(
             f"Question {question} must have one score and one label per candidate. "
@@ -71,4 +67,3 @@ def _ranking_with_ties_against_us(
         raise DataError(f"`labels` must be 0 or 1. Question {question} has others.")
     if np.isnan(scores).any():
         raise DataError(f"`scores` must not contain NaN. Question {question} does.")
-    return np.lexsort((labels, -scores)), labels

@@ -14,33 +14,24 @@ DRAWS_AT_ONCE = 2_000_000  # limits memory to about 32 MB for any number of docu
 
 @dataclass(frozen=True, slots=True)
 class PairedBootstrap:
-    """The comparison of two systems on the same documents.
+    """The comparison of two systems on the same documents."""
 
-    Attributes:
-        difference: Mean of a - b.
-        low: Lower end of the 95% interval of the difference.
-        high: Upper end.
-        p_value: Two-sided: twice the fraction of resampled differences on the other side of zero.
-    """
-
-    difference: float
-    low: float
-    high: float
-    p_value: float
+    difference: float  # mean of a - b
+    low: float  # lower end of the 95% interval of the difference
+    high: float  # upper end
+    p_value: float  # two-sided: twice the fraction of resampled differences on the other side of zero
 
 
 def paired_bootstrap(a: np.ndarray, b: np.ndarray, resamples: int = 10_000, seed: int = 0) -> PairedBootstrap:
     """Compare two systems by resampling the documents that both were scored on.
+
+    The p-value is never below 2 / (resamples + 1): this many draws cannot resolve smaller ones.
 
     Args:
         a: (N,) one system's metric for each document.
         b: (N,) the other's, for the same documents in the same order.
         resamples: Number of resamples of N documents, drawn with replacement.
         seed: Seed of the random draws.
-
-    Returns:
-        The mean difference, its 95% percentile interval and the p-value, which is never below
-        2 / (resamples + 1): this many draws cannot resolve smaller ones.
     """
     a, b = _as_figures("a", a), _as_figures("b", b)
     if len(a) != len(b):
@@ -76,9 +67,8 @@ def resampled_means(values: np.ndarray, resamples: int, seed: int) -> np.ndarray
 def _as_figures(name: str, values: np.ndarray) -> np.ndarray:
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1:
-        raise DataError(
-            f"`{name}` must be a vector, one figure per document. Got shape {values.shape} instead."
-        )
+        problem = f"`{name}` must be a vector, one figure per document. Got shape {values.shape} instead."
+        raise DataError(problem)
     if not len(values):
         raise DataError("no figures were given, so there is nothing to resample")
     if np.isnan(values).any():

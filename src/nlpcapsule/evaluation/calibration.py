@@ -21,9 +21,6 @@ def expected_calibration_error(probabilities: np.ndarray, correct: np.ndarray, b
         correct: (M,) True (or 1) where the prediction was right.
         bins: Number of bins; M if there are fewer values.
 
-    Returns:
-        The error, from 0 (calibrated) to 1.
-
     Example:
         >>> expected_calibration_error(np.array([0.5, 0.5, 1.0]), np.array([1, 0, 1]))
         0.0

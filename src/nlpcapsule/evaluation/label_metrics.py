@@ -62,8 +62,7 @@ def label_metrics(
         unused: (N, U) rankings of only the labels without a training document, like `rankings`.
 
     Raises:
-        DataError: If no document has a label.
-        DataError: If the input is not as described.
+        DataError: If no document has a label, or the input is not as described.
     """
     judged = judge_rankings(rankings, truth, scores)
     train_counts = np.asarray(train_counts)

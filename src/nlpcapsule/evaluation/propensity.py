@@ -16,12 +16,7 @@ A, B = 0.55, 1.5
 
 
 def training_examples(labels: np.ndarray, train_counts: np.ndarray) -> np.ndarray:
-    """Return the number of training documents of each label; 0 for ids that the model does not know.
-
-    Args:
-        labels: Label ids, of any shape.
-        train_counts: (n_labels,) training documents per label.
-    """
+    """Return `train_counts` (n,) of each label, of any shape; 0 for ids that the model does not know."""
     known = (labels >= 0) & (labels < len(train_counts))
     counts = np.zeros(labels.shape, dtype=np.int64)
     counts[known] = train_counts[labels[known]]
@@ -31,16 +26,8 @@ def training_examples(labels: np.ndarray, train_counts: np.ndarray) -> np.ndarra
 def inverse_propensities(examples: np.ndarray, train_size: int, a: float = A, b: float = B) -> np.ndarray:
     """Return 1/p = 1 + C (N_l + B)^-A, with C = (ln N - 1)(B + 1)^A.
 
-    Fewer than three training documents would make C negative; it is then 0, and all labels count equally.
-
-    Args:
-        examples: Training documents with the label, N_l; any shape.
-        train_size: Total number of training documents, N.
-        a: The exponent A.
-        b: The offset B.
-
-    Returns:
-        The worth of a hit, at least 1, in the shape of `examples`.
+    This is the worth of a hit on a label with N_l examples, of any shape, out of N training documents. Fewer
+    than three of these would make C negative; it is then 0, and all labels count equally.
 
     Example:
         >>> inverse_propensities(np.array([0, 10, 1000]), train_size=15_000).round(2)

@@ -18,23 +18,14 @@ TrueLabels: TypeAlias = Sequence[Sequence[int] | np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class JudgedRankings:
-    """Rankings with their hits, for the N documents that have at least one true label, or for all.
+    """Rankings with their hits, for the N documents that have at least one true label, or for all."""
 
-    Attributes:
-        rankings: (N, K) label ids, best first; -1 once none is left.
-        scores: (N, K) their probabilities, or None.
-        hits: (N, K) True where the ranked label is a true one.
-        true_documents: (T,) the row of each (document, true label) pair, ascending.
-        true_labels: (T,) the label of each pair; ids unknown to the model are unseen labels.
-        without_labels: Number of given documents without a true label.
-    """
-
-    rankings: np.ndarray
-    scores: np.ndarray | None
-    hits: np.ndarray
-    true_documents: np.ndarray
-    true_labels: np.ndarray
-    without_labels: int
+    rankings: np.ndarray  # (N, K) label ids, best first; -1 once none is left
+    scores: np.ndarray | None  # (N, K) their probabilities, or None
+    hits: np.ndarray  # (N, K) True where the ranked label is a true one
+    true_documents: np.ndarray  # (T,) the row of each (document, true label) pair, ascending
+    true_labels: np.ndarray  # (T,) the label of each pair; ids unknown to the model are unseen labels
+    without_labels: int  # number of given documents without a true label
 
     @property
     def true_counts(self) -> np.ndarray:
@@ -60,9 +51,7 @@ def judge_rankings(
             label predicted for them is wrong.
 
     Raises:
-        DataError: If no document has a label.
-        DataError: If the shapes do not fit, a ranking repeats a label or continues after -1, or a score is
-            NaN.
+        DataError: If no document has a label, or the input is not as described.
     """
     rankings = np.asarray(rankings)
     _check_rankings(rankings, len(truth))
@@ -94,15 +83,12 @@ def judge_rankings(
 def measure_each(
     measures: Sequence[str], relevant: Sequence[Iterable[int]], ranked: Sequence[Iterable[int]]
 ) -> dict[str, np.ndarray]:
-    """Score every query with ir-measures.
+    """Score each of N queries with ir-measures: for each measure, (N,) values.
 
     Args:
         measures: Names that ir-measures knows: "P@5", "nDCG@5", "AP", "RR".
-        relevant: The relevant ids of each of N queries.
+        relevant: The relevant ids of each query.
         ranked: The retrieved ids of each query, best first; may be empty.
-
-    Returns:
-        For each measure, one value per query, (N,).
     """
     import ir_measures  # imported here, so that the rest of the package works without it
 
@@ -114,9 +100,8 @@ def measure_each(
         for query, items in enumerate(ranked)
     }
     values = {name: np.zeros(len(relevant)) for name in measures}
-    for metric in ir_measures.iter_calc(
-        list(parsed), qrels, {query: items for query, items in run.items() if items}
-    ):
+    run = {query: items for query, items in run.items() if items}
+    for metric in ir_measures.iter_calc(list(parsed), qrels, run):
         values[parsed[metric.measure]][int(metric.query_id)] = metric.value
     return values
 

@@ -8,15 +8,13 @@ from rich.markup import escape
 from rich.table import Table
 
 # These are counts; all other metrics are fractions of 1.
-COUNTS = frozenset(
-    {
-        "documents",
-        "documents without labels",
-        "unseen true labels",
-        "questions",
-        "questions without a right answer",
-    }
-)
+COUNTS = {
+    "documents",
+    "documents without labels",
+    "unseen true labels",
+    "questions",
+    "questions without a right answer",
+}
 ABSENT = "–"
 
 
@@ -26,13 +24,9 @@ def metrics_table(
     percent: bool = True,
     title: str | None = None,
 ) -> Table:
-    """Return a `rich` table with one row per system and one column per metric.
+    """Return a `rich` table with one row per system and one column per metric; a missing one is a dash.
 
-    Args:
-        rows: System → metric → value; a missing metric is shown as a dash.
-        columns: The metrics to show, in order.
-        percent: Show fractions as percentages with two decimals; otherwise with four decimals.
-        title: Printed above the table.
+    `percent` shows fractions as percentages with two decimals; otherwise they have four decimals.
     """
     table = Table(title=None if title is None else escape(title))
     table.add_column("system")

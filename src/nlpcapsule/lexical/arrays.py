@@ -24,8 +24,8 @@ def save_arrays(path: Path, **arrays: np.ndarray | sparse.csr_matrix) -> None:
     for name, array in arrays.items():
         if sparse.issparse(array):
             rows = sparse.csr_matrix(array)
-            flat[f"{name}.data"], flat[f"{name}.indices"] = rows.data, rows.indices
-            flat[f"{name}.indptr"], flat[f"{name}.shape"] = rows.indptr, np.array(rows.shape)
+            values = (rows.data, rows.indices, rows.indptr, np.array(rows.shape))
+            flat |= {f"{name}.{part}": value for part, value in zip(_PARTS, values, strict=True)}
         else:
             flat[name] = np.ascontiguousarray(array)
     with atomic_path(path) as temporary:
@@ -35,12 +35,8 @@ def save_arrays(path: Path, **arrays: np.ndarray | sparse.csr_matrix) -> None:
 def load_arrays(path: Path, needs_checksum: bool = False) -> dict[str, np.ndarray | sparse.csr_matrix]:
     """Read a file of `save_arrays`; every sparse matrix is safe to compute with.
 
-    Args:
-        path: The file.
-        needs_checksum: Reject a file without a checksum.
-
     Raises:
-        ModelFolderError: If the file is damaged.
+        ModelFolderError: If the file is damaged, or has no checksum but needs one.
     """
     try:
         flat = load_file(path)
@@ -83,16 +79,13 @@ def _checked_matrix(stem: str, flat: Mapping[str, np.ndarray], path: Path) -> sp
 def check_array(
     array: np.ndarray | sparse.csr_matrix | None, name: str, shape: tuple[int, ...], kinds: str = "f"
 ) -> None:
-    """Check that an array fits the rest of the model.
+    """Raise `ModelFolderError` if an array does not fit the rest of the model, or a value is not finite.
 
     Args:
-        array: The array.
+        array: The array; None if it is missing.
         name: Its name in error messages.
         shape: The shape that follows from tokenizer and labels.
         kinds: numpy kind codes of the allowed types: f floats, i and u integers, b booleans.
-
-    Raises:
-        ModelFolderError: If shape or type differ, or a value is NaN or infinite.
     """
     if array is None:
         raise ModelFolderError(f"{name} is missing")
@@ -114,11 +107,7 @@ def check_range(array: np.ndarray, name: str, lowest: float, highest: float) -> 
 
 
 def single_integer(array: np.ndarray | None, name: str) -> int:
-    """Return the single integer that an array holds.
-
-    Raises:
-        ModelFolderError: If it holds anything else.
-    """
+    """Return the single integer that an array holds; raise `ModelFolderError` if it holds anything else."""
     if array is None or array.shape != (1,) or array.dtype.kind not in "iu":
         raise ModelFolderError(f"{name} is missing, or it is not one integer")
     return int(array[0])

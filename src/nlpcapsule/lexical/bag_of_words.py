@@ -21,23 +21,20 @@ from nlpcapsule.data.word_frequency import document_frequency
 from nlpcapsule.lexical.arrays import check_array, check_range, single_integer
 
 LEAD_TOKENS = 60  # words, the most informative part of many documents
+LEAD_TOKENS_HELP = "first words of a document that are additional, separate features; 0: none"
 _LEAD_WEIGHT = 0.7  # ρ
 _MOST_LEAD_TOKENS = 2**31
 
 
 @dataclass(frozen=True)
 class BagOfWords:
-    """Word weights learned from the training part.
+    """Word weights learned from the training part; those of the leads are empty if `lead_tokens` is 0."""
 
-    Attributes:
-        idf: (V,) float32; 0 for tokens that are not words and for words missing in the training part.
-        lead_tokens: Number of words in the lead; 0 disables it.
-        lead_idf: (V,) float32, idf of the leads; empty if disabled.
-    """
-
-    idf: np.ndarray
-    lead_tokens: int = 0
-    lead_idf: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.float32))
+    idf: (
+        np.ndarray
+    )  # (V,) float32; 0 for tokens that are not words and for words missing in the training part
+    lead_tokens: int = 0  # number of words in the lead
+    lead_idf: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.float32))  # (V,) float32
 
     @classmethod
     def fit(
@@ -45,11 +42,9 @@ class BagOfWords:
     ) -> Self:
         """Compute the document frequency of each word."""
         idf = _idf(tokens, vocabulary_size, ignored)
-        return (
-            cls(idf, lead_tokens, _idf(tokens.cut(lead_tokens), vocabulary_size, ignored))
-            if lead_tokens
-            else cls(idf)
-        )
+        if not lead_tokens:
+            return cls(idf)
+        return cls(idf, lead_tokens, _idf(tokens.cut(lead_tokens), vocabulary_size, ignored))
 
     def rows(self, tokens: Ragged) -> sparse.csr_matrix:
         """Return features (N, V) float32, or (N, 2 V) with leads; rows have length 1 (or are empty)."""
@@ -76,11 +71,7 @@ class BagOfWords:
         return len(self.idf) + len(self.lead_idf)
 
     def check(self, vocabulary_size: int) -> None:
-        """Check that the word weights fit the tokenizer.
-
-        Raises:
-            ModelFolderError: If they do not.
-        """
+        """Raise `ModelFolderError` if the word weights do not fit the tokenizer."""
         check_array(self.idf, "idf", (vocabulary_size,))
         check_array(self.lead_idf, "lead_idf", (vocabulary_size if self.lead_tokens else 0,))
         check_range(np.array([self.lead_tokens]), "lead_tokens", 0, _MOST_LEAD_TOKENS)

@@ -22,14 +22,9 @@ def lexical_system(settings: LexicalSettings) -> type[LexicalRanker]:
 
 
 def evidence_system(wanted: str, documents: int, labels: int) -> str:
-    """Return the lexical system that is joined with a network.
+    """Return the lexical system that is joined with a network: the wanted one, or by size where it is "auto".
 
     One-vs-rest trains every label on every document, so "auto" chooses it for small data, Omikuji otherwise.
-
-    Args:
-        wanted: "auto", or a system's name.
-        documents: Training documents.
-        labels: n.
     """
     if wanted != "auto":
         return wanted
@@ -38,10 +33,7 @@ def evidence_system(wanted: str, documents: int, labels: int) -> str:
 
 def evidence_settings(name: str) -> LexicalSettings:
     """Return the settings of a lexical system in a hybrid: its defaults, with separate lead features."""
-    match name:
-        case "one-vs-rest":
-            return OneVsRestSettings(lead_tokens=LEAD_TOKENS)
-        case "omikuji":
-            return OmikujiSettings(lead_tokens=LEAD_TOKENS)
-        case _:
-            raise ConfigError(f"unknown lexical system {quoted(name)}: expected one-vs-rest or omikuji")
+    types = {"one-vs-rest": OneVsRestSettings, "omikuji": OmikujiSettings}
+    if name not in types:
+        raise ConfigError(f"unknown lexical system {quoted(name)}: expected one-vs-rest or omikuji")
+    return types[name](lead_tokens=LEAD_TOKENS)

@@ -44,19 +44,12 @@ class WordEvidence(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FittedEvidence:
-    """Lexical features fitted to the training part.
+    """Lexical features fitted to the training part; with names, the ranker ranks labels with examples."""
 
-    Attributes:
-        ranker: Nominates candidates and gives their log-odds.
-        neighbours: The training documents.
-        whole_words: Joins word pieces to words, if the network reads pieces.
-        name_match: The labels' names, if they have any; the ranker then ranks only labels with examples.
-    """
-
-    ranker: LexicalRanker
-    neighbours: Neighbours
-    whole_words: WholeWords | None = None
-    name_match: NameMatch | None = None
+    ranker: LexicalRanker  # nominates candidates and gives their log-odds
+    neighbours: Neighbours  # the training documents
+    whole_words: WholeWords | None = None  # joins word pieces to words, if the network reads pieces
+    name_match: NameMatch | None = None  # the labels' names, if they have any
 
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the best labels of documents and their log-odds.
@@ -70,10 +63,8 @@ class FittedEvidence:
         by_name = self.name_match.nominate(words, round(_BY_NAME * top_k))
         ranked, log_odds = self.ranker.top(words, top_k - by_name.shape[1])
         lowest = np.broadcast_to(log_odds[:, -1:], by_name.shape)
-        return (
-            np.hstack([self.name_match.with_examples[ranked], by_name]),
-            np.hstack([log_odds, lowest]),
-        )
+        labels = np.hstack([self.name_match.with_examples[ranked], by_name])
+        return labels, np.hstack([log_odds, lowest])
 
     def names(self, tokens: Ragged, candidates: np.ndarray) -> np.ndarray | None:
         """Return how well the names of candidates match; None without label names."""
@@ -106,15 +97,9 @@ class FittedEvidence:
         return cls(lexical_system(settings).load(settings, folder), Neighbours.load(folder), whole, names)
 
     def check(self, vocabulary: Sequence[str], counts: np.ndarray, document_count: int | None) -> None:
-        """Check that the features fit the rest of the model.
+        """Raise `ModelFolderError` if the features do not fit the rest of the model.
 
-        Args:
-            vocabulary: The tokenizer's.
-            counts: (n,) training documents of each label.
-            document_count: Training documents; None if it is not known.
-
-        Raises:
-            ModelFolderError: If they do not.
+        `counts` (n,) are the training documents of each label, `document_count` all of them, if known.
         """
         size = len(vocabulary)
         if self.whole_words is not None:

@@ -10,7 +10,7 @@ singulars count as one word. An unknown word of a name matches nothing but count
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Self
@@ -33,19 +33,12 @@ _SHORTEST = 4  # minimum length of a plural
 
 @dataclass(frozen=True, eq=False)
 class NameMatch:
-    """The labels' names, ready for matching.
+    """The labels' names, ready for matching."""
 
-    Attributes:
-        folded: (V,) int64, the folded word of each word; -1 for tokens that are not words.
-        forms: (F, W) float32, sparse: weights of the folded words of all names, label by label.
-        offsets: (n,) int64, where each label's forms begin; every label has at least one.
-        examples: (n,) bool, whether a label has training documents.
-    """
-
-    folded: np.ndarray
-    forms: sparse.csr_matrix
-    offsets: np.ndarray
-    examples: np.ndarray
+    folded: np.ndarray  # (V,) int64, the folded word of each word; -1 for tokens that are not words
+    forms: sparse.csr_matrix  # (F, W) float32: weights of the folded words of all names, label by label
+    offsets: np.ndarray  # (n,) int64, where each label's forms begin; every label has at least one
+    examples: np.ndarray  # (n,) bool, whether a label has training documents
 
     @classmethod
     def fit(
@@ -63,7 +56,7 @@ class NameMatch:
             examples: (n,) whether a label has training documents.
             documents: The training documents.
             vocabulary: The words.
-            ignored: Ids that are not words: padding, the unknown word.
+            ignored: Ids of tokens that are not words.
         """
         folded = fold_words(vocabulary)
         folded[list(ignored)] = -1
@@ -76,13 +69,9 @@ class NameMatch:
         unknown = (forms.lengths - known.lengths) * np.log1p(len(documents))  # (F,) what those would weigh
         total = np.asarray(weights.sum(axis=1)).ravel() + unknown
         scale = np.divide(1, np.sqrt(total), out=np.zeros(len(total)), where=total > 0)
-        counts = [len(label) for label in names]
-        return cls(
-            folded,
-            sparse.csr_matrix(sparse.diags(scale) @ weights, dtype=np.float32),
-            np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64),
-            np.asarray(examples, dtype=bool),
-        )
+        scaled = sparse.csr_matrix(sparse.diags(scale) @ weights, dtype=np.float32)
+        offsets = np.cumsum([0, *map(len, names)], dtype=np.int64)[:-1]
+        return cls(folded, scaled, offsets, np.asarray(examples, dtype=bool))
 
     def __call__(self, tokens: Ragged, candidates: np.ndarray) -> np.ndarray:
         """Return how well candidates' names match the document and its lead: (N, C, 2)."""
@@ -94,7 +83,7 @@ class NameMatch:
 
     def nominate(self, tokens: Ragged, count: int) -> np.ndarray:
         """Return the labels without examples whose names match best (N, count); ties are broken by label."""
-        without = self.without_examples
+        without = np.flatnonzero(~self.examples)
         best = np.empty((len(tokens), min(count, len(without))), dtype=np.int64)
         for rows, matches in self._matches(tokens):
             best[rows] = without[top_columns(matches[:, without], count)]
@@ -104,11 +93,6 @@ class NameMatch:
     def with_examples(self) -> np.ndarray:
         """Ids of the labels that have training documents."""
         return np.flatnonzero(self.examples)
-
-    @cached_property
-    def without_examples(self) -> np.ndarray:
-        """Ids of the labels that have none."""
-        return np.flatnonzero(~self.examples)
 
     @cached_property
     def _forms_by_word(self) -> sparse.csr_matrix:
@@ -126,13 +110,7 @@ class NameMatch:
 
     def save(self, folder: Path) -> None:
         """Write one file."""
-        save_arrays(
-            folder / FILE,
-            folded=self.folded,
-            forms=self.forms,
-            offsets=self.offsets,
-            examples=self.examples,
-        )
+        save_arrays(folder / FILE, **{field.name: getattr(self, field.name) for field in fields(self)})
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -141,11 +119,7 @@ class NameMatch:
         return cls(arrays["folded"], arrays["forms"], arrays["offsets"], arrays["examples"])
 
     def check(self, vocabulary_size: int, counts: np.ndarray) -> None:
-        """Check that the names fit the labels; `counts` (n,) are the labels' training documents.
-
-        Raises:
-            ModelFolderError: If they do not.
-        """
+        """Raise `ModelFolderError` if the names do not fit the labels, which have `counts` (n,) documents."""
         form_count, words = self.forms.shape
         check_array(self.folded, "folded", (vocabulary_size,), "i")
         check_range(self.folded, "folded", -1, words - 1)
@@ -167,9 +141,8 @@ def fold_words(vocabulary: Sequence[str]) -> np.ndarray:
         [0, 1, 0, 1]
     """
     numbers: dict[str, int] = {}
-    return np.array(
-        [numbers.setdefault(_singular(word), len(numbers)) for word in vocabulary], dtype=np.int64
-    )
+    folded = [numbers.setdefault(_singular(word), len(numbers)) for word in vocabulary]
+    return np.array(folded, dtype=np.int64)
 
 
 def word_texts(whole_words: WholeWords, tokens: Ragged, vocabulary: Sequence[str]) -> list[str]:

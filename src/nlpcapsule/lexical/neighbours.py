@@ -32,17 +32,11 @@ _FILE = "neighbours.safetensors"
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """The training part, ready to be searched.
+    """The training part, ready to be searched."""
 
-    Attributes:
-        bag: Turns tokens into features.
-        documents: (N, V) float32, sparse, rows of length 1.
-        labels: (N, n) float32, sparse, of zeros and ones.
-    """
-
-    bag: BagOfWords
-    documents: sparse.csr_matrix
-    labels: sparse.csr_matrix
+    bag: BagOfWords  # turns tokens into features
+    documents: sparse.csr_matrix  # (N, V) float32, sparse, rows of length 1
+    labels: sparse.csr_matrix  # (N, n) float32, sparse, of zeros and ones
 
     @classmethod
     def fit(
@@ -62,11 +56,7 @@ class Neighbours:
         return self.documents.T.tocsr()
 
     def shares(self, tokens: Ragged, candidates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the weighted share of the nearest training documents that have each candidate.
-
-        Args:
-            tokens: Documents.
-            candidates: (N, C) label ids of each.
+        """Return the weighted share of the nearest training documents that have each candidate (N, C).
 
         Returns:
             (N, C) shares between 0 and 1, and (N,) each document's cosine with its nearest neighbour.
@@ -106,24 +96,14 @@ class Neighbours:
         return cls(BagOfWords(arrays["idf"]), arrays["documents"], arrays["labels"])
 
     def check(self, vocabulary_size: int, counts: np.ndarray, document_count: int | None) -> None:
-        """Check that the documents are those that the model was trained on.
+        """Raise `ModelFolderError` if the documents are not those that the model was trained on.
 
-        Args:
-            vocabulary_size: Number of words.
-            counts: (n,) training documents of each label.
-            document_count: Training documents; None if it is not known.
-
-        Raises:
-            ModelFolderError: If they are not.
+        `counts` (n,) are the training documents of each label, `document_count` all of them, if known.
         """
         self.bag.check(vocabulary_size)
         rows = self.documents.shape[0] if document_count is None else document_count
         check_array(self.documents, "documents", (rows, vocabulary_size))
         check_array(self.labels, "labels", (rows, len(counts)))
-        if not (self.labels.data == 1).all() or not np.array_equal(_column_counts(self.labels), counts):
+        found = np.bincount(self.labels.indices, minlength=len(counts))
+        if not (self.labels.data == 1).all() or not np.array_equal(found, counts):
             raise ModelFolderError("the training documents do not have the labels that labels.json counts")
-
-
-def _column_counts(matrix: sparse.csr_matrix) -> np.ndarray:
-    """Count the entries in each column: (n,)."""
-    return np.bincount(matrix.indices, minlength=matrix.shape[1])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import shutil
 import sys
@@ -20,19 +18,16 @@ from pydantic import Field, model_validator
 from scipy import sparse
 from scipy.special import logit
 
-from nlpcapsule.atomic_files import atomic_text, sync, sync_tree, write_text
+from nlpcapsule.atomic_files import atomic_text
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import MissingExtraError, ModelFolderError, NlpCapsuleError
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays, single_integer
-from nlpcapsule.lexical.bag_of_words import BagOfWords
-from nlpcapsule.lexical.omikuji_tree import check_tree, rewrite_tree
+from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS_HELP, BagOfWords
+from nlpcapsule.lexical.omikuji_tree import SETTINGS_FILE, TREE_FILE, check_tree, rewrite_tree
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
 from nlpcapsule.registry import System, register
-from nlpcapsule.strict_json import read_json
-
-_LEAD_TOKENS = "first words of a document that are additional, separate features; 0: none"
 
 
 class OmikujiSettings(LexicalSettings):
@@ -45,7 +40,7 @@ class OmikujiSettings(LexicalSettings):
     clusters: int = Field(2, ge=2, description="children of a node: 2 is Parabel, 100 is Bonsai")
     largest_leaf: int = Field(100, ge=2, description="nodes with fewer labels are not split")
     beam: int = Field(10, ge=1, description="nodes kept per level, and labels per leaf, when ranking")
-    lead_tokens: int = Field(0, ge=0, description=_LEAD_TOKENS)
+    lead_tokens: int = Field(0, ge=0, description=LEAD_TOKENS_HELP)
 
     @model_validator(mode="after")
     def _enough_labels_to_split(self) -> Self:
@@ -70,20 +65,14 @@ class OmikujiTrees(LexicalRanker):
     The library clusters at random without a seed, so two trainings differ slightly, and a resumed training
     keeps its finished trees. A trained model always ranks the same, also after saving and loading: each tree
     is a separate model, because the library sums the trees of one model in directory order.
-
-    Attributes:
-        settings: What it was trained with.
-        bag: Turns tokens into features.
-        label_count: n.
-        trees: The library's models.
     """
 
     settings_type = OmikujiSettings
 
-    settings: OmikujiSettings
-    bag: BagOfWords
-    label_count: int
-    trees: list[Any]
+    settings: OmikujiSettings  # what it was trained with
+    bag: BagOfWords  # turns tokens into features
+    label_count: int  # n
+    trees: list[Any]  # the library's models
 
     @classmethod
     def fit(cls, settings: OmikujiSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
@@ -95,22 +84,19 @@ class OmikujiTrees(LexicalRanker):
         parameters.cluster_k, parameters.cluster_balanced = settings.clusters, settings.balanced
         parameters.min_branch_size = settings.largest_leaf
         kept = fitting.checkpoint / f"omikuji-{fitting.fingerprint(settings, documents)}"
-        paths = [_tree_folder(kept, number) for number in range(settings.trees)]
-        trees = []
+        paths = [kept / f"tree-{number}.safetensors" for number in range(settings.trees)]
+        trees = [_kept(path, bag.width, fitting.label_count) for path in paths]
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "train.txt"
-            kept_trees = [_kept(path, bag.width, fitting.label_count) for path in paths]
-            if None in kept_trees:
+            if None in trees:
                 targets = label_matrix(documents.labels, fitting.label_count)  # (N, n)
                 _write_training_file(file, bag.rows(documents.tokens), targets)
-            for done, (path, tree) in enumerate(zip(paths, kept_trees, strict=True)):
-                fitting.advance(done, settings.trees)
-                if tree is None:
+            for number, path in enumerate(paths):
+                fitting.advance(number, settings.trees)
+                if trees[number] is None:
                     with _silenced("training omikuji's trees"):
                         tree = omikuji.Model.train_on_data(str(file), parameters)
-                    _keep(tree, path)
-                    tree = _read(path)
-                trees.append(tree)
+                    trees[number] = _keep(tree, path, bag.width, fitting.label_count)
         fitting.advance(settings.trees, settings.trees)
         return cls(settings, bag, fitting.label_count, trees)
 
@@ -154,12 +140,8 @@ class OmikujiTrees(LexicalRanker):
         arrays = load_arrays(folder / _FILE)
         bag = BagOfWords.from_arrays(arrays)
         label_count = single_integer(arrays.get("label_count"), "label_count")
-        trees = []
-        for number in range(settings.trees):
-            place = _tree_folder(folder, number)
-            check_tree(place, bag.width, label_count)
-            trees.append(_read(place))
-        return cls(settings, bag, label_count, trees)
+        folders = [_tree_folder(folder, number) for number in range(settings.trees)]
+        return cls(settings, bag, label_count, [_read(path, bag.width, label_count) for path in folders])
 
     def check(self, vocabulary_size: int, label_count: int) -> None:
         """Check that the trees fit the features and labels."""
@@ -186,48 +168,34 @@ def _write(tree: Any, path: Path) -> None:
     rewrite_tree(path)
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path, width: int, label_count: int) -> Any:
+    check_tree(path, width, label_count)
     with _silenced(f"reading {path}"):
         return _library().Model.load(str(path))
 
 
+def _keep(tree: Any, path: Path, width: int, label_count: int) -> Any:
+    """Save a tree for a resumed training and return it; one that another process saved first is returned."""
+    with tempfile.TemporaryDirectory() as folder:
+        _write(tree, Path(folder) / "tree")
+        files = [Path(folder) / "tree" / name for name in (SETTINGS_FILE, TREE_FILE)]
+        settings, content = (np.frombuffer(file.read_bytes(), dtype=np.uint8) for file in files)
+    if not path.exists():
+        save_arrays(path, settings=settings, tree=content)
+    return _kept(path, width, label_count)
+
+
 def _kept(path: Path, width: int, label_count: int) -> Any | None:
-    """Return a tree that an earlier run saved, or None; remove a damaged one."""
+    """Return a tree that an earlier run saved; None if it is missing or damaged."""
     try:
-        if path.exists():
-            if read_json(_checksum_file(path)) != _checksums(path):
-                raise ModelFolderError(f"{path} is not as it was written")
-            check_tree(path, width, label_count)
-            return _read(path)
-    except (NlpCapsuleError, OSError):
-        shutil.rmtree(path, ignore_errors=True)
-    return None
-
-
-def _checksum_file(path: Path) -> Path:
-    return path.with_name(f"{path.name}.json")
-
-
-def _checksums(path: Path) -> dict[str, str]:
-    """Return the checksum of each file of a tree."""
-    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(path.iterdir())}
-
-
-def _keep(tree: Any, path: Path) -> None:
-    """Write a tree's folder atomically; one that another process wrote first is kept."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".part-", dir=path.parent) as folder:
-            temporary = Path(folder) / path.name
-            _write(tree, temporary)
-            sync_tree(temporary)
-            if not path.exists():
-                write_text(_checksum_file(path), json.dumps(_checksums(temporary)))
-                temporary.rename(path)
-                sync(path.parent)
-    except OSError as error:
-        if not path.exists():
-            raise NlpCapsuleError(f"{path} cannot be written: {error.strerror or error}") from None
+        arrays = load_arrays(path, needs_checksum=True)
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / SETTINGS_FILE).write_bytes(arrays["settings"].tobytes())
+            (Path(folder) / TREE_FILE).write_bytes(arrays["tree"].tobytes())
+            return _read(Path(folder), width, label_count)
+    except ModelFolderError:
+        path.unlink(missing_ok=True)
+        return None
 
 
 def _write_training_file(path: Path, features: sparse.csr_matrix, targets: sparse.csr_matrix) -> None:
@@ -248,11 +216,7 @@ def _write_training_file(path: Path, features: sparse.csr_matrix, targets: spars
 
 @contextmanager
 def _silenced(doing: str) -> Iterator[None]:
-    """Hide the library's log and progress bars, which bypass Python's streams.
-
-    Raises:
-        NlpCapsuleError: If the library fails; the message ends with the last line it printed.
-    """
+    """Hide the library's log and progress bars, which bypass Python's streams; name the cause if it fails."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = {stream: os.dup(stream) for stream in (1, 2)}

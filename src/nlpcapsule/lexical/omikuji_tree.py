@@ -11,6 +11,7 @@ gives all numbers of an array the same size, so that the tree can be read and ch
 from __future__ import annotations
 
 import re
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,11 @@ TREE_FILE, SETTINGS_FILE = "tree0.cbor", "settings.json"
 _DEEPEST = 100  # levels: the library itself stops at 128
 _INTEGER, _FLOAT = 0x1A, 0xFA  # the head byte of a number of four bytes
 _WIDTH = 5  # a number of four bytes with its head byte
-_ANY_INTEGER = re.compile(rb"(?s)[\x00-\x17]|\x18.|\x19..|\x1a.{4}|\x1b.{8}")
-_ANY_FLOAT = re.compile(rb"(?s)\xf9..|\xfa.{4}|\xfb.{8}")
-_FLOAT_TYPES = {3: ">f2", 5: ">f4", 9: ">f8"}
+_NUMBER = {  # by CBOR's major type: an integer, a float
+    0: re.compile(rb"(?s)[\x00-\x17]|\x18.|\x19..|\x1a.{4}|\x1b.{8}"),
+    7: re.compile(rb"(?s)\xf9..|\xfa.{4}|\xfb.{8}"),
+}
+_FLOAT_TYPES = {3: ">e", 5: ">f", 9: ">d"}  # by bytes, including the head
 
 
 def check_tree(folder: Path, width: int, label_count: int) -> None:
@@ -60,8 +63,8 @@ def rewrite_tree(folder: Path) -> None:
     """Rewrite a tree so that it can be checked quickly; the library can still read it."""
     path = folder / TREE_FILE
     tree = _Reader(path.read_bytes()).tree()
-    with atomic_path(path) as temporary, temporary.open("wb") as file:
-        file.write(_encoded(tree))
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(_encoded(tree))
 
 
 def _check_node(node: Any, columns: int, label_count: int) -> None:
@@ -89,23 +92,20 @@ def _check_weights(weights: Any, rows: int, columns: int) -> None:
             if size.tolist() != [columns, rows]:
                 raise ModelFolderError(f"weights have the size {size.tolist()}, expected {[columns, rows]}")
             check_array(data, "weights", (rows * columns,))
-        case {"Sparse": dict(parts)}:
-            _check_sparse(parts, rows, columns)
+        case {"Sparse": {"outer_dim": outer_size, "inner_dim": inner_size, **arrays}}:
+            if (outer_size, inner_size) != (columns, rows):
+                raise ModelFolderError(f"sparse weights are not those of {rows} rows and {columns} columns")
+            _check_sparse(arrays, rows, columns)
         case _:
             raise ModelFolderError("a node has no weights")
 
 
-def _check_sparse(parts: dict[str, Any], rows: int, columns: int) -> None:
+def _check_sparse(arrays: dict[Any, Any], rows: int, columns: int) -> None:
     """Check a matrix that stores only its non-empty columns."""
     names = ("indptr", "outer_inds", "inner_inds", "data")
-    if set(parts) != {"outer_dim", "inner_dim", *names} or (parts["outer_dim"], parts["inner_dim"]) != (
-        columns,
-        rows,
-    ):
-        raise ModelFolderError(f"sparse weights are not those of {rows} rows and {columns} columns")
-    if not all(isinstance(parts[name], np.ndarray) for name in names):
+    if set(arrays) != set(names) or not all(isinstance(array, np.ndarray) for array in arrays.values()):
         raise ModelFolderError("sparse weights are incomplete")
-    starts, outer, inner, data = (parts[name] for name in names)
+    starts, outer, inner, data = (arrays[name] for name in names)
     check_array(starts, "indptr", (len(outer) + 1,), "u")
     check_array(outer, "outer_inds", (len(outer),), "u")
     check_array(inner, "inner_inds", (len(data),), "u")
@@ -128,7 +128,7 @@ class _Reader:
         """Return the whole content."""
         try:
             value = self._value(0)
-        except (IndexError, ValueError, UnicodeDecodeError, MemoryError, OverflowError) as error:
+        except (IndexError, ValueError, MemoryError, OverflowError) as error:
             raise ModelFolderError(f"not a tree at byte {self.place} ({error})") from None
         if self.place != len(self.content):
             raise ModelFolderError("bytes are left after the tree")
@@ -137,35 +137,26 @@ class _Reader:
     def _value(self, depth: int) -> Any:
         if depth > 4 * _DEEPEST:  # four levels of CBOR per level of the tree
             raise ModelFolderError("the tree is too deep")
-        kind = self.content[self.place] >> 5
-        if kind == 0:
-            return self._head()
-        if kind == 3:
-            length = self._head()
-            text = self._bytes(length).decode("ascii")
-            return text
-        if kind == 4:
-            return self._array(self._head(), depth)
-        if kind == 5:
-            count = self._head()
-            found: dict[str, Any] = {}
-            for _ in range(min(count, len(self.content))):
-                key = self._value(depth + 1)
-                if not isinstance(key, str) or key in found:
-                    raise ModelFolderError(f"a map has the key {key!r} twice, or not as a text")
-                found[key] = self._value(depth + 1)
-            return found
+        kind, number = self._head()
+        match kind:
+            case 0:
+                return number
+            case 3:
+                return self._bytes(number).decode("ascii")
+            case 4:
+                return self._array(number, depth)
+            case 5:
+                return self._map(number, depth)
         raise ModelFolderError(f"a value of kind {kind} at byte {self.place}")
 
-    def _head(self) -> int:
-        """Return the number in the head of an item: its value or its length."""
-        small = self.content[self.place] & 31
+    def _head(self) -> tuple[int, int]:
+        """Return the kind of an item, and the number in its head: its value or its length."""
+        head = self.content[self.place]
         self.place += 1
-        if small < 24:
-            return small
+        kind, small = head >> 5, head & 31
         if small > 27:
             raise ModelFolderError(f"an item without a length at byte {self.place}")
-        return int.from_bytes(self._bytes(2 ** (small - 24)), "big")
+        return kind, small if small < 24 else int.from_bytes(self._bytes(2 ** (small - 24)), "big")
 
     def _bytes(self, count: int) -> bytes:
         if count > len(self.content) - self.place:
@@ -173,57 +164,47 @@ class _Reader:
         self.place += count
         return self.content[self.place - count : self.place]
 
+    def _map(self, count: int, depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for _ in range(min(count, len(self.content))):
+            key = self._value(depth + 1)
+            if not isinstance(key, str) or key in found:
+                raise ModelFolderError(f"a map has the key {key!r} twice, or not as a text")
+            found[key] = self._value(depth + 1)
+        return found
+
     def _array(self, count: int, depth: int) -> Any:
         if count > len(self.content) - self.place:
             raise ModelFolderError("the file ends too early")
         if count == 0:
             return np.zeros(0, dtype=np.uint64)
-        first = self.content[self.place]
-        if first >> 5 == 5:
+        kind = self.content[self.place] >> 5
+        if kind == 5:
             return [self._value(depth + 1) for _ in range(count)]
-        return self._floats(count) if first >> 5 == 7 else self._integers(count)
+        return self._numbers(count, 7 if kind == 7 else 0)
 
-    def _integers(self, count: int) -> np.ndarray:
-        quick = self._of_one_size(count, _INTEGER, ">u4")
-        if quick is not None:
-            return quick.astype(np.uint64)
-        items = self._items(count, _ANY_INTEGER)
-        values = (int.from_bytes(item[1:] if len(item) > 1 else item, "big") for item in items)
-        return np.fromiter(values, dtype=np.uint64, count=count)
+    def _numbers(self, count: int, kind: int) -> np.ndarray:
+        """Return integers (uint64) or floats (float32)."""
+        is_float = kind == 7
+        size = count * _WIDTH
+        heads = self.content[self.place : self.place + size : _WIDTH]
+        if heads == bytes([_FLOAT if is_float else _INTEGER]) * count:  # all have four bytes
+            table = np.frombuffer(self._bytes(size), dtype=np.uint8).reshape(count, _WIDTH)
+            numbers = np.ascontiguousarray(table[:, 1:]).view(">f4" if is_float else ">u4")[:, 0]
+            return numbers.astype(np.float32 if is_float else np.uint64)
+        items = [self._number(kind) for _ in range(count)]
+        if is_float:
+            floats = (struct.unpack(_FLOAT_TYPES[len(item)], item[1:])[0] for item in items)
+            return np.fromiter(floats, dtype=np.float32, count=count)
+        integers = (int.from_bytes(item[1:] or item, "big") for item in items)
+        return np.fromiter(integers, dtype=np.uint64, count=count)
 
-    def _floats(self, count: int) -> np.ndarray:
-        quick = self._of_one_size(count, _FLOAT, ">f4")
-        if quick is not None:
-            return quick.astype(np.float32)
-        items = self._items(count, _ANY_FLOAT)
-        lengths = np.fromiter(map(len, items), dtype=np.int64, count=count)
-        values = np.empty(count, dtype=np.float32)
-        for length, kind in _FLOAT_TYPES.items():
-            chosen = np.flatnonzero(lengths == length)
-            values[chosen] = np.frombuffer(b"".join(items[place][1:] for place in chosen), dtype=kind)
-        return values
-
-    def _of_one_size(self, count: int, before: int, kind: str) -> np.ndarray | None:
-        """Return numbers of four bytes each; None if some have another size."""
-        if count * _WIDTH > len(self.content) - self.place:
-            return None
-        raw = np.frombuffer(self.content, dtype=np.uint8, count=count * _WIDTH, offset=self.place)
-        table = raw.reshape(count, _WIDTH)
-        if not (table[:, 0] == before).all():
-            return None
-        self.place += count * _WIDTH
-        return np.ascontiguousarray(table[:, 1:]).view(kind)[:, 0]
-
-    def _items(self, count: int, pattern: re.Pattern[bytes]) -> list[bytes]:
-        items, place = [], self.place
-        for _ in range(count):
-            match = pattern.match(self.content, place)
-            if match is None:
-                raise ModelFolderError(f"not a number at byte {place}")
-            items.append(match[0])
-            place = match.end()
-        self.place = place
-        return items
+    def _number(self, kind: int) -> bytes:
+        match = _NUMBER[kind].match(self.content, self.place)
+        if match is None:
+            raise ModelFolderError(f"not a number at byte {self.place}")
+        self.place = match.end()
+        return match[0]
 
 
 def _encoded(value: Any) -> bytes:

@@ -6,11 +6,11 @@ min over w, b of   ½ (‖w‖² + b²) + C Σ_i max(0, 1 − y_i (w · x_i + b)
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self, TypeAlias
 
 import joblib
 import numpy as np
@@ -23,12 +23,10 @@ from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import check_array, load_arrays, save_arrays
-from nlpcapsule.lexical.bag_of_words import BagOfWords
+from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS_HELP, BagOfWords
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
 from nlpcapsule.processes import safe_import_path, watch_parent
 from nlpcapsule.registry import System, register
-
-_LEAD_TOKENS = "first words of a document that are additional, separate features; 0: none"
 
 
 class OneVsRestSettings(LexicalSettings):
@@ -37,29 +35,25 @@ class OneVsRestSettings(LexicalSettings):
     name: Literal["one-vs-rest"] = "one-vs-rest"
     C: float = Field(1.0, gt=0, description="weight of the loss; larger values regularise less")
     smallest_weight: float = Field(0.01, ge=0, description="weights below this are dropped after training")
-    lead_tokens: int = Field(0, ge=0, description=_LEAD_TOKENS)
+    lead_tokens: int = Field(0, ge=0, description=LEAD_TOKENS_HELP)
 
 
 _BLOCK = 32  # labels per checkpoint file
 _SCORES_AT_A_TIME = 2**24  # scores computed at once, which bounds memory
 _FILE = "one-vs-rest.safetensors"
 
+Block: TypeAlias = tuple[sparse.csr_matrix, np.ndarray]  # weights (block, V) and bias (block,) of some labels
+
 
 @dataclass(frozen=True, eq=False)
 class OneVsRest(LexicalRanker):
-    """A weight for every label and word.
-
-    Attributes:
-        bag: Turns tokens into features.
-        weights: (n, V) float32, sparse.
-        bias: (n,) float32.
-    """
+    """A weight for every label and word."""
 
     settings_type = OneVsRestSettings
 
-    bag: BagOfWords
-    weights: sparse.csr_matrix
-    bias: np.ndarray
+    bag: BagOfWords  # turns tokens into features
+    weights: sparse.csr_matrix  # (n, V) float32, sparse
+    bias: np.ndarray  # (n,) float32
 
     @classmethod
     def fit(cls, settings: OneVsRestSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
@@ -70,20 +64,19 @@ class OneVsRest(LexicalRanker):
         folder = fitting.checkpoint / f"one-vs-rest-{fitting.fingerprint(settings, documents)}"
         starts = range(0, fitting.label_count, _BLOCK)
         files = {start: folder / f"{start}.safetensors" for start in starts}
-        sizes = {start: min(_BLOCK, fitting.label_count - start) for start in starts}
-        parts = {start: _kept_block(files[start], sizes[start], features.shape[1]) for start in starts}
-        missing = [start for start in starts if parts[start] is None]
+        widths = {start: min(_BLOCK, fitting.label_count - start) for start in starts}
+        blocks = {start: _kept_block(files[start], widths[start], features.shape[1]) for start in starts}
+        missing = [start for start in starts if blocks[start] is None]
         done = len(starts) - len(missing)
         fitting.advance(done, len(starts))
-        blocks = ((start, targets[:, start : start + _BLOCK]) for start in missing)
-        for start, (weights, bias) in _fit_blocks(features, blocks, len(missing), settings, fitting.seed):
-            save_arrays(files[start], weights=weights, bias=bias)
-            parts[start] = weights, bias
+        tasks = [(start, targets[:, start : start + _BLOCK]) for start in missing]
+        for start, block in _fit_blocks(features, tasks, settings, fitting.seed):
+            save_arrays(files[start], weights=block[0], bias=block[1])
+            blocks[start] = block
             done += 1
             fitting.advance(done, len(starts))
-        blocks_done = [block for block in parts.values() if block is not None]
-        weights = sparse.vstack([weights for weights, _ in blocks_done], format="csr")
-        return cls(bag, weights, np.concatenate([bias for _, bias in blocks_done]))
+        weights, bias = zip(*filter(None, blocks.values()), strict=True)
+        return cls(bag, sparse.vstack(weights, format="csr"), np.concatenate(bias))
 
     @cached_property
     def _weights_by_word(self) -> sparse.csr_matrix:
@@ -121,7 +114,7 @@ class OneVsRest(LexicalRanker):
         check_array(self.bias, "bias", (label_count,))
 
 
-def _kept_block(path: Path, labels: int, words: int) -> tuple[sparse.csr_matrix, np.ndarray] | None:
+def _kept_block(path: Path, labels: int, words: int) -> Block | None:
     """Return weights and bias of a block that an earlier run saved; None if missing or damaged."""
     try:
         arrays = load_arrays(path, needs_checksum=True)
@@ -134,43 +127,33 @@ def _kept_block(path: Path, labels: int, words: int) -> tuple[sparse.csr_matrix,
 
 def _fit_blocks(
     features: sparse.csr_matrix,
-    blocks: Iterator[tuple[int, sparse.csc_matrix]],
-    count: int,
+    tasks: Sequence[tuple[int, sparse.csc_matrix]],
     settings: OneVsRestSettings,
     seed: int,
-) -> Iterator[tuple[int, tuple[sparse.csr_matrix, np.ndarray]]]:
-    """Yield each block's start, weights and bias as they are trained.
+) -> Iterator[tuple[int, Block]]:
+    """Yield the start, weights and bias of each block as it is trained.
 
     Uses processes: liblinear's threads share one random generator, and the weights would differ slightly from
     run to run.
     """
-    workers = max(1, min(joblib.cpu_count(), count))
-    run = joblib.Parallel(n_jobs=workers, return_as="generator")
+    run = joblib.Parallel(n_jobs=max(1, min(joblib.cpu_count(), len(tasks))), return_as="generator")
+    common = os.getpid(), features, settings.C, settings.smallest_weight, seed
     with safe_import_path():  # the call starts the workers
-        fitted = run(
-            joblib.delayed(_fit_in_worker)(
-                os.getpid(), features, start, targets, settings.C, settings.smallest_weight, seed
-            )
-            for start, targets in blocks
-        )
+        fitted = run(joblib.delayed(_fit_block)(start, targets, *common) for start, targets in tasks)
     yield from fitted
 
 
-def _fit_in_worker(parent: int, *block: Any) -> tuple[int, tuple[sparse.csr_matrix, np.ndarray]]:
-    """Run `_fit_block` in a process that ends with its parent."""
-    watch_parent(parent)
-    return _fit_block(*block)
-
-
 def _fit_block(
-    features: sparse.csr_matrix,
     start: int,
     targets: sparse.csc_matrix,
+    parent: int,
+    features: sparse.csr_matrix,
     penalty: float,
     smallest_weight: float,
     seed: int,
-) -> tuple[int, tuple[sparse.csr_matrix, np.ndarray]]:
-    """Return the block's start, weights (block, V) and bias (block,)."""
+) -> tuple[int, Block]:
+    """Return a block and its start; the process ends with its parent."""
+    watch_parent(parent)
     documents, words = features.shape
     weights, bias = [], np.empty(targets.shape[1], dtype=np.float32)
     for label in range(targets.shape[1]):

@@ -23,34 +23,19 @@ class LexicalSettings(SystemSettings):
 
 @dataclass(frozen=True)
 class Fitting:
-    """Training inputs other than settings and documents.
+    """Training inputs other than settings and documents."""
 
-    Attributes:
-        words: The vocabulary, by token id.
-        label_count: n.
-        ignored: Ids of tokens that are not words: padding and the unknown word.
-        seed: The seed.
-        checkpoint: A folder for finished parts (trees, blocks of labels), to resume a stopped training.
-        advance: Called with (parts done, total parts), for progress.
-    """
-
-    words: list[str]
-    label_count: int
-    ignored: tuple[int, ...]
+    words: list[str]  # the vocabulary, by token id
+    label_count: int  # n
+    ignored: tuple[int, ...]  # ids of tokens that are not words: padding and the unknown word
     seed: int
-    checkpoint: Path
-    advance: Callable[[int, int], None] = lambda done, total: None
+    checkpoint: Path  # a folder for finished parts (trees, blocks of labels), to resume a stopped training
+    advance: Callable[[int, int], None] = lambda done, total: None  # gets parts done and total parts
 
     def fingerprint(self, settings: LexicalSettings, documents: EncodedDocuments) -> str:
         """Return a name for finished parts that depends on all inputs of the training."""
-        shaped_by = (
-            documents.fingerprint(),
-            settings.model_dump_json(),
-            len(self.words),
-            self.label_count,
-            self.ignored,
-            self.seed,
-        )
+        data, chosen = documents.fingerprint(), settings.model_dump_json()
+        shaped_by = (data, chosen, len(self.words), self.label_count, self.ignored, self.seed)
         return hashlib.sha256(repr(shaped_by).encode()).hexdigest()[:16]
 
 
@@ -80,17 +65,10 @@ class LexicalRanker(ABC):
     @classmethod
     @abstractmethod
     def load(cls, settings: Any, folder: Path) -> Self:
-        """Read the output of `save`.
-
-        Files may be damaged or malicious: everything is checked before compiled code reads it.
-        """
+        """Read the output of `save`, which may be damaged: check it before compiled code reads it."""
 
     def check(self, vocabulary_size: int, label_count: int) -> None:  # noqa: B027 - a system may have nothing to check
-        """Check that a loaded system fits the tokenizer and the labels.
-
-        Raises:
-            ModelFolderError: If it does not.
-        """
+        """Raise `ModelFolderError` if a loaded system does not fit the tokenizer and the labels."""
 
 
 def label_matrix(labels: Ragged, label_count: int) -> sparse.csr_matrix:

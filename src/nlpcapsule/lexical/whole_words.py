@@ -38,13 +38,9 @@ _WHOLE = "\x1c"  # precedes a special token in texts: a separator that no text c
 
 @dataclass(frozen=True, eq=False)
 class JoinedPieces:
-    """Words as runs of piece ids.
+    """Words as runs of piece ids."""
 
-    Attributes:
-        continues: (V,) bool, whether a piece continues the word before it.
-    """
-
-    continues: np.ndarray
+    continues: np.ndarray  # (V,) bool, whether a piece continues the word before it
 
     def hashes(self, tokens: Ragged) -> tuple[np.ndarray, np.ndarray]:
         """Return the hashes of all words, row by row, and the rows' offsets."""
@@ -82,14 +78,10 @@ class SpelledPieces:
     """Words as runs of letters and digits, or of other characters, in the text that pieces spell.
 
     A special token is a separate word.
-
-    Attributes:
-        vocabulary: The pieces.
-        mark: The mark of a space: "Ġ", where every character of a piece is a byte of UTF-8, or "▁".
     """
 
-    vocabulary: Sequence[str]
-    mark: str
+    vocabulary: Sequence[str]  # the pieces
+    mark: str  # the mark of a space: "Ġ", where every character of a piece is a byte of UTF-8, or "▁"
 
     def hashes(self, tokens: Ragged) -> tuple[np.ndarray, np.ndarray]:
         """Return the hashes of all words, row by row, and the rows' offsets."""
@@ -129,15 +121,10 @@ class SpelledPieces:
 
 @dataclass(frozen=True, eq=False)
 class WholeWords:
-    """Map piece ids to word ids.
-
-    Attributes:
-        pieces: How pieces make up words.
-        hashes: (W,) uint64, sorted; the word hashes[k] has the id k + 1.
-    """
+    """Map piece ids to word ids."""
 
     pieces: JoinedPieces | SpelledPieces
-    hashes: np.ndarray
+    hashes: np.ndarray  # (W,) uint64, sorted; the word hashes[k] has the id k + 1
 
     @classmethod
     def fit(cls, tokens: Ragged, vocabulary: list[str]) -> Self | None:
@@ -179,11 +166,7 @@ class WholeWords:
         return cls(SpelledPieces(vocabulary, mark), arrays["hashes"])
 
     def check(self, vocabulary: Sequence[str]) -> None:
-        """Check that the pieces are those of the tokenizer.
-
-        Raises:
-            ModelFolderError: If they are not.
-        """
+        """Raise `ModelFolderError` if the pieces are not those of the tokenizer."""
         if isinstance(self.pieces, JoinedPieces):
             check_array(self.pieces.continues, "continues", (len(vocabulary),), "b")
         elif self.pieces.mark not in (_BYTES, _SPACE) or self.pieces.vocabulary != list(vocabulary):

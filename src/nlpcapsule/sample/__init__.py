@@ -1,14 +1,65 @@
 """An embedded sample of letters and questions, to try every step without a download.
 
-The wording lives in `topics/`, `scenes/`, `letters.toml` and `slots.toml`; the code combines it.
+A letter of the part "test-seen" combines clauses that training saw in other letters; one of "test-unseen"
+says the same things in words that training never saw. `benchmarks/sample` generates the files.
 """
 
-from nlpcapsule.sample.generate import (
-    DOCUMENT_PARTS,
-    QUESTION_PARTS,
-    load_documents,
-    load_questions,
-    write_sample,
-)
+from __future__ import annotations
 
-__all__ = ["DOCUMENT_PARTS", "QUESTION_PARTS", "load_documents", "load_questions", "write_sample"]
+import shutil
+from pathlib import Path
+
+from nlpcapsule.data.documents import Document, Question
+from nlpcapsule.data.readers.document_files import read_documents
+from nlpcapsule.data.readers.question_files import read_questions
+from nlpcapsule.errors import ConfigError, did_you_mean
+
+FOLDER = Path(__file__).parent
+DOCUMENT_PARTS = ("train", "dev", "test-seen", "test-unseen")
+QUESTION_PARTS = ("train", "dev", "test")
+
+
+def load_documents(part: str) -> list[Document]:
+    """Return letters to a town's service desk, with their labels; `part` is one of `DOCUMENT_PARTS`.
+
+    Raises:
+        ConfigError: If there is no such part.
+
+    Example:
+        >>> load_documents("dev")[0].id
+        'dev-0001'
+    """
+    return list(read_documents(_file(part, DOCUMENT_PARTS, "documents")))
+
+
+def load_questions(part: str) -> list[Question]:
+    """Return questions about a made-up town, each with right and wrong candidate answers.
+
+    Raises:
+        ConfigError: If `part` is not one of `QUESTION_PARTS`.
+
+    Example:
+        >>> len(load_questions("dev"))
+        30
+    """
+    return list(read_questions(_file(part, QUESTION_PARTS, "questions")))
+
+
+def write_sample(folder: Path) -> dict[str, Path]:
+    """Copy the files of all parts, from `documents-train.jsonl` to `questions-test.jsonl`.
+
+    Args:
+        folder: Where to write; created if missing.
+
+    Returns:
+        The path of each file, by its name without the suffix.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    files = sorted(FOLDER.glob("*.jsonl"))
+    return {path.stem: Path(shutil.copyfile(path, folder / path.name)) for path in files}
+
+
+def _file(part: str, known: tuple[str, ...], what: str) -> Path:
+    if part not in known:
+        raise ConfigError(f"the sample has no {what} called {part!r}; {did_you_mean(part, known)}")
+    return FOLDER / f"{what}-{part}.jsonl"

@@ -23,20 +23,10 @@ def score_answers(
     bf16: bool = False,
     advance: Callable[[int], None] | None = None,
 ) -> list[np.ndarray]:
-    """Score candidates by the log-odds that they are right.
+    """Score candidates by the log-odds that they are right: one array per question, in the candidates' order.
 
-    Log-odds avoid ties: the probabilities of a confident network all round to 1.0 in float32.
-
-    Args:
-        network: An answer network, in eval mode.
-        questions: The questions.
-        padding_id: Id of the padding token.
-        batch: Questions per forward pass.
-        bf16: Computes in bf16.
-        advance: Called with the number of questions done since the last call, for progress.
-
-    Returns:
-        One array per question, in the candidates' own order.
+    Log-odds avoid ties: the probabilities of a confident network all round to 1.0 in float32. `batch` is the
+    number of questions per forward pass; `advance` gets the number of questions done since its last call.
     """
     check_eval_mode(network)
     device = device_of(network)
@@ -44,25 +34,18 @@ def score_answers(
     for start in range(0, len(questions), batch):
         rows = np.arange(start, min(start + batch, len(questions)))
         candidates = [questions.candidates(int(row)) for row in rows]
-        answers = np.concatenate(candidates)
-        question_of = np.repeat(np.arange(len(rows)), [len(part) for part in candidates])
-        if len(answers) == 0:
-            scores += [np.zeros(0, dtype=np.float32)] * len(rows)
-            _tell(advance, rows)
-            continue
-        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=bf16):
-            logits = network(
-                torch.from_numpy(questions.questions.padded(rows, padding_id)).to(device),
-                torch.from_numpy(questions.answers.padded(answers, padding_id)).to(device),
-                torch.from_numpy(question_of).to(device),
+        answers, counts = np.concatenate(candidates), list(map(len, candidates))
+        flat = np.zeros(0, dtype=np.float32)  # (answers,)
+        if len(answers):
+            inputs = (
+                questions.questions.padded(rows, padding_id),  # (B, l)
+                questions.answers.padded(answers, padding_id),  # (answers, l')
+                np.repeat(np.arange(len(rows)), counts),  # (answers,) the question of each
             )
-        flat = logits.float().cpu().numpy()
-        ends = np.cumsum([len(part) for part in candidates])[:-1]
-        scores += np.split(flat, ends)
-        _tell(advance, rows)
+            with torch.autocast(device.type, dtype=torch.bfloat16, enabled=bf16):
+                logits = network(*(torch.from_numpy(array).to(device) for array in inputs))
+            flat = logits.float().cpu().numpy()
+        scores += np.split(flat, np.cumsum(counts)[:-1])
+        if advance is not None:
+            advance(len(rows))
     return scores
-
-
-def _tell(advance: Callable[[int], None] | None, rows: np.ndarray) -> None:
-    if advance is not None:
-        advance(len(rows))

@@ -18,30 +18,19 @@ RANKED = 50  # labels kept per document for evaluation; the paper's nDCG looks a
 
 @dataclass(frozen=True)
 class LabelRankings:
-    """Ranked labels of N documents.
+    """Ranked labels of N documents; `iterations` and `agreement` are those of `Scores`."""
 
-    Attributes:
-        labels: (N, K) int64 label ids, best first.
-        scores: (N, K) float32 probabilities.
-        iterations: (N,) routing iterations each document took; None where nothing is routed.
-        agreement: (N, T) negative agreement score by iteration, NaN once a document has left; None likewise.
-        unused: The labels that no training document has, ranked among each other; None where there are none.
-    """
-
-    labels: np.ndarray
-    scores: np.ndarray
-    iterations: np.ndarray | None = None
-    agreement: np.ndarray | None = None
-    unused: LabelRankings | None = None
+    labels: np.ndarray  # (N, K) int64 label ids, best first
+    scores: np.ndarray  # (N, K) float32 probabilities
+    iterations: np.ndarray | None = None  # (N,)
+    agreement: np.ndarray | None = None  # (N, T)
+    unused: LabelRankings | None = None  # labels that no training document has, ranked among each other
 
 
 def rank_scores(scores: Scores, top_k: int, unused: np.ndarray | None = None) -> LabelRankings:
     """Rank labels by their log-odds; ties keep the order of the scores.
 
-    Args:
-        scores: Log-odds of labels.
-        top_k: Labels returned per document (fewer where there are fewer).
-        unused: (n,) True for labels that no training document has, which are also ranked among each other.
+    `unused` (n,) is True for labels that no training document has, which are also ranked among each other.
     """
     apart = None
     if unused is not None and unused.any():
@@ -69,7 +58,7 @@ def rank_documents(
         top_k: Labels returned per document (fewer where there are fewer).
         candidates: (N, C) label ids to rank; None ranks those that the scorer chooses.
         unused: As in `rank_scores`.
-        advance: Called with the number of documents done since the last call, for progress.
+        advance: Called with the number of documents done since its last call.
     """
     rows, parts = [], []
     for chosen, scores in score_in_parts(scorer, tokens, candidates, top_k):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -12,27 +12,16 @@ from nlpcapsule.errors import ModelFolderError, did_you_mean
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """Facts about a training run; None where one does not apply.
+    """Facts about a training run; None where one does not apply."""
 
-    Attributes:
-        training_documents: Documents that a label model was trained on.
-        training_questions: Questions that an answer model was trained on.
-        data: The fingerprint of the training and the held-out data.
-        embedding_size: Size of the network's word vectors.
-        epochs_run: Epochs that were trained.
-        threshold: The probability from which a label is predicted.
-        lexical: The name of the lexical system joined with the network.
-        dev: Metrics on held-out data.
-    """
-
-    training_documents: int | None = None
-    training_questions: int | None = None
-    data: str | None = None
-    embedding_size: int | None = None
-    epochs_run: int | None = None
-    threshold: float | None = None
-    lexical: str | None = None
-    dev: dict[str, float] | None = None
+    training_documents: int | None = None  # documents that a label model was trained on
+    training_questions: int | None = None  # questions that an answer model was trained on
+    data: str | None = None  # the fingerprint of the training and the held-out data
+    embedding_size: int | None = None  # size of the network's word vectors
+    epochs_run: int | None = None  # epochs that were trained
+    threshold: float | None = None  # the probability from which a label is predicted
+    lexical: str | None = None  # the name of the lexical system joined with the network
+    dev: dict[str, float] | None = None  # metrics on held-out data
 
     def to_json(self) -> dict[str, Any]:
         """Return the facts that apply, for the model folder."""
@@ -43,37 +32,30 @@ class ModelFacts:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Self:
-        """Parse the output of `to_json`.
-
-        Raises:
-            ModelFolderError: If a fact is unknown or has an impossible value.
-        """
+        """Parse the output of `to_json`; raise `ModelFolderError` for an unknown or impossible fact."""
         if not isinstance(record, Mapping):
             raise ModelFolderError("facts.json: expected an object")
         known = [field.name for field in fields(cls)]
         for name in record:
             if name not in known:
-                raise ModelFolderError(
-                    f"facts.json: unknown key {name!r}: {did_you_mean(name, known)}; "
-                    "remove it, or upgrade nlpcapsule"
-                )
-        facts = cls(**record)
-        for name in ("training_documents", "training_questions", "embedding_size", "epochs_run"):
-            _check(name, getattr(facts, name), _is_count)
-        for name in ("data", "lexical"):
-            _check(name, getattr(facts, name), lambda value: isinstance(value, str))
-        _check("threshold", facts.threshold, lambda value: _is_finite(value) and 0 <= value <= 1)
-        _check(
-            "dev",
-            facts.dev,
-            lambda value: isinstance(value, dict) and all(_is_finite(number) for number in value.values()),
-        )
-        return facts
+                problem = f"facts.json: unknown key {name!r}: {did_you_mean(name, known)}"
+                raise ModelFolderError(f"{problem}; remove it, or upgrade nlpcapsule")
+            value = record[name]
+            if value is not None and not _is_possible(name, value):
+                raise ModelFolderError(f"facts.json: {name}={str(value)[:80]} is impossible")
+        return cls(**record)
 
 
-def _check(name: str, value: Any, is_possible: Callable[[Any], bool]) -> None:
-    if value is not None and not is_possible(value):
-        raise ModelFolderError(f"facts.json: {name}={str(value)[:80]} is impossible")
+def _is_possible(name: str, value: Any) -> bool:
+    match name:
+        case "data" | "lexical":
+            return isinstance(value, str)
+        case "threshold":
+            return _is_finite(value) and 0 <= value <= 1
+        case "dev":
+            return isinstance(value, dict) and all(map(_is_finite, value.values()))
+        case _:
+            return _is_count(value)
 
 
 def _is_count(value: Any) -> bool:

@@ -23,7 +23,7 @@ and c are fitted to the few labels that users see.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -43,35 +43,19 @@ _SMALLEST_SHARE = 0.003  # keeps the log-odds of a share of 0 or 1 finite
 
 @dataclass(frozen=True)
 class CandidateFeatures:
-    """Features of the candidates of N documents, C each.
+    """Features of the candidates of N documents, C each."""
 
-    Attributes:
-        network: (N, C) s, the network's log-odds.
-        lexical: (N, C) t, the lexical system's log-odds.
-        shares: (N, C) the share of the nearest training documents that have the label, between 0 and 1.
-        nearest: (N,) b, the cosine with the nearest training document.
-        frequency: (N, C) f of each candidate; 0 for a label without examples.
-        names: (N, C, 2) m and k, how well its name matches; None where labels have no names.
-    """
-
-    network: np.ndarray
-    lexical: np.ndarray
-    shares: np.ndarray
-    nearest: np.ndarray
-    frequency: np.ndarray
-    names: np.ndarray | None = None
+    network: np.ndarray  # (N, C) s, the network's log-odds
+    lexical: np.ndarray  # (N, C) t, the lexical system's log-odds
+    shares: np.ndarray  # (N, C) the share of the nearest training documents that have the label, from 0 to 1
+    nearest: np.ndarray  # (N,) b, the cosine with the nearest training document
+    frequency: np.ndarray  # (N, C) f of each candidate; 0 for a label without examples
+    names: np.ndarray | None = None  # (N, C, 2) m and k, how well names match; None where labels have none
 
     def __getitem__(self, rows: slice | np.ndarray) -> CandidateFeatures:
         """Return the features of the chosen documents."""
-        names = None if self.names is None else self.names[rows]
-        return CandidateFeatures(
-            self.network[rows],
-            self.lexical[rows],
-            self.shares[rows],
-            self.nearest[rows],
-            self.frequency[rows],
-            names,
-        )
+        arrays: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: array[rows] for name, array in arrays.items() if array is not None})
 
     def expanded(self) -> np.ndarray:
         """Return φ (N, C, 12), or (N, C, 26) with names."""
@@ -93,34 +77,20 @@ class CandidateFeatures:
 
 @dataclass(frozen=True)
 class Fusion:
-    """Weights that fuse the features of a candidate.
+    """Weights that fuse the features of a candidate."""
 
-    Attributes:
-        first: (12,) u, or (26,) with names.
-        weights: w, of the same size.
-        slope: a.
-        offset: c.
-    """
-
-    first: np.ndarray
-    weights: np.ndarray
-    slope: float = 1.0
-    offset: float = 0.0
+    first: np.ndarray  # (12,) u, or (26,) with names
+    weights: np.ndarray  # w, of the same size
+    slope: float = 1.0  # a
+    offset: float = 0.0  # c
 
     @classmethod
     def fit(cls, features: CandidateFeatures, relevant: np.ndarray) -> Self:
-        """Learn the weights from held-out documents.
-
-        Args:
-            features: Features of each document's candidates.
-            relevant: (N, C) whether the candidate is one of the document's labels.
-        """
-        if not relevant.any() or relevant.all():
-            problem = (
-                "each candidate of the held-out documents is one of their labels"
-                if relevant.any()
-                else "none of the held-out documents has a label among its candidates"
-            )
+        """Learn the weights from candidates of held-out documents; `relevant` (N, C) marks their labels."""
+        if not _has_both(relevant):
+            problem = "none of the held-out documents has a label among its candidates"
+            if relevant.any():
+                problem = "each candidate of the held-out documents is one of their labels"
             raise DataError(
                 f"{problem}, so the network's and the words' evidence cannot be weighed",
                 hint="give more held-out documents, or train a network alone, as with --model label-query",
@@ -132,18 +102,15 @@ class Fusion:
         first = _weigh(expanded.reshape(-1, expanded.shape[-1]), relevant.reshape(-1), freedom)
         top = top_columns(expanded @ first, CONTENDERS)  # (N, K)
         chosen, is_positive = _rows(expanded, top), _rows(relevant, top)
-        weights = (
-            _weigh(chosen, is_positive, freedom) if is_positive.any() and not is_positive.all() else first
-        )
+        weights = _weigh(chosen, is_positive, freedom) if _has_both(is_positive) else first
         joined = _joined_in_two(expanded @ first, expanded @ weights)  # (N, C)
         shown = top_columns(joined, SHOWN)
         z, is_positive = _rows(joined, shown), _rows(relevant, shown)
-        if is_positive.all() or not is_positive.any():
+        if not _has_both(is_positive):
             return cls(first, weights)
         calibration = _regression(z[:, None], is_positive, freedom, fit_intercept=True)
         # A slope of 0 or less, which very few documents may give, would reverse the ranking.
-        slope = float(calibration.coef_[0, 0])
-        offset = float(calibration.intercept_[0])
+        slope, offset = float(calibration.coef_[0, 0]), float(calibration.intercept_[0])
         return cls(first, weights, slope, offset) if slope > 0 else cls(first, weights)
 
     def __call__(self, features: CandidateFeatures) -> np.ndarray:
@@ -160,20 +127,12 @@ class Fusion:
 
     def to_json(self) -> dict[str, Any]:
         """Return the weights as JSON values, for the model folder."""
-        return {
-            "first": self.first.tolist(),
-            "weights": self.weights.tolist(),
-            "slope": self.slope,
-            "offset": self.offset,
-        }
+        weights = {"first": self.first.tolist(), "weights": self.weights.tolist()}
+        return {**weights, "slope": self.slope, "offset": self.offset}
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Self:
-        """Parse the output of `to_json`.
-
-        Raises:
-            DataError: If a value is missing or not a number.
-        """
+        """Parse the output of `to_json`; raise `DataError` if a value is missing or not a number."""
         try:
             numbers = [*record["first"], *record["weights"], record["slope"], record["offset"]]
             if any(isinstance(number, bool) or not isinstance(number, int | float) for number in numbers):
@@ -187,17 +146,15 @@ class Fusion:
         return fusion
 
     def check(self, has_names: bool) -> None:
-        """Check that the weights match the model's features.
-
-        Raises:
-            DataError: If they do not.
-        """
+        """Raise `DataError` if the weights do not match the model's features."""
         count = FEATURES_WITH_NAMES if has_names else FEATURES
         if self.first.shape != (count,) or self.weights.shape != (count,):
-            raise DataError(
-                f"fusion.json has {len(self.first)} and {len(self.weights)} weights, and the model {count} "
-                "features"
-            )
+            found = f"{len(self.first)} and {len(self.weights)} weights"
+            raise DataError(f"fusion.json has {found}, and the model {count} features")
+
+
+def _has_both(relevant: np.ndarray) -> bool:
+    return bool(relevant.any() and not relevant.all())
 
 
 def _joined_in_two(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -20,32 +20,19 @@ _DOCUMENTS_AT_A_TIME = 1_000
 
 @dataclass(frozen=True, eq=False)
 class HybridParts:
-    """The lexical system and the network, before the fusion weights are fitted.
+    """The lexical system and the network, before the fusion weights are fitted."""
 
-    Attributes:
-        lexical: Nominates candidates and scores them by their words.
-        scorer: The network.
-        frequency: (n,) of each label, as `label_frequency` returns it.
-        count: Candidates per document.
-    """
-
-    lexical: WordEvidence
-    scorer: NetworkScorer
-    frequency: np.ndarray
-    count: int = CANDIDATES
+    lexical: WordEvidence  # nominates candidates and scores them by their words
+    scorer: NetworkScorer  # the network
+    frequency: np.ndarray  # (n,) of each label, as `label_frequency` returns it
+    count: int = CANDIDATES  # candidates per document
 
     def features(
         self, tokens: Ragged, candidates: np.ndarray, lexical: np.ndarray
     ) -> tuple[CandidateFeatures, Scores]:
-        """Compute the features of candidates that the fusion weights combine.
+        """Return the features of candidates (N, C) that the fusion weights combine, and the network's scores.
 
-        Args:
-            tokens: N rows of token ids.
-            candidates: (N, C) label ids.
-            lexical: (N, C) the lexical system's log-odds of them.
-
-        Returns:
-            The features and the network's scores.
+        `lexical` (N, C) is the lexical system's log-odds of the candidates.
         """
         scored = self.scorer.score(tokens, candidates)
         shares, nearest = self.lexical.shares(tokens, candidates)
@@ -56,15 +43,10 @@ class HybridParts:
 
 @dataclass(frozen=True, eq=False)
 class HybridScorer:
-    """A lexical system that nominates, a network that scores, and the weights that fuse both.
+    """A lexical system that nominates, a network that scores, and the weights that fuse both."""
 
-    Attributes:
-        parts: The lexical system and the network.
-        fusion: The weights.
-    """
-
-    parts: HybridParts
-    fusion: Fusion
+    parts: HybridParts  # the lexical system and the network
+    fusion: Fusion  # the weights
 
     @property
     def lexical(self) -> WordEvidence:

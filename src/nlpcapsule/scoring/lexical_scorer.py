@@ -14,15 +14,10 @@ from nlpcapsule.scoring.scorer import Scores
 
 @dataclass(frozen=True, eq=False)
 class LexicalScorer:
-    """A fitted lexical system that ranks labels without a network.
+    """A fitted lexical system that ranks labels without a network."""
 
-    Attributes:
-        ranker: The system.
-        label_count: n.
-    """
-
-    ranker: LexicalRanker
-    label_count: int
+    ranker: LexicalRanker  # the system
+    label_count: int  # n
 
     batch: ClassVar[int] = 1_000
     network: ClassVar[None] = None
@@ -39,12 +34,9 @@ class LexicalScorer:
 
 
 def select_log_odds(labels: np.ndarray, log_odds: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-    """Return the log-odds (N, C) of candidates, in their order.
+    """Return the log-odds (N, C) of candidates (N, C), from those of ranked labels (N, K), best first.
 
-    Args:
-        labels: (N, K) ranked labels, best first.
-        log_odds: (N, K) their log-odds.
-        candidates: (N, C) label ids; those that are not ranked get their document's lowest log-odds.
+    Candidates that are not ranked get their document's lowest log-odds.
 
     Example:
         >>> select_log_odds(np.array([[7, 2]]), np.array([[3.0, 1.0]]), np.array([[2, 5, 7]])).tolist()

@@ -46,23 +46,13 @@ class RankedAnswer:
 
 @dataclass(frozen=True, eq=False)
 class LabelModel:
-    """A trained label scorer with its configuration, tokenizer and labels.
+    """A trained label scorer; thread-safe, since ranking does not change its state."""
 
-    Thread-safe: ranking does not change the model's state.
-
-    Attributes:
-        config: The configuration it was trained with.
-        tokenizer: Text → token ids.
-        labels: Label ids ↔ names.
-        scorer: Scores labels.
-        facts: Decision threshold, training documents, data fingerprint, dev metrics.
-    """
-
-    config: Config
-    tokenizer: WordTokenizer
+    config: Config  # the configuration it was trained with
+    tokenizer: WordTokenizer  # text → token ids
     labels: LabelVocabulary
     scorer: LabelScorer
-    facts: ModelFacts = field(default_factory=ModelFacts)
+    facts: ModelFacts = field(default_factory=ModelFacts)  # threshold, training documents, dev metrics
 
     @property
     def network(self) -> nn.Module | None:
@@ -81,13 +71,7 @@ class LabelModel:
     def rank_tokens(
         self, tokens: Ragged, top_k: int, advance: Callable[[int], None] | None = None
     ) -> LabelRankings:
-        """Rank the labels of encoded documents.
-
-        Args:
-            tokens: N rows of token ids.
-            top_k: Labels per document, at most.
-            advance: Called with the number of documents done since the last call, for progress.
-        """
+        """Rank the labels of encoded documents; `advance` gets the number done since its last call."""
         return rank_documents(self.scorer, tokens, top_k, unused=self.unused, advance=advance)
 
     def probabilities(self, tokens: Ragged) -> np.ndarray:
@@ -109,13 +93,7 @@ class LabelModel:
         rankings: LabelRankings | None = None,
         advance: Callable[[int], None] | None = None,
     ) -> dict[str, float]:
-        """Return all metrics on documents.
-
-        Args:
-            documents: The documents and their labels.
-            rankings: The documents' ranked labels, if known; None ranks them.
-            advance: As in `rank_tokens`.
-        """
+        """Return all metrics on documents, whose `rankings` may be known; `advance` as in `rank_tokens`."""
         ranked = rankings or self.rank_tokens(documents.tokens, RANKED, advance)
         if self.facts.training_documents is None:
             raise ModelFolderError("the model does not say how many documents it was trained on")
@@ -165,19 +143,12 @@ class LabelModel:
 
 @dataclass(frozen=True, eq=False)
 class AnswerModel:
-    """A trained answer network with its configuration and tokenizer; thread-safe.
+    """A trained answer network with its configuration and tokenizer; thread-safe."""
 
-    Attributes:
-        config: The configuration it was trained with.
-        tokenizer: Text → token ids.
-        network: The network that scores, in eval mode.
-        facts: Data fingerprint, dev metrics.
-    """
-
-    config: Config
-    tokenizer: WordTokenizer
-    network: nn.Module
-    facts: ModelFacts = field(default_factory=ModelFacts)
+    config: Config  # the configuration it was trained with
+    tokenizer: WordTokenizer  # text → token ids
+    network: nn.Module  # the network that scores, in eval mode
+    facts: ModelFacts = field(default_factory=ModelFacts)  # data fingerprint, dev metrics
 
     def encode(self, questions: Sequence[Question]) -> EncodedQuestions:
         """Tokenize questions and candidates."""
@@ -186,12 +157,7 @@ class AnswerModel:
     def log_odds(
         self, questions: Sequence[Question], advance: Callable[[int], None] | None = None
     ) -> list[np.ndarray]:
-        """Score candidates by the log-odds that they are right, in the order given.
-
-        Args:
-            questions: The questions.
-            advance: Called with the number of questions done since the last call, for progress.
-        """
+        """Score candidates, in the order given, by the log-odds that they are right."""
         scores = score_answers(
             self.network,
             self.encode(questions),

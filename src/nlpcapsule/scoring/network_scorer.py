@@ -20,19 +20,12 @@ def device_of(network: nn.Module) -> torch.device:
 
 @dataclass(frozen=True, eq=False)
 class NetworkScorer:
-    """A scorer around a label network.
+    """A scorer around a label network."""
 
-    Attributes:
-        network: The network, in eval mode.
-        padding_id: Id of the padding token.
-        batch: Documents per forward pass; documents of similar length go together.
-        bf16: Computes in bf16 (scores differ slightly from float32).
-    """
-
-    network: nn.Module
-    padding_id: int = 0
-    batch: int = 64
-    bf16: bool = False
+    network: nn.Module  # the network, in eval mode
+    padding_id: int = 0  # id of the padding token
+    batch: int = 64  # documents per forward pass; documents of similar length go together
+    bf16: bool = False  # Computes in bf16 (scores differ slightly from float32)
 
     def candidates(self, tokens: Ragged) -> None:
         """Return None: the network scores all labels."""

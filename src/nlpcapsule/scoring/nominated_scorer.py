@@ -15,17 +15,11 @@ from nlpcapsule.scoring.scorer import Scores
 
 @dataclass(frozen=True, eq=False)
 class NominatedScorer:
-    """A nominator (a Kim-CNN) over all labels, and a network over its best ones.
+    """A nominator (a Kim-CNN) over all labels, and a network over its best ones."""
 
-    Attributes:
-        nominator: Picks the candidates.
-        scorer: Scores them.
-        count: Candidates per document.
-    """
-
-    nominator: NetworkScorer
-    scorer: NetworkScorer
-    count: int
+    nominator: NetworkScorer  # picks the candidates
+    scorer: NetworkScorer  # scores them
+    count: int  # candidates per document
 
     @property
     def network(self) -> nn.Module:

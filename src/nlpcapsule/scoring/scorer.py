@@ -13,19 +13,14 @@ from nlpcapsule.data.ragged import Ragged
 
 @dataclass(frozen=True)
 class Scores:
-    """Log-odds of the labels of N documents, C each.
+    """Log-odds of the labels of N documents, C each; the last two are None where nothing is routed."""
 
-    Attributes:
-        labels: (N, C) int64 label ids of each document, or (C,) where all documents have the same.
-        log_odds: (N, C), in the order of `labels`.
-        iterations: (N,) routing iterations each document took; None where nothing is routed.
-        agreement: (N, T) negative agreement score by iteration, NaN once a document has left; None likewise.
-    """
-
-    labels: np.ndarray
-    log_odds: np.ndarray
-    iterations: np.ndarray | None = None
-    agreement: np.ndarray | None = None
+    labels: np.ndarray  # (N, C) int64 label ids of each document, or (C,) where all documents have the same
+    log_odds: np.ndarray  # (N, C), in the order of `labels`
+    iterations: np.ndarray | None = None  # (N,) routing iterations each document took
+    agreement: np.ndarray | None = (
+        None  # (N, T) negative agreement by iteration, NaN once a document has left
+    )
 
 
 class LabelScorer(Protocol):
@@ -49,12 +44,9 @@ class LabelScorer(Protocol):
         ...
 
     def score(self, tokens: Ragged, candidates: np.ndarray | None = None, top_k: int | None = None) -> Scores:
-        """Score labels.
+        """Score the given candidates (N, C), or those that `candidates` returns.
 
-        Args:
-            tokens: N rows of token ids.
-            candidates: (N, C) label ids to score, in this order; None scores those that `candidates` returns.
-            top_k: Labels that the caller needs; a scorer may leave out lower-ranked labels. None needs all.
+        A scorer may leave out labels below the first `top_k`; None asks for all.
         """
         ...
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from small_rankers import SIZES, mean_average_precision, questions_of, small_ranker, train_briefly
 
+from benchmarks.sample.questions import ask_questions
 from nlpcapsule.data.documents import Candidate, Question
 from nlpcapsule.data.encoded import encode_questions
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.data.word_frequency import inverse_document_frequency
-from nlpcapsule.sample.questions import ask_questions
 
 KINDS, FILLERS = range(2, 8), range(20, 40)  # a question of kind k is answered by what holds k + 10
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 from nlpcapsule.data.documents import Document
@@ -23,10 +23,10 @@ from nlpcapsule.data.readers.formats import (
 )
 from nlpcapsule.data.readers.lines import STDIN, Line, TextFile, is_stream
 from nlpcapsule.data.readers.rcv1 import read_rcv1
-from nlpcapsule.data.readers.reading import ReadOptions, ReadReport, bad_row, good_rows, refuse_nothing_read
+from nlpcapsule.data.readers.reading import ReadOptions, ReadReport, counted, parsed
 from nlpcapsule.data.readers.reuters21578 import read_reuters21578
 from nlpcapsule.data.readers.tables import read_table
-from nlpcapsule.errors import DataError
+from nlpcapsule.errors import BadRowError, DataError
 
 DOCUMENT_READERS.register("eurlex57k")(read_eurlex57k)
 DOCUMENT_READERS.register("reuters21578")(read_reuters21578)
@@ -58,21 +58,17 @@ def read_documents(
     """
     options = options or ReadOptions()
     report = ReadReport() if report is None else report
-    check_format(options.format, tuple(dict.fromkeys([*DOCUMENT_FORMATS, *DOCUMENT_READERS])))
-    rows, bad_rows, examples = 0, report.bad_rows, len(report.examples)
-    for document in _documents(source, options, report):
-        rows += 1
-        report.rows += 1
-        report.unlabelled += options.need_labels and not document.labels
-        yield document
-    refuse_nothing_read(source, rows, report.bad_rows - bad_rows, report.examples[examples:])
+    check_format(options.format, (*DOCUMENT_FORMATS, *DOCUMENT_READERS))
+    yield from counted(_documents(source, options, report), source, options, report)
 
 
-def _documents(source: str | Path, options: ReadOptions, report: ReadReport) -> Iterator[Document]:
-    path = Path(source)
+def _documents(
+    source: str | Path, options: ReadOptions, report: ReadReport
+) -> Generator[Document | BadRowError]:
+    path, name = Path(source), options.format
     from_stdin = str(source) == STDIN
     if not from_stdin and path.is_dir():
-        name = document_folder_format(path) if options.format == "auto" else options.format
+        name = document_folder_format(path) if name == "auto" else name
         if name not in DOCUMENT_READERS or name == "svmlight":
             raise DataError(f"this is a folder, expected a file for the format {name!r}", path)
         yield from DOCUMENT_READERS[name](path, options, report)
@@ -80,12 +76,11 @@ def _documents(source: str | Path, options: ReadOptions, report: ReadReport) -> 
     with TextFile(source) as file:
         if file.empty:
             return
-        name = options.format
         if name == "auto":
             name = document_file_format(file.name, file.peek(), options)
             report.tell_guess(file.name, name)
         if name not in DOCUMENT_READERS:
-            yield from _read_file(name, file, options, report)
+            yield from _read_file(name, file, options)
             return
     if is_stream(source):  # such a reader opens the file again, and other files in its folder
         what = "standard input" if from_stdin else "a pipe or a device"
@@ -93,39 +88,25 @@ def _documents(source: str | Path, options: ReadOptions, report: ReadReport) -> 
     yield from DOCUMENT_READERS[name](path, options, report)
 
 
-def _read_file(name: str, file: TextFile, options: ReadOptions, report: ReadReport) -> Iterator[Document]:
-    if name == "jsonl":
-        return _read_jsonl(file, options, report)
-    if name in ("csv", "tsv"):
-        return read_table(file, options, report, "," if name == "csv" else "\t")
-    if name == "labels-tab-text":
-        return _read_labels_tab_text(file, options, report)
-    return _read_plain_text(file, options, report)
+def _read_file(name: str, file: TextFile, options: ReadOptions) -> Iterator[Document | BadRowError]:
+    def from_json(line: Line) -> Document:
+        return document_from_object(parse_object(line.text, line.at), options, line.at)
 
-
-def _read_jsonl(file: TextFile, options: ReadOptions, report: ReadReport) -> Iterator[Document]:
-    def parse(line: Line) -> Document:
-        row = parse_object(line.text, file.name, line.number)
-        return document_from_object(row, options, file.name, line.number)
-
-    return good_rows(file.filled_lines(), parse, options, report)
-
-
-def _read_labels_tab_text(file: TextFile, options: ReadOptions, report: ReadReport) -> Iterator[Document]:
-    def parse(line: Line) -> Document:
+    def from_labels_and_text(line: Line) -> Document:
         labels, tab, text = line.text.partition("\t")
         if not tab:
-            raise bad_row("expected labels, a tab and the text; there is no tab", file.name, line.number)
-        return make_document(text, split_labels(labels, options.separator), None, None)
+            raise line.at.bad("expected labels, a tab and the text; there is no tab")
+        return make_document(text, split_labels(labels, options.separator))
 
-    return good_rows(file.filled_lines("\t"), parse, options, report)
-
-
-def _read_plain_text(file: TextFile, options: ReadOptions, report: ReadReport) -> Iterator[Document]:
+    match name:
+        case "jsonl":
+            return parsed(file.filled_lines(), from_json)
+        case "csv" | "tsv":
+            return read_table(file, options, "," if name == "csv" else "\t")
+        case "labels-tab-text":
+            return parsed(file.filled_lines("\t"), from_labels_and_text)
     if options.need_labels:
-        raise DataError(
-            "a plain text file has no labels, and labels are needed here",
-            file.name,
-            hint="give a JSONL, CSV or TSV file, or lines of labels, a tab and the text (labels-tab-text)",
-        )
-    return good_rows(file.lines(), lambda line: Document(line.text), options, report)
+        problem = "a plain text file has no labels, and labels are needed here"
+        hint = "give a JSONL, CSV or TSV file, or lines of labels, a tab and the text (labels-tab-text)"
+        raise DataError(problem, file.name, hint=hint)
+    return parsed(file.lines(), lambda line: Document(line.text))

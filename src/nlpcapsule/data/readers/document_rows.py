@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nlpcapsule.data.documents import Document
-from nlpcapsule.data.readers.reading import ReadOptions, bad_row
+from nlpcapsule.data.readers.reading import Place, ReadOptions
 from nlpcapsule.errors import BadRowError, quoted
 
 NAMES_SHOWN = 12
 
 
-def make_document(text: str, labels: Iterable[str], title: str | None, identifier: str | None) -> Document:
+def make_document(
+    text: str, labels: Iterable[str], title: str | None = None, identifier: str | None = None
+) -> Document:
     r"""Build a document: the title becomes its first line, repeated labels are merged.
 
     A text that already starts with its title is unchanged.
@@ -35,13 +36,8 @@ def split_labels(cell: str, separator: str) -> list[str]:
     return [label.strip() for label in cell.split(separator) if label.strip()]
 
 
-def parse_object(text: str, path: str | Path, line: int | None) -> dict[str, Any]:
+def parse_object(text: str, at: Place) -> dict[str, Any]:
     """Parse a JSON object.
-
-    Args:
-        text: The JSON.
-        path: For the error.
-        line: Its line number, or None if it is a whole file.
 
     Raises:
         BadRowError: If it is not a JSON object, or repeats a key, which would be ambiguous.
@@ -49,18 +45,16 @@ def parse_object(text: str, path: str | Path, line: int | None) -> dict[str, Any
     try:
         value = json.loads(text, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
-        where = error.lineno if line is None else line
-        raise bad_row(f"invalid JSON ({error.msg} at character {error.colno})", path, where) from None
+        problem = f"invalid JSON ({error.msg} at character {error.colno})"
+        raise Place(at.path, at.line or error.lineno).bad(problem) from None
     except _RepeatedKeyError as error:
-        raise bad_row(str(error), path, line, "keep one of the two") from None
+        raise at.bad(str(error), "keep one of the two") from None
     except (ValueError, RecursionError) as error:
-        raise bad_row(f"invalid JSON ({error})", path, line) from None
+        raise at.bad(f"invalid JSON ({error})") from None
     if isinstance(value, dict):
         return value
-    hint = None
-    if isinstance(value, list):
-        hint = "write one object per line, for example with: jq -c '.[]'"
-    raise bad_row(f"expected a JSON object, found {kind_of(value)}", path, line, hint)
+    hint = "write one object per line, for example with: jq -c '.[]'" if isinstance(value, list) else None
+    raise at.bad(f"expected a JSON object, found {kind_of(value)}", hint)
 
 
 class _RepeatedKeyError(ValueError):
@@ -70,58 +64,42 @@ class _RepeatedKeyError(ValueError):
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     row = dict(pairs)
     if len(row) < len(pairs):
-        key = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
+        key = Counter(key for key, _ in pairs).most_common(1)[0][0]
         raise _RepeatedKeyError(f"the key {quoted(key)} is repeated")
     return row
 
 
-def missing_key(
-    key: str, option: str, found: Iterable[str], path: str | Path, line: int | None
-) -> BadRowError:
-    """Return the error for a row without a required key."""
-    return bad_row(
-        f"the key {key!r} is missing; the row has: {shown_names(found)}",
-        path,
-        line,
-        f"name the right one with {option}",
-    )
-
-
-def document_from_object(
-    row: Mapping[str, Any], options: ReadOptions, path: str | Path, line: int | None
-) -> Document:
+def document_from_object(row: Mapping[str, Any], options: ReadOptions, at: Place) -> Document:
     """Build a document from a JSON object.
 
     Raises:
         BadRowError: If a key is missing or its value is of the wrong type.
     """
     if options.text_key not in row and {"question", "candidates"} <= row.keys():
-        raise BadRowError(
-            f"this is a question with candidates, expected a document with the key {options.text_key!r}",
-            path,
-            line,
-            "train on questions with --task answers, and give documents to a label model",
-        )
-    if options.text_key not in row:
-        raise missing_key(options.text_key, "--text-key", row, path, line)
-    if options.labels_key not in row and options.need_labels:
-        raise missing_key(options.labels_key, "--labels-key", row, path, line)
+        problem = f"this is a question with candidates, expected a document with the key {options.text_key!r}"
+        hint = "train on questions with --task answers, and give documents to a label model"
+        raise BadRowError(problem, at.path, at.line, hint)
+    needed = [(options.text_key, "--text-key"), (options.labels_key, "--labels-key")]
+    for key, option in needed if options.need_labels else needed[:1]:
+        if key not in row:
+            problem = f"the key {key!r} is missing; the row has: {shown_names(row)}"
+            raise at.bad(problem, f"name the right one with {option}")
     return make_document(
-        string_value(row[options.text_key], options.text_key, path, line),
-        label_list(row[options.labels_key], options.labels_key, path, line) if options.need_labels else (),
-        optional_string(row, options.title_key, path, line),
-        optional_name(row, options.id_key, path, line),
+        string_value(row[options.text_key], options.text_key, at),
+        label_list(row[options.labels_key], options.labels_key, at) if options.need_labels else (),
+        optional_string(row, options.title_key, at),
+        optional_name(row, options.id_key, at),
     )
 
 
-def string_value(value: object, key: str, path: str | Path, line: int | None) -> str:
+def string_value(value: object, key: str, at: Place) -> str:
     """Return the value if it is a string.
 
     JSON can escape half of a surrogate pair (a cut-off emoji); such a half cannot be written as UTF-8, so it
     becomes the replacement character U+FFFD.
     """
     if not isinstance(value, str):
-        raise bad_row(f"{key!r} must be a string, found {kind_of(value)}", path, line)
+        raise at.bad(f"{key!r} must be a string, found {kind_of(value)}")
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -129,17 +107,17 @@ def string_value(value: object, key: str, path: str | Path, line: int | None) ->
     return value
 
 
-def optional_string(row: Mapping[str, Any], key: str, path: str | Path, line: int | None) -> str | None:
+def optional_string(row: Mapping[str, Any], key: str, at: Place) -> str | None:
     """Return the string under a key, or None if the key is missing or null."""
-    return None if row.get(key) is None else string_value(row[key], key, path, line)
+    return None if row.get(key) is None else string_value(row[key], key, at)
 
 
-def optional_name(row: Mapping[str, Any], key: str, path: str | Path, line: int | None) -> str | None:
+def optional_name(row: Mapping[str, Any], key: str, at: Place) -> str | None:
     """Return the identifier under a key (a number as its digits), or None if missing or null."""
-    return None if row.get(key) is None else _name(row[key], key, path, line)
+    return None if row.get(key) is None else _name(row[key], key, at)
 
 
-def label_list(value: object, key: str, path: str | Path, line: int | None) -> list[str]:
+def label_list(value: object, key: str, at: Place) -> list[str]:
     """Return the labels under a JSON key; null means none.
 
     Raises:
@@ -149,16 +127,31 @@ def label_list(value: object, key: str, path: str | Path, line: int | None) -> l
         return []
     if not isinstance(value, list):
         found = f"the string {quoted(value)}" if isinstance(value, str) else kind_of(value)
-        raise bad_row(
-            f"{key!r} must be a list of strings, found {found}",
-            path,
-            line,
-            'use a list, as in ["one", "two"]',
-        )
-    labels = [_name(label, f"{key}[{place}]", path, line) for place, label in enumerate(value)]
+        hint = 'use a list, as in ["one", "two"]'
+        raise at.bad(f"{key!r} must be a list of strings, found {found}", hint)
+    labels = [_name(label, f"{key}[{place}]", at) for place, label in enumerate(value)]
     if not all(label.strip() for label in labels):
-        raise bad_row(f"{key!r} holds a blank label", path, line)
+        raise at.bad(f"{key!r} holds a blank label")
     return labels
+
+
+def find_columns(
+    names: Sequence[str], needed: Mapping[str, str], at: Place, optional: Iterable[str] = ()
+) -> dict[str, int]:
+    """Return the positions of columns in a header, without optional ones that are absent.
+
+    Raises:
+        DataError: If a needed column is missing (`needed` says what to do about it), or one occurs twice.
+    """
+    for name, hint in needed.items():
+        if name not in names:
+            problem = f"the header has no column {name!r}; its columns are: {shown_names(names)}"
+            raise at.broken(problem, hint)
+    found = [name for name in dict.fromkeys([*needed, *optional]) if name in names]
+    for name in found:
+        if names.count(name) > 1:
+            raise at.broken(f"the header has the column {name!r} twice", "keep one of the two")
+    return {name: names.index(name) for name in found}
 
 
 def kind_of(value: object) -> str:
@@ -176,9 +169,9 @@ def shown_names(names: Iterable[str]) -> str:
     return ", ".join(every[:NAMES_SHOWN]) + more if every else "nothing"
 
 
-def _name(value: object, key: str, path: str | Path, line: int | None) -> str:
+def _name(value: object, key: str, at: Place) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str):
-        raise bad_row(f"{key!r} must be a string or a number, found {kind_of(value)}", path, line)
-    return string_value(value, key, path, line)
+        raise at.bad(f"{key!r} must be a string or a number, found {kind_of(value)}")
+    return string_value(value, key, at)

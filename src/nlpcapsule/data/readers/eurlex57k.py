@@ -16,8 +16,8 @@ from nlpcapsule.data.readers.document_rows import (
     string_value,
 )
 from nlpcapsule.data.readers.lines import BYTE_ORDER_MARK, MAX_LINE_BYTES, decode
-from nlpcapsule.data.readers.reading import ReadOptions, ReadReport, bad_row, chosen_part, good_rows
-from nlpcapsule.errors import BadRowError, DataError
+from nlpcapsule.data.readers.reading import Place, ReadOptions, ReadReport, chosen_part, parsed
+from nlpcapsule.errors import BadRowError
 
 PARTS = ("train", "dev", "test")
 SIGNS = (b'"celex_id"', b'"main_body"')
@@ -35,13 +35,11 @@ def is_layout(folder: Path) -> bool:
     return False
 
 
-def read_eurlex57k(source: Path, options: ReadOptions, report: ReadReport) -> Iterator[Document]:
+def read_eurlex57k(
+    source: Path, options: ReadOptions, report: ReadReport
+) -> Iterator[Document | BadRowError]:
     """Read the laws of a folder in the order of their file names; a text is header, recitals and body."""
-
-    def parse(path: Path) -> Document:
-        return _parse_law(path, options)
-
-    yield from good_rows(iter(_law_files(source, options)), parse, options, report)
+    return parsed(_law_files(source, options), lambda path: _parse_law(path, options))
 
 
 def _law_files(source: Path, options: ReadOptions) -> list[Path | BadRowError]:
@@ -49,39 +47,37 @@ def _law_files(source: Path, options: ReadOptions) -> list[Path | BadRowError]:
         return [source]
     parts = [part for part in PARTS if (source / part).is_dir()]
     folders = [source / part for part in chosen_part(options, parts, source)] if parts else [source]
-    files: list[Path | BadRowError] = [
-        path for folder in folders for path in sorted(folder.glob("*.json")) if path.is_file()
-    ]
-    return files
+    return [path for folder in folders for path in sorted(folder.glob("*.json")) if path.is_file()]
 
 
 def _parse_law(path: Path, options: ReadOptions) -> Document:
-    row = parse_object(_read_small_file(path), path, None)
+    at = Place(path)
+    row = parse_object(_read_small_file(at), at)
     for key in ("celex_id", "main_body", *(["concepts"] if options.need_labels else [])):
         if key not in row:
-            raise bad_row(f"the key {key!r} of an EURLEX57K file is missing", path)
-    passages = [optional_string(row, key, path, None) for key in ("header", "recitals")]
+            raise at.bad(f"the key {key!r} of an EURLEX57K file is missing")
+    passages = [optional_string(row, key, at) for key in ("header", "recitals")]
     body = row["main_body"]
     if isinstance(body, list):
-        passages += [string_value(part, f"main_body[{place}]", path, None) for place, part in enumerate(body)]
+        passages += [string_value(part, f"main_body[{place}]", at) for place, part in enumerate(body)]
     elif isinstance(body, str):
-        passages.append(string_value(body, "main_body", path, None))
+        passages.append(string_value(body, "main_body", at))
     else:
-        raise bad_row(f"'main_body' must be a list of strings, found {kind_of(body)}", path)
+        raise at.bad(f"'main_body' must be a list of strings, found {kind_of(body)}")
     return make_document(
         "\n".join(passage for passage in passages if passage),
-        label_list(row.get("concepts"), "concepts", path, None),
-        optional_string(row, "title", path, None),
-        optional_name(row, "celex_id", path, None),
+        label_list(row.get("concepts"), "concepts", at),
+        optional_string(row, "title", at),
+        optional_name(row, "celex_id", at),
     )
 
 
-def _read_small_file(path: Path) -> str:
+def _read_small_file(at: Place) -> str:
     try:
-        with path.open("rb") as file:
+        with Path(at.path).open("rb") as file:
             raw = file.read(MAX_LINE_BYTES + 1)
     except OSError as error:
-        raise DataError(f"it cannot be read ({error.strerror})", path) from error
+        raise at.broken(f"it cannot be read ({error.strerror})") from error
     if len(raw) > MAX_LINE_BYTES:
-        raise bad_row(f"the file is longer than {MAX_LINE_BYTES:,} bytes", path)
-    return decode(raw.removeprefix(BYTE_ORDER_MARK), path, 1)
+        raise at.bad(f"the file is longer than {MAX_LINE_BYTES:,} bytes")
+    return decode(raw.removeprefix(BYTE_ORDER_MARK), at)

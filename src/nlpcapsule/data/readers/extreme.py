@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple
 
 from nlpcapsule.data.documents import Document
 from nlpcapsule.data.readers.document_rows import (
@@ -25,9 +24,9 @@ from nlpcapsule.data.readers.document_rows import (
     optional_string,
     parse_object,
 )
-from nlpcapsule.data.readers.label_lines import LabelKind, LabelLines, LabelNames, is_svmlight_header
+from nlpcapsule.data.readers.label_lines import LabelKind, LabelLines, LabelNames
 from nlpcapsule.data.readers.lines import Line, TextFile
-from nlpcapsule.data.readers.reading import ReadOptions, ReadReport, bad_row, chosen_part, good_rows
+from nlpcapsule.data.readers.reading import ReadOptions, ReadReport, chosen_part, parsed
 from nlpcapsule.errors import BadRowError, DataError
 
 PREFIXES = {"train": ("trn", "train"), "test": ("tst", "test")}
@@ -40,15 +39,6 @@ LABEL_FILES: dict[str, LabelKind] = {
     "Y.{}.txt": "words",
     "{}.txt": "svmlight",
 }
-
-__all__ = ["is_layout", "is_row", "is_svmlight_header", "is_text_file", "read_extreme", "read_svmlight"]
-
-
-class JoinedRow(NamedTuple):
-    """A line of text and the line of labels that belongs to it."""
-
-    text: Line
-    labels: Line | None
 
 
 def is_layout(folder: Path) -> bool:
@@ -66,7 +56,7 @@ def is_text_file(path: Path) -> bool:
     return path.name.removesuffix(".gz").endswith(TEXT_SUFFIXES)
 
 
-def read_extreme(source: Path, options: ReadOptions, report: ReadReport) -> Iterator[Document]:
+def read_extreme(source: Path, options: ReadOptions, report: ReadReport) -> Iterator[Document | BadRowError]:
     """Read a part of a folder, a file of JSON rows, or a raw text file with its label file."""
     if source.is_file():
         files = [source]
@@ -75,12 +65,12 @@ def read_extreme(source: Path, options: ReadOptions, report: ReadReport) -> Iter
         files = [found[part] for part in chosen_part(options, list(found), source)]
     for path in files:
         if path.name.endswith(JSON_SUFFIXES):
-            yield from _read_json_rows(path, options, report)
+            yield from _read_json_rows(path, options)
         else:
-            yield from _read_joined(path, _label_lines(path, options), options, report)
+            yield from _read_joined(path, _label_lines(path, options))
 
 
-def read_svmlight(source: Path, options: ReadOptions, report: ReadReport) -> Iterator[Document]:
+def read_svmlight(source: Path, options: ReadOptions, report: ReadReport) -> Iterator[Document | BadRowError]:
     """Read the labels of an svmlight-like file and the texts of its raw text file.
 
     Raises:
@@ -90,97 +80,80 @@ def read_svmlight(source: Path, options: ReadOptions, report: ReadReport) -> Ite
     candidates = [prefix + suffix for suffix in TEXT_SUFFIXES]
     for name in candidates:
         if (source.parent / name).exists():
-            label_lines = LabelLines(source, "svmlight", LabelNames(source.parent))
-            yield from _read_joined(source.parent / name, label_lines, options, report)
-            return
-    raise DataError(
-        "an svmlight file holds numbered features, and the text cannot be had back from them",
-        source,
-        hint=f"put the raw text beside it, one text per line, as one of: {', '.join(candidates)}",
-    )
+            return _read_joined(source.parent / name, LabelLines(source, "svmlight"))
+    problem = "an svmlight file holds numbered features, from which the text cannot be restored"
+    hint = f"put the raw text into its folder, one text per line, as one of: {', '.join(candidates)}"
+    raise DataError(problem, source, hint=hint)
 
 
 def _part_file(folder: Path, part: str) -> Path | None:
-    for suffix in (*JSON_SUFFIXES, *TEXT_SUFFIXES):
-        for prefix in PREFIXES[part]:
-            if (folder / (prefix + suffix)).exists():
-                return folder / (prefix + suffix)
-    return None
-
-
-def _prefix_of_text(path: Path) -> str:
-    name = path.name.removesuffix(".gz")
-    # Longest suffix first: "_raw.txt" must not match the end of a longer one.
-    for suffix in sorted(TEXT_SUFFIXES, key=len, reverse=True):
-        if name.endswith(suffix):
-            return name.removesuffix(suffix)
-    return name.removesuffix(".txt")
+    names = (prefix + suffix for suffix in (*JSON_SUFFIXES, *TEXT_SUFFIXES) for prefix in PREFIXES[part])
+    return next((folder / name for name in names if (folder / name).exists()), None)
 
 
 def _label_lines(text_path: Path, options: ReadOptions) -> LabelLines | None:
-    folder, prefix = text_path.parent, _prefix_of_text(text_path)
-    candidates = {pattern.format(prefix): kind for pattern, kind in LABEL_FILES.items()}
-    for name, kind in candidates.items():
-        if (folder / name).exists() and folder / name != text_path:
-            return LabelLines(folder / name, kind, LabelNames(folder))
+    folder, name = text_path.parent, text_path.name.removesuffix(".gz")
+    suffix = next((suffix for suffix in TEXT_SUFFIXES if name.endswith(suffix)), ".txt")
+    candidates = {pattern.format(name.removesuffix(suffix)): kind for pattern, kind in LABEL_FILES.items()}
+    for candidate, kind in candidates.items():
+        if (folder / candidate).exists() and folder / candidate != text_path:
+            return LabelLines(folder / candidate, kind)
     if not options.need_labels:
         return None
-    raise DataError(
-        "the file of its labels is missing",
-        text_path,
-        hint=f"put it beside, as one of: {', '.join(candidates)}",
-    )
+    hint = f"put it into the same folder, as one of: {', '.join(candidates)}"
+    raise DataError("the file of its labels is missing", text_path, hint=hint)
 
 
-def _read_json_rows(path: Path, options: ReadOptions, report: ReadReport) -> Iterator[Document]:
+def _read_json_rows(path: Path, options: ReadOptions) -> Iterator[Document | BadRowError]:
     names = LabelNames(path.parent)
 
     def parse(line: Line) -> Document:
-        row = parse_object(line.text, path, line.number)
+        at = line.at
+        row = parse_object(line.text, at)
         if not row.keys() & {"title", "content"}:
-            raise bad_row("the row has neither 'title' nor 'content'", path, line.number)
+            raise at.bad("the row has neither 'title' nor 'content'")
         if "target_ind" not in row and options.need_labels:
-            raise bad_row("the key 'target_ind' (the labels' numbers) is missing", path, line.number)
+            raise at.bad("the key 'target_ind' (the labels' numbers) is missing")
         numbers = row.get("target_ind") or []
         if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
-            raise bad_row("'target_ind' must be a list of whole numbers", path, line.number)
+            raise at.bad("'target_ind' must be a list of whole numbers")
         return make_document(
-            optional_string(row, "content", path, line.number) or "",
-            [names.name(number, path, line.number) for number in numbers],
-            optional_string(row, "title", path, line.number),
-            optional_name(row, "uid", path, line.number),
+            optional_string(row, "content", at) or "",
+            [names.name(number, at) for number in numbers],
+            optional_string(row, "title", at),
+            optional_name(row, "uid", at),
         )
 
     with TextFile(path) as file:
-        yield from good_rows(file.filled_lines(), parse, options, report)
+        yield from parsed(file.filled_lines(), parse)
 
 
-def _read_joined(
-    text_path: Path, label_lines: LabelLines | None, options: ReadOptions, report: ReadReport
-) -> Iterator[Document]:
-    def parse(row: JoinedRow) -> Document:
-        labels = [] if label_lines is None or row.labels is None else label_lines.labels(row.labels)
-        return make_document(row.text.text, labels, None, None)
+def _read_joined(text_path: Path, label_lines: LabelLines | None) -> Iterator[Document | BadRowError]:
+    """Read one document per line of text, with the labels in the same line of the label file."""
+
+    def parse(row: tuple[Line, Line | None]) -> Document:
+        text, labels = row
+        return make_document(text.text, label_lines.labels(labels) if label_lines and labels else [])
 
     with TextFile(text_path) as texts:
-        yield from good_rows(_join(texts, label_lines), parse, options, report)
+        yield from parsed(_join(texts, label_lines), parse)
 
 
-def _join(texts: TextFile, label_lines: LabelLines | None) -> Iterator[JoinedRow | BadRowError]:
+def _join(
+    texts: TextFile, label_lines: LabelLines | None
+) -> Iterator[tuple[Line, Line | None] | BadRowError]:
     if label_lines is None:
-        for line in texts.lines():
-            yield line if isinstance(line, BadRowError) else JoinedRow(line, None)
+        yield from parsed(texts.lines(), lambda line: (line, None))
         return
     for text, labels in zip_longest(texts.lines(), label_lines.rows()):
         if text is None or labels is None:
-            shorter = texts.name if text is None else label_lines.path
-            longer = label_lines.path if text is None else texts.name
+            shorter, longer = texts.name, str(label_lines.path)
+            if labels is None:
+                shorter, longer = longer, shorter
             raise DataError(
                 f"it has fewer lines than {longer}; expected one line of labels per text", shorter
             )
         if isinstance(text, BadRowError):
             yield text
-        elif isinstance(labels, BadRowError):
-            yield labels
         else:
-            yield JoinedRow(text, labels)
+            yield labels if isinstance(labels, BadRowError) else (text, labels)

@@ -7,25 +7,24 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from nlpcapsule.data.documents import Document
-from nlpcapsule.data.readers import eurlex57k, extreme, rcv1, reuters21578, wikiqa
-from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
-from nlpcapsule.errors import ConfigError, DataError, did_you_mean
+from nlpcapsule.data.readers import eurlex57k, extreme, rcv1, reuters21578
+from nlpcapsule.data.readers.label_lines import is_svmlight_header
+from nlpcapsule.data.readers.question_tables import is_wikiqa_header
+from nlpcapsule.data.readers.reading import ReadOptions, ReadReport, suffix_of
+from nlpcapsule.errors import BadRowError, ConfigError, DataError, did_you_mean
 from nlpcapsule.registry import Registry
 
-DOCUMENT_FORMATS = (
-    "jsonl",
-    "csv",
-    "tsv",
-    "labels-tab-text",
-    "txt",
-    "eurlex57k",
-    "reuters21578",
-    "rcv1",
-    "extreme-text",
-    "svmlight",
-)
-# path, options, report → documents; `@DOCUMENT_READERS.register("name")` adds a format.
-DOCUMENT_READERS: Registry[Callable[[Path, ReadOptions, ReadReport], Iterator[Document]]] = Registry("format")
+LAYOUTS = {  # of folders; EURLEX57K comes last: JSON files alone are the weakest evidence
+    "reuters21578": reuters21578.is_layout,
+    "rcv1": rcv1.is_layout,
+    "extreme-text": extreme.is_layout,
+    "eurlex57k": eurlex57k.is_layout,
+}
+FILE_FORMATS = ("jsonl", "csv", "tsv", "labels-tab-text", "txt")
+DOCUMENT_FORMATS = (*FILE_FORMATS, "eurlex57k", "reuters21578", "rcv1", "extreme-text", "svmlight")
+# path, options, report → documents, or the errors of bad rows; `@DOCUMENT_READERS.register("name")` adds one.
+DocumentReader = Callable[[Path, ReadOptions, ReadReport], Iterator[Document | BadRowError]]
+DOCUMENT_READERS: Registry[DocumentReader] = Registry("format")
 QUESTION_FORMATS = ("jsonl", "tsv", "trecqa", "wikiqa")
 FOLDER_NAMES_SHOWN = 5
 
@@ -33,40 +32,25 @@ FOLDER_NAMES_SHOWN = 5
 def check_format(name: str, known: tuple[str, ...]) -> None:
     """Raise `ConfigError` for an unknown format."""
     if name != "auto" and name not in known:
-        raise ConfigError(f"unknown format {name!r}; {did_you_mean(name, ['auto', *known])}")
+        raise ConfigError(f"unknown format {name!r}; {did_you_mean(name, {'auto', *known})}")
 
 
 def document_folder_format(folder: Path) -> str:
-    """Return the published layout of a folder.
-
-    Raises:
-        DataError: If no layout is recognised.
-    """
-    # EURLEX57K comes last: JSON files alone are the weakest evidence.
-    for name, layout in [
-        ("reuters21578", reuters21578.is_layout),
-        ("rcv1", rcv1.is_layout),
-        ("extreme-text", extreme.is_layout),
-        ("eurlex57k", eurlex57k.is_layout),
-    ]:
-        if layout(folder):
+    """Return the published layout of a folder, or raise `DataError` if it is in none."""
+    for name, is_layout in LAYOUTS.items():
+        if is_layout(folder):
             return name
-    raise unknown_folder(folder, "eurlex57k, reuters21578, rcv1, extreme-text")
+    raise _unknown_folder(folder, "eurlex57k, reuters21578, rcv1, extreme-text")
 
 
 def question_folder_format(folder: Path) -> str:
-    """Return the published layout of a folder of questions.
-
-    Raises:
-        DataError: If no layout is recognised.
-    """
-    if wikiqa.is_layout(folder):
+    """Return the published layout of a folder of questions, or raise `DataError` if it is in none."""
+    if any(folder.glob("WikiQA-*.tsv")):
         return "wikiqa"
-    raise unknown_folder(folder, "wikiqa")
+    raise _unknown_folder(folder, "wikiqa")
 
 
-def unknown_folder(folder: Path, layouts: str) -> DataError:
-    """Return the error for a folder in no known layout."""
+def _unknown_folder(folder: Path, layouts: str) -> DataError:
     names = sorted(entry.name for entry in folder.iterdir())
     more = ", ..." if len(names) > FOLDER_NAMES_SHOWN else ""
     holds = ", ".join(names[:FOLDER_NAMES_SHOWN]) + more if names else "nothing"
@@ -78,12 +62,8 @@ def unknown_folder(folder: Path, layouts: str) -> DataError:
 
 
 def document_file_format(name: str, first_line: str, options: ReadOptions) -> str:
-    """Return the format of a file (or of standard input, whose name has no suffix).
-
-    Raises:
-        DataError: If neither name nor first line identifies it.
-    """
-    suffix = Path(name.removesuffix(".gz")).suffix.lower()
+    """Return the format of a file or stream by its name and first line, or raise `DataError`."""
+    suffix = suffix_of(name)
     if suffix == ".sgm":
         return "reuters21578"
     if rcv1.is_token_file(Path(name)):
@@ -95,7 +75,7 @@ def document_file_format(name: str, first_line: str, options: ReadOptions) -> st
         return "extreme-text" if extreme.is_row(keys) and options.text_key not in keys else "jsonl"
     if extreme.is_text_file(Path(name)):
         return "extreme-text"
-    if extreme.is_svmlight_header(first_line):
+    if is_svmlight_header(first_line):
         return "svmlight"
     if suffix != ".txt" and _is_header(first_line, "\t", options):
         return "tsv"
@@ -109,17 +89,13 @@ def document_file_format(name: str, first_line: str, options: ReadOptions) -> st
 
 
 def question_file_format(name: str, first_line: str) -> str:
-    """Return the format of a file of questions (or of standard input, whose name has no suffix).
-
-    Raises:
-        DataError: If neither name nor first line identifies it.
-    """
-    suffix = Path(name.removesuffix(".gz")).suffix.lower()
+    """Return the format of a file or stream of questions, or raise `DataError`."""
+    suffix = suffix_of(name)
     if suffix in (".jsonl", ".json") or first_line.lstrip().startswith(("{", "[")):
         return "jsonl"
     if suffix == ".xml" or first_line.lstrip().startswith("<"):
         return "trecqa"
-    if wikiqa.is_header(first_line):
+    if is_wikiqa_header(first_line):
         return "wikiqa"
     if suffix == ".tsv" or "\t" in first_line:
         return "tsv"

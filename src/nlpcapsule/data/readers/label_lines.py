@@ -9,8 +9,8 @@ from typing import Literal
 
 from nlpcapsule.data.readers.document_rows import optional_string, parse_object
 from nlpcapsule.data.readers.lines import Line, TextFile
-from nlpcapsule.data.readers.reading import DataError, bad_row, whole_number
-from nlpcapsule.errors import BadRowError, quoted
+from nlpcapsule.data.readers.reading import Place, whole_number
+from nlpcapsule.errors import BadRowError, DataError, quoted
 
 NAME_FILES = ("lbl.json", "lbl.json.gz", "lbl.raw.txt", "Y.txt")
 
@@ -28,26 +28,18 @@ def is_svmlight_header(line: str) -> bool:
 
 
 class LabelNames:
-    """The names of numbered labels; without a file of names, the number is the name.
-
-    Args:
-        folder: The folder that may contain a file of names.
-    """
+    """The names of numbered labels from a file in the folder; without one, the number is the name."""
 
     def __init__(self, folder: Path) -> None:
         self.path = next((folder / name for name in NAME_FILES if (folder / name).exists()), None)
         self._names = None if self.path is None else _distinct(_read_names(self.path))
 
-    def name(self, number: int, path: str | Path, line: int) -> str:
-        """Return the name of a label.
-
-        Raises:
-            BadRowError: If the file of names has no such label.
-        """
+    def name(self, number: int, at: Place) -> str:
+        """Return the name of a label, or raise `BadRowError` if the file of names has no such label."""
         if self._names is None:
             return str(number)
         if not 0 <= number < len(self._names):
-            raise bad_row(f"label {number} is not among the {len(self._names):,} of {self.path}", path, line)
+            raise at.bad(f"label {number} is not among the {len(self._names):,} of {self.path}")
         return self._names[number]
 
 
@@ -58,16 +50,15 @@ class LabelLines:
         path: The file.
         kind: "words" (names with blanks between them), "sparse" (a header, then `label:1.0` entries) or
             "svmlight" (a header, then labels with commas between them in front of the features).
-        names: The names of numbered labels.
     """
 
-    def __init__(self, path: Path, kind: LabelKind, names: LabelNames) -> None:
+    def __init__(self, path: Path, kind: LabelKind) -> None:
         self.path = path
         self.kind = kind
-        self._names = names
+        self._names = LabelNames(path.parent)
 
     def rows(self) -> Iterator[Line | BadRowError]:
-        """Yield the label lines after the header, each with its line number.
+        """Yield the label lines after the header.
 
         Raises:
             DataError: If the header is wrong or announces a different number of lines.
@@ -83,11 +74,7 @@ class LabelLines:
             raise DataError(f"the header promises {promised:,} lines, found {count:,}", self.path)
 
     def labels(self, line: Line) -> list[str]:
-        """Return the labels in one line.
-
-        Raises:
-            BadRowError: If the line is malformed.
-        """
+        """Return the labels in one line, or raise `BadRowError` if it is malformed."""
         if self.kind == "words":
             return line.text.split()
         if self.kind == "sparse":
@@ -104,33 +91,29 @@ class LabelLines:
             raise DataError(f"expected a header of numbers: {expected}", self.path, 1)
         promised = whole_number(line.text.split()[0])
         if promised is None:
-            raise DataError(f"the header promises too many lines: {quoted(line.text)}", self.path, 1)
+            raise line.at.broken(f"the header promises too many lines: {quoted(line.text)}")
         return promised
 
     def _numbered(self, number: str, line: Line) -> str:
         label = whole_number(number)
         if label is None:
-            raise bad_row(f"expected a label's number, found {quoted(number)}", self.path, line.number)
-        return self._names.name(label, self.path, line.number)
+            raise line.at.bad(f"expected a label's number, found {quoted(number)}")
+        return self._names.name(label, line.at)
 
 
 def _read_names(path: Path) -> Iterator[str]:
     with TextFile(path) as file:
         for line in file.sound_lines():
             if path.name.startswith("lbl.json"):
-                row = parse_object(line.text, file.name, line.number)
-                yield (optional_string(row, "title", file.name, line.number) or "").strip()
+                row = parse_object(line.text, line.at)
+                yield (optional_string(row, "title", line.at) or "").strip()
             else:
                 yield line.text.strip()
 
 
 def _distinct(names: Iterator[str]) -> list[str]:
     """Append its number to a name that is blank or repeated, so that labels stay distinct."""
-    seen: set[str] = set()
-    distinct = []
+    distinct: dict[str, None] = {}
     for number, name in enumerate(names):
-        if not name or name in seen:
-            name = f"{name} #{number}".lstrip()
-        seen.add(name)
-        distinct.append(name)
-    return distinct
+        distinct[f"{name} #{number}".lstrip() if not name or name in distinct else name] = None
+    return list(distinct)

@@ -8,12 +8,12 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple, cast
+from typing import NamedTuple, Self, cast
 
-from nlpcapsule.data.readers.reading import bad_row
+from nlpcapsule.data.readers.reading import Place
 from nlpcapsule.errors import BadRowError, DataError
 
 MAX_LINE_BYTES = 10_000_000
@@ -24,11 +24,26 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
-class Line(NamedTuple):
-    """A line and its number, counted from 1."""
+@dataclass(slots=True)
+class Line:
+    """A line, its number, counted from 1, and the name of its file."""
 
     number: int
     text: str
+    path: str = field(default="", compare=False)
+
+    @property
+    def at(self) -> Place:
+        """The place of the line, for messages."""
+        return Place(self.path, self.number)
+
+
+class Block(NamedTuple):
+    """Lines that belong together: the first, those after it, and whether the end was found."""
+
+    first: Line
+    lines: list[Line]
+    closed: bool
 
 
 def is_stream(source: str | Path) -> bool:
@@ -48,25 +63,21 @@ class TextFile:
     Args:
         source: A path, or "-" for standard input.
         encoding: "utf-8", or "latin-1" for published files that are older than UTF-8.
-
-    Attributes:
-        name: Its name in messages.
+        errors: "replace" tolerates bytes that are invalid in the encoding.
     """
 
-    def __init__(self, source: str | Path, encoding: str = "utf-8") -> None:
+    def __init__(self, source: str | Path, encoding: str = "utf-8", errors: str = "strict") -> None:
         self.from_stdin = str(source) == STDIN
-        self.name = "<stdin>" if self.from_stdin else str(source)
-        self.encoding = encoding
+        self.name = "<stdin>" if self.from_stdin else str(source)  # in messages
+        self.encoding, self.errors = encoding, errors
         self._bytes = self._open(source)
         self._stream = self._unzip()
         self._first: bytes | None = None
 
-    def __enter__(self) -> TextFile:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if not self.from_stdin or self._bytes is not sys.stdin.buffer:
             self._stream.close()
             self._bytes.close()
@@ -81,14 +92,7 @@ class TextFile:
         return self._peek_raw().decode(self.encoding, errors="replace").rstrip("\r\n")
 
     def lines(self, keep_ends: bool = False) -> Iterator[Line | BadRowError]:
-        """Yield the lines in order; a line that is too long or wrongly encoded is replaced by its error.
-
-        Args:
-            keep_ends: Keep the line ends.
-
-        Yields:
-            Lines, or the error for a line that cannot be used.
-        """
+        """Yield the lines in order; a line that is too long or wrongly encoded is replaced by its error."""
         raw = self._peek_raw()
         self._first = None
         number = 0
@@ -100,8 +104,7 @@ class TextFile:
     def filled_lines(self, delimiter: str | None = None) -> Iterator[Line | BadRowError]:
         """Yield the lines that are not blank: a blank one, often the last, is not a row.
 
-        Args:
-            delimiter: What separates cells; a line that holds one is a row, even if its cells are blank.
+        A line that holds the delimiter is a row, even if its cells are blank.
         """
         for line in self.lines():
             if isinstance(line, BadRowError) or line.text.strip() or (delimiter and delimiter in line.text):
@@ -118,12 +121,53 @@ class TextFile:
                 raise DataError(line.problem, line.path, line.line, way or "fix the line")
             yield line
 
+    def blocks(
+        self,
+        what: str,
+        begins: Callable[[str], bool],
+        ends: Callable[[str], bool] = lambda text: False,
+        stray: str | None = None,
+        keep_ends: bool = False,
+    ) -> Iterator[Block | BadRowError]:
+        """Yield the blocks of lines of a file, or the error for one that is too long.
+
+        Args:
+            what: The noun for a block in messages.
+            begins: Whether a line begins a block.
+            ends: Whether a line is the last of its block.
+            stray: The problem of a line outside blocks; None ignores such lines.
+            keep_ends: Keep the line ends.
+        """
+        first: Line | None = None
+        lines: list[Line] = []
+        size = 0
+
+        def block(closed: bool) -> Block | BadRowError:
+            assert first is not None
+            if size > MAX_LINE_BYTES:
+                return first.at.bad(f"the {what} is longer than {MAX_LINE_BYTES:,} bytes")
+            return Block(first, lines, closed)
+
+        for line in self.sound_lines(keep_ends):
+            if begins(line.text):
+                if first is not None:
+                    yield block(closed=False)
+                first, lines, size = line, [], 0
+            elif first is not None:
+                size += len(line.text)
+                if size <= MAX_LINE_BYTES:
+                    lines.append(line)
+            elif stray and line.text.strip():
+                yield line.at.bad(stray)
+            if first is not None and ends(line.text):
+                yield block(closed=True)
+                first = None
+        if first is not None:
+            yield block(closed=False)
+
     def _open(self, source: str | Path) -> io.BufferedReader:
         try:
             raw = _standard_input() if self.from_stdin else io.FileIO(source)
-            if isinstance(raw, io.BufferedReader):
-                return raw
-            return io.BufferedReader(cast(io.RawIOBase, raw))
         except FileNotFoundError:
             raise DataError("there is no such file", self.name, hint="check the path") from None
         except IsADirectoryError:
@@ -131,6 +175,7 @@ class TextFile:
         except (OSError, ValueError) as error:  # a path with a NUL character raises the latter
             reason = error.strerror if isinstance(error, OSError) else error
             raise DataError(f"it cannot be opened ({reason})", self.name) from error
+        return raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
 
     def _unzip(self) -> io.BufferedReader:
         # The first bytes identify gzip more reliably than the name, and standard input has no name.
@@ -147,17 +192,18 @@ class TextFile:
         return self._bytes
 
     def _line(self, number: int, raw: bytes, keep_ends: bool) -> Line | BadRowError:
+        at = Place(self.name, number)
         is_cut = len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n")
         # Do not search a binary file for the end of the line: /dev/zero has none.
         if (is_cut or len(raw) > MAX_LINE_BYTES + 1) and b"\0" not in raw:
             if is_cut:
-                self._finish_line(number)
-            return bad_row(f"the line is longer than {MAX_LINE_BYTES:,} bytes", self.name, number, "split it")
+                self._finish_line(at)
+            return at.bad(f"the line is longer than {MAX_LINE_BYTES:,} bytes", "split it")
         try:
-            text = decode(raw, self.name, number, self.encoding)
+            text = decode(raw, at, self.encoding, self.errors)
         except BadRowError as problem:
             return problem
-        return Line(number, text if keep_ends else text.removesuffix("\n").removesuffix("\r"))
+        return Line(number, text if keep_ends else text.removesuffix("\n").removesuffix("\r"), self.name)
 
     def _peek_raw(self) -> bytes:
         if self._first is None:
@@ -166,21 +212,20 @@ class TextFile:
             self._first = start.removeprefix(BYTE_ORDER_MARK)
         return self._first
 
-    def _finish_line(self, number: int) -> None:
+    def _finish_line(self, at: Place) -> None:
         """Read and discard the rest of a line that is too long, piece by piece."""
         skipped = 0
         while (piece := self._read(1 << 16)) and not piece.endswith(b"\n"):
             skipped += len(piece)
             if skipped > MAX_SKIPPED_BYTES:
-                raise DataError("the line does not end, expected lines of text", self.name, number)
+                raise at.broken("the line does not end, expected lines of text")
 
     def _read(self, limit: int) -> bytes:
         try:
             return self._stream.readline(limit)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise DataError(
-                f"the gzip file is broken ({error})", self.name, hint="fetch or compress it again"
-            ) from error
+            hint = "fetch or compress it again"
+            raise DataError(f"the gzip file is broken ({error})", self.name, hint=hint) from error
         except OSError as error:
             raise DataError(f"it cannot be read ({error.strerror})", self.name) from error
 
@@ -196,37 +241,23 @@ def _standard_input() -> io.IOBase:
         return cast(io.IOBase, sys.stdin.buffer)
 
 
-def decode(raw: bytes, path: str | Path, line: int, encoding: str = "utf-8") -> str:
-    """Decode one line (or one small file) and reject what is not text.
-
-    Args:
-        raw: The bytes.
-        path: For the error.
-        line: The number of the first line in `raw`, for the error.
-        encoding: The encoding.
-
-    Returns:
-        The text.
+def decode(raw: bytes, at: Place, encoding: str = "utf-8", errors: str = "strict") -> str:
+    """Decode one line, or one small file that begins in `at`.
 
     Raises:
         DataError: If it is a binary or UTF-16 file.
         BadRowError: If a byte is invalid in the encoding.
     """
-    if line == 1 and raw.startswith(UTF16_MARKS):
-        raise DataError(
-            "it is encoded as UTF-16, expected UTF-8",
-            path,
-            hint="convert it, for example with: iconv -f utf-16 -t utf-8",
-        )
-    if b"\0" in raw:
-        nul_line = line + raw.count(b"\n", 0, raw.index(b"\0"))
-        raise DataError("it holds a NUL byte and seems to be a binary file, expected text", path, nul_line)
+    first = at.line or 1
+    if first == 1 and raw.startswith(UTF16_MARKS):
+        hint = "convert it, for example with: iconv -f utf-16 -t utf-8"
+        raise DataError("it is encoded as UTF-16, expected UTF-8", at.path, hint=hint)
+    if (nul := raw.find(b"\0")) >= 0:
+        at = Place(at.path, first + raw.count(b"\n", 0, nul))
+        raise at.broken("it holds a NUL byte and seems to be a binary file, expected text")
     try:
-        return raw.decode(encoding)
+        return raw.decode(encoding, errors)
     except UnicodeDecodeError as error:
-        raise bad_row(
-            f"byte 0x{raw[error.start]:02x} is not valid UTF-8",
-            path,
-            line + raw.count(b"\n", 0, error.start),
-            "convert the file, for example with: iconv -f latin1 -t utf-8",
-        ) from None
+        at = Place(at.path, first + raw.count(b"\n", 0, error.start))
+        hint = "convert the file, for example with: iconv -f latin1 -t utf-8"
+        raise at.bad(f"byte 0x{raw[error.start]:02x} is not valid UTF-8", hint) from None

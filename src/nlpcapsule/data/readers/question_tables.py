@@ -1,42 +1,40 @@
-"""Read question TSV files: one candidate per line, the candidates of a question in a row."""
+"""Question TSV files, WikiQA's among them: one candidate per line, the candidates of a question in a row."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from pathlib import Path
 
 from nlpcapsule.data.documents import Candidate, Question
-from nlpcapsule.data.readers.document_rows import shown_names
+from nlpcapsule.data.readers.document_rows import find_columns
 from nlpcapsule.data.readers.lines import Line, TextFile
-from nlpcapsule.data.readers.reading import DataError, ReadOptions, ReadReport, bad_row, good_rows
-from nlpcapsule.errors import BadRowError, quoted
+from nlpcapsule.data.readers.reading import ReadOptions, chosen_part, parsed
+from nlpcapsule.errors import BadRowError, DataError, quoted
 
 COLUMNS = {"qid": "qid", "question": "question", "answer": "answer", "label": "label"}
+WIKIQA_COLUMNS = {"qid": "QuestionID", "question": "Question", "answer": "Sentence", "label": "Label"}
+WIKIQA_PARTS = ("train", "dev", "test")
 
 
-class Pair(NamedTuple):
-    """One line: a question and one of its candidates."""
+def is_wikiqa_header(line: str) -> bool:
+    """Return whether a line is the header of a WikiQA file."""
+    return {WIKIQA_COLUMNS["qid"], WIKIQA_COLUMNS["answer"]} <= set(line.split("\t"))
 
-    line: int
-    qid: str
-    question: str
-    candidate: Candidate
+
+def wikiqa_files(folder: Path, options: ReadOptions) -> list[Path]:
+    """Return the files of the chosen part of a WikiQA folder."""
+    files = {part: folder / f"WikiQA-{part}.tsv" for part in WIKIQA_PARTS}
+    there = [part for part, path in files.items() if path.exists()]
+    return [files[part] for part in chosen_part(options, there, folder)]
 
 
 def read_question_table(
-    file: TextFile, options: ReadOptions, report: ReadReport, columns: Mapping[str, str] | None = None
-) -> Iterator[Question]:
+    file: TextFile, options: ReadOptions, columns: Mapping[str, str] = COLUMNS
+) -> Iterator[Question | BadRowError]:
     """Read a TSV file with a header; quotes are ordinary characters.
 
-    Args:
-        file: The open file.
-        options: How to read it.
-        report: Filled while reading.
-        columns: The names of the columns qid, question, answer and label in this file.
-
-    Yields:
-        A question for each run of lines with the same qid. A qid that returns after another one is a bad row:
-        in a file merged from several, it is often a different question.
+    Lines of the same qid form a question. A qid that returns after another one is a bad row: in a file merged
+    from several, it is often a different question. `columns` names the columns in this file.
     """
     lines = file.filled_lines("\t")
     header = next(lines, None)
@@ -44,76 +42,53 @@ def read_question_table(
         return
     if isinstance(header, BadRowError):
         raise DataError(f"the header is unusable: {header.problem}", header.path, header.line)
-    pairs = _Pairs(header, columns or COLUMNS, options, file.name)
-    first: Pair | None = None
-    candidates: list[Candidate] = []
-    for pair in good_rows(lines, pairs.parse, options, report):
-        if first is not None and pair.qid != first.qid:
-            yield Question(first.question, tuple(candidates), first.qid)
-            candidates = []
-        if not candidates:
-            first = pair
-        candidates.append(pair.candidate)
-    if first is not None:
-        yield Question(first.question, tuple(candidates), first.qid)
+    names = [name.strip() for name in header.text.split("\t")]
+    needed = [name for key, name in columns.items() if key != "label" or options.need_labels]
+    hint = f"expected tab-separated columns {', '.join(columns.values())}"
+    places = find_columns(names, dict.fromkeys(needed, hint), header.at)
+    order = _QuestionOrder()
 
-
-class _Pairs:
-    """Parse the lines of one file and check the order of its questions."""
-
-    def __init__(self, header: Line, columns: Mapping[str, str], options: ReadOptions, path: str) -> None:
-        names = [name.strip() for name in header.text.split("\t")]
-        for key, name in columns.items():
-            if name not in names and (key != "label" or options.need_labels):
-                raise DataError(
-                    f"the header has no column {name!r}; its columns are: {shown_names(names)}",
-                    path,
-                    header.number,
-                    f"expected tab-separated columns {', '.join(columns.values())}",
-                )
-        self.path = path
-        self.count = len(names)
-        self.qid, self.question, self.answer = (
-            names.index(columns[key]) for key in ("qid", "question", "answer")
-        )
-        self.label = names.index(columns["label"]) if options.need_labels else None
-        self.finished: set[str] = set()
-        self.current: Pair | None = None
-
-    def parse(self, line: Line) -> Pair:
+    def parse(line: Line) -> tuple[str, str, Candidate]:
         cells = line.text.split("\t")
-        if len(cells) != self.count:
-            problem = f"expected {self.count} columns as in the header, found {len(cells)}"
-            raise bad_row(problem, self.path, line.number)
-        candidate = Candidate(cells[self.answer], self._label(cells, line.number))
-        pair = Pair(line.number, cells[self.qid].strip(), cells[self.question], candidate)
-        self._check_order(pair)
-        return pair
+        if len(cells) != len(names):
+            raise line.at.bad(f"expected {len(names)} columns as in the header, found {len(cells)}")
+        qid, question, answer = (cells[places[columns[key]]] for key in ("qid", "question", "answer"))
+        label = cells[places[columns["label"]]].strip() if options.need_labels else None
+        if label not in (None, "0", "1"):
+            raise line.at.bad(f"the label must be 0 or 1, found {quoted(label)}")
+        order.check(qid.strip(), question, line)
+        return qid.strip(), question, Candidate(answer, None if label is None else int(label))
 
-    def _label(self, cells: list[str], line: int) -> int | None:
-        if self.label is None:
-            return None
-        cell = cells[self.label].strip()
-        if cell in ("0", "1"):
-            return int(cell)
-        raise bad_row(f"the label must be 0 or 1, found {quoted(cell)}", self.path, line)
+    qid = text = ""
+    candidates: list[Candidate] = []
+    for row in parsed(lines, parse):
+        if isinstance(row, BadRowError):
+            yield row
+            continue
+        if candidates and row[0] != qid:
+            yield Question(text, tuple(candidates), qid)
+            candidates = []
+        qid, text = row[:2]
+        candidates.append(row[2])
+    if candidates:
+        yield Question(text, tuple(candidates), qid)
 
-    def _check_order(self, pair: Pair) -> None:
-        current = self.current
-        if pair.qid in self.finished:
-            raise bad_row(
-                f"question {quoted(pair.qid)} comes back after other questions",
-                self.path,
-                pair.line,
-                "keep the lines of a question together, and give different questions different qids",
-            )
-        if current is None or pair.qid != current.qid:
-            if current is not None:
-                self.finished.add(current.qid)
-            self.current = pair
-        elif pair.question != current.question:
-            raise bad_row(
-                f"question {quoted(pair.qid)} has another text than in line {current.line}",
-                self.path,
-                pair.line,
-            )
+
+class _QuestionOrder:
+    """Check that the lines of a question are together and repeat its text."""
+
+    def __init__(self) -> None:
+        self.finished: set[str] = set()
+        self.current: tuple[str, str, int] | None = None  # qid, question, line
+
+    def check(self, qid: str, question: str, line: Line) -> None:
+        """Reject a line of an earlier question, or one with another text for the current question."""
+        if qid in self.finished:
+            hint = "keep the lines of a question together, and give different questions different qids"
+            raise line.at.bad(f"question {quoted(qid)} comes back after other questions", hint)
+        if self.current is None or qid != self.current[0]:
+            if self.current is not None:
+                self.finished.add(self.current[0])
+            self.current = qid, question, line.number
+        elif question != self.current[1]:
+            raise line.at.bad(f"question {quoted(qid)} has another text than in line {self.current[2]}")

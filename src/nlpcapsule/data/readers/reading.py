@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from nlpcapsule.errors import BadRowError, ConfigError, DataError
 
@@ -47,11 +48,9 @@ class ReadOptions:
     @property
     def separator(self) -> str:
         """The separator of labels inside one cell."""
-        if self.label_separator is None:
-            return ";"
-        if not self.label_separator:
+        if self.label_separator == "":
             raise ConfigError("--label-separator must not be empty; leave it out for the usual ';'")
-        return self.label_separator
+        return self.label_separator or ";"
 
 
 @dataclass
@@ -74,8 +73,7 @@ class ReadReport:
 
     def tell_guess(self, path: str, format: str) -> None:
         """Report the format that was guessed by the first line, if the guess is ambiguous."""
-        suffix = Path(path.removesuffix(".gz")).suffix.lower()
-        if format in GUESSED and suffix != f".{format}":
+        if format in GUESSED and suffix_of(path) != f".{format}":
             self.say(f"{path}: read as {format}, by its first line; --format names another format")
 
     def add_bad_row(self, problem: BadRowError) -> None:
@@ -103,76 +101,80 @@ class ReadReport:
         return "\n".join(lines)
 
 
+class Place(NamedTuple):
+    """Where a row is: a file and a line; the line is None if the row is a whole file."""
+
+    path: str | Path
+    line: int | None = None
+
+    def bad(self, problem: str, hint: str | None = None) -> BadRowError:
+        """Return the error for one unusable row, with the hint to skip it."""
+        skip = "skip and count such rows with --skip-bad-rows"
+        return BadRowError(problem, self.path, self.line, f"{hint}, or {skip}" if hint else skip)
+
+    def broken(self, problem: str, hint: str | None = None) -> DataError:
+        """Return the error for a problem that ends the reading."""
+        return DataError(problem, self.path, self.line, hint)
+
+
 def whole_number(text: str) -> int | None:
     """Return the number that ASCII digits spell; None for other characters or too many digits."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER else None
 
 
-def bad_row(
-    problem: str, path: str | Path | None, line: int | None = None, hint: str | None = None
-) -> BadRowError:
-    """Return the error for one unusable row, with the hint to skip it."""
-    skip = "skip and count such rows with --skip-bad-rows"
-    return BadRowError(problem, path, line, f"{hint}, or {skip}" if hint else skip)
+def suffix_of(name: str) -> str:
+    """Return the suffix of a file name in lower case, without ".gz"."""
+    return Path(name.removesuffix(".gz")).suffix.lower()
 
 
-def good_rows(
-    rows: Iterator[Row | BadRowError],
-    parse: Callable[[Row], Item],
-    options: ReadOptions,
-    report: ReadReport,
-) -> Iterator[Item]:
-    """Parse each row; raise at the first bad one, or count it if bad rows are skipped.
+def parsed(rows: Iterable[Row | BadRowError], parse: Callable[[Row], Item]) -> Iterator[Item | BadRowError]:
+    """Parse each row; the error of a bad row takes its place.
 
     Sources yield errors instead of raising them: a generator that has raised is exhausted, and the rows after
     the bad one would be lost silently.
-
-    Args:
-        rows: Raw rows, or the error in place of a row.
-        parse: Turns a raw row into an item; may raise `BadRowError`.
-        options: Says whether bad rows are skipped.
-        report: Counts them.
-
-    Yields:
-        The items of the good rows.
     """
     for row in rows:
         try:
-            if isinstance(row, BadRowError):
-                raise row
-            item = parse(row)
+            item = row if isinstance(row, BadRowError) else parse(row)
         except BadRowError as problem:
-            if not options.skip_bad_rows:
-                raise
-            report.add_bad_row(problem)
-            continue
+            item = problem
         yield item
 
 
-def refuse_nothing_read(source: str | Path, rows: int, bad_rows: int, examples: list[str]) -> None:
-    """Raise `DataError` if a source yielded no item."""
+def counted(
+    items: Generator[Item | BadRowError], source: str | Path, options: ReadOptions, report: ReadReport
+) -> Iterator[Item]:
+    """Yield and count the items of a source; raise its first error, or count it if bad rows are skipped.
+
+    Raises:
+        DataError: If the source has no item.
+    """
+    rows, bad_rows, examples = 0, report.bad_rows, len(report.examples)
+    with closing(items):
+        for item in items:
+            if isinstance(item, BadRowError):
+                if not options.skip_bad_rows:
+                    raise item
+                report.add_bad_row(item)
+                continue
+            rows += 1
+            report.rows += 1
+            report.unlabelled += options.need_labels and not getattr(item, "labels", True)
+            yield item
     if rows:
         return
     source = "<stdin>" if str(source) == "-" else source
-    if bad_rows:
-        first = f"; the first: {examples[0]}" if examples else ""
+    if bad_rows := report.bad_rows - bad_rows:
+        first = "".join(f"; the first: {example}" for example in report.examples[examples : examples + 1])
         raise DataError(f"every row is bad ({bad_rows:,} skipped), so there is nothing to use{first}", source)
     raise DataError("it is empty: there are no rows", source, hint="check that this is the right file")
 
 
 def chosen_part(options: ReadOptions, parts: list[str], source: str | Path) -> list[str]:
-    """Return the parts of a layout to read.
+    """Return the parts of a layout to read: the one that `options.split` names, or "all" of them.
 
     A layout with several parts is only read as a whole on request, since test documents would end up in
     training.
-
-    Args:
-        options: Whose `split` names one of the parts, or "all".
-        parts: The existing parts.
-        source: For the error.
-
-    Returns:
-        The parts to read, in order.
     """
     if options.split == ALL_PARTS:
         return parts
@@ -183,6 +185,5 @@ def chosen_part(options: ReadOptions, parts: list[str], source: str | Path) -> l
         raise DataError(f"there is no part {options.split!r}", source, hint=f"--split can be: {choices}")
     if len(parts) == 1:
         return parts
-    raise DataError(
-        f"it holds several parts ({', '.join(parts)})", source, hint=f"choose with --split: {choices}"
-    )
+    holds = f"it holds several parts ({', '.join(parts)})"
+    raise DataError(holds, source, hint=f"choose with --split: {choices}")

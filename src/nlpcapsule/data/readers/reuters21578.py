@@ -6,15 +6,14 @@ import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from nlpcapsule.data.documents import Document
 from nlpcapsule.data.readers.document_rows import make_document
-from nlpcapsule.data.readers.lines import MAX_LINE_BYTES, TextFile
-from nlpcapsule.data.readers.reading import ReadOptions, ReadReport, bad_row, chosen_part, good_rows
+from nlpcapsule.data.readers.lines import Block, TextFile
+from nlpcapsule.data.readers.reading import ReadOptions, ReadReport, chosen_part, parsed
 from nlpcapsule.errors import BadRowError
 
-PARTS = ["train", "test"]
+PARTS = {"TRAIN": "train", "TEST": "test"}
 
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 _TOPICS = re.compile(r"<TOPICS>(.*?)</TOPICS>", re.DOTALL)
@@ -26,77 +25,45 @@ _FURNITURE = re.compile(r"<(TITLE|AUTHOR|DATELINE)>.*?</\1>", re.DOTALL)
 _AGENCY_SIGNATURE = re.compile(r"\s*\breuters?\s*$", re.IGNORECASE)
 
 
-class Story(NamedTuple):
-    """The SGML of one story and where it begins."""
-
-    path: str
-    line: int
-    sgml: str
-
-
 def is_layout(folder: Path) -> bool:
     """Return whether a folder holds Reuters-21578's SGML files."""
     return any(folder.glob("reut2-*.sgm*"))
 
 
-def read_reuters21578(source: Path, options: ReadOptions, report: ReadReport) -> Iterator[Document]:
+def read_reuters21578(
+    source: Path, options: ReadOptions, report: ReadReport
+) -> Iterator[Document | BadRowError]:
     """Read one part of the ModApte split from a folder of SGML files, or from one of them."""
-    parts = chosen_part(options, PARTS, source)
+    parts = chosen_part(options, list(PARTS.values()), source)
     files = [source] if source.is_file() else sorted(source.glob("reut2-*.sgm*"))
-
-    def parse(story: Story) -> Document | None:
-        attributes = _attributes(story)
-        return _parse_story(story, attributes) if modapte_part(attributes) in parts else None
-
     for path in files:
         # The files are older than UTF-8, and one holds stray bytes; latin-1 reads any byte.
         with TextFile(path, encoding="latin-1") as file:
-            for document in good_rows(_stories(file), parse, options, report):
-                if document is not None:
-                    yield document
+            stories = file.blocks(
+                "story",
+                lambda text: text.startswith("<REUTERS"),
+                lambda text: "</REUTERS>" in text,
+                keep_ends=True,
+            )
+            documents = parsed(stories, lambda story: _parse_story(story, parts))
+            yield from (document for document in documents if document is not None)
 
 
-def modapte_part(attributes: dict[str, str]) -> str | None:
-    """Return the part of the ModApte split that a story belongs to, or None if it is unused."""
-    if attributes.get("TOPICS") != "YES":
-        return None
-    return {"TRAIN": "train", "TEST": "test"}.get(attributes["LEWISSPLIT"])
-
-
-def _stories(file: TextFile) -> Iterator[Story | BadRowError]:
-    lines: list[str] = []
-    begin = size = 0
-    for line in file.sound_lines(keep_ends=True):
-        if line.text.startswith("<REUTERS"):
-            if lines:
-                yield bad_row("the story is not closed by </REUTERS>", file.name, begin)
-            lines, begin, size = [line.text], line.number, 0
-        elif lines and size <= MAX_LINE_BYTES:
-            lines.append(line.text)
-            size += len(line.text)
-        if lines and "</REUTERS>" in line.text:
-            if size > MAX_LINE_BYTES:
-                yield bad_row(f"the story is longer than {MAX_LINE_BYTES:,} bytes", file.name, begin)
-            else:
-                yield Story(file.name, begin, "".join(lines))
-            lines = []
-    if lines:
-        yield bad_row("the story is not closed by </REUTERS>", file.name, begin)
-
-
-def _attributes(story: Story) -> dict[str, str]:
-    attributes = dict(_ATTRIBUTE.findall(story.sgml[: story.sgml.find(">")]))
+def _parse_story(story: Block, parts: list[str]) -> Document | None:
+    """Return the document of a story; None if it is in no chosen part of the split."""
+    at = story.first.at
+    if not story.closed:
+        raise at.bad("the story is not closed by </REUTERS>")
+    sgml = "".join(line.text for line in (story.first, *story.lines))
+    attributes = dict(_ATTRIBUTE.findall(sgml[: sgml.find(">")]))
     for name in ("LEWISSPLIT", "TOPICS", "NEWID"):
         if name not in attributes:
-            raise bad_row(f"the REUTERS tag has no attribute {name}", story.path, story.line)
-    return attributes
-
-
-def _parse_story(story: Story, attributes: dict[str, str]) -> Document:
-    topics, text = _TOPICS.search(story.sgml), _TEXT.search(story.sgml)
+            raise at.bad(f"the REUTERS tag has no attribute {name}")
+    if attributes["TOPICS"] != "YES" or PARTS.get(attributes["LEWISSPLIT"]) not in parts:
+        return None
+    topics, text = _TOPICS.search(sgml), _TEXT.search(sgml)
     if topics is None or text is None:
-        missing = "TOPICS" if topics is None else "TEXT"
-        raise bad_row(f"the story has no element {missing}", story.path, story.line)
+        raise at.bad(f"the story has no element {'TOPICS' if topics is None else 'TEXT'}")
     title, body = _TITLE.search(text[1]), _BODY.search(text[1])
     # A story without markup (TYPE="UNPROC") has no BODY: its whole text is the body.
     passage = body[1] if body else _FURNITURE.sub("", text[1])

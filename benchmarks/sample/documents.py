@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from nlpcapsule.sample.phrasings import Label, Topic, read_labels, read_letter_frame, read_topics
-from nlpcapsule.sample.slots import LetterSlots
+from benchmarks.sample.phrasings import Label, Topic, read_labels, read_letter_frame, read_topics
+from benchmarks.sample.slots import LetterSlots
 
 PART_SIZES = {"train": 1700, "dev": 250, "test-seen": 275, "test-unseen": 275}
 UNSEEN_PART = "test-unseen"

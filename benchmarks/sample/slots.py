@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any
 
 SLOT = re.compile(r"\{(\w+)\}")
-WORDING = resources.files("nlpcapsule.sample")
+WORDING = resources.files("benchmarks.sample")
 
 # A letter is about one house and one case, but may name several days and sums.
 SAME_THROUGHOUT_LETTER = frozenset({"street", "house", "district", "firm", "officer", "reference"})

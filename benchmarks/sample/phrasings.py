@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePosixPath
 
-from nlpcapsule.sample.slots import read_wording, wording_names
+from benchmarks.sample.slots import read_wording, wording_names
 
 
 @dataclass(frozen=True, slots=True)

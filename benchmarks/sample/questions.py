@@ -10,8 +10,8 @@ import random
 from dataclasses import dataclass
 from functools import cache
 
-from nlpcapsule.sample.phrasings import Fact, Scene, read_scenes
-from nlpcapsule.sample.slots import SLOT, draw_fresh_value, fill_slots
+from benchmarks.sample.phrasings import Fact, Scene, read_scenes
+from benchmarks.sample.slots import SLOT, draw_fresh_value, fill_slots
 
 PART_SIZES = {"train": 180, "dev": 30, "test": 75}
 UNSEEN_PART = "test"

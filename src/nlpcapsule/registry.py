@@ -33,7 +33,7 @@ LABEL_SYSTEMS = {
     "hybrid": "nlpcapsule.networks.hybrid",
     "label-query": "nlpcapsule.networks.label_query",
     "paper": "nlpcapsule.networks.paper",
-    "official": "nlpcapsule.networks.official",
+    "official": "nlpcapsule.baselines.official",
     "kim-cnn": "nlpcapsule.networks.kim_cnn",
     "xml-cnn": "nlpcapsule.baselines.xml_cnn",
     "bow-cnn": "nlpcapsule.baselines.bow_cnn",
@@ -104,11 +104,7 @@ class Registry(Mapping[str, Item]):
         return add
 
     def check(self, name: str) -> str:
-        """Return the name if it is registered.
-
-        Raises:
-            ConfigError: If it is not.
-        """
+        """Return the name if it is registered, or raise a ConfigError."""
         if name not in self._items:
             raise ConfigError(f"unknown {self.what} {quoted(name)}: {did_you_mean(name, self._items)}")
         return name
@@ -134,25 +130,25 @@ LABEL_LOSSES: Registry[Callable[[Any, Any], Any]] = Registry("loss")
 ENCODERS: Registry[Any] = Registry("encoder")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NetworkInputs:
-    """Sizes and starting values that a network is built from.
+    """Sizes and starting values that networks and encoders are built from.
 
     Attributes:
-        vocabulary_size: Number of tokens.
+        vocabulary_size: V, number of tokens.
         padding_id: Id of the padding token.
-        length: Maximum tokens of a text.
+        length: l, maximum tokens of a text.
         label_count: n; 0 for answers.
-        vectors: (V, v) initial word vectors.
+        vectors: (V, v) initial word vectors; None for random ones.
         idf: (V,) weights of words that question and answer share.
         transformer: A pretrained transformer's configuration if its weights are loaded from a model folder;
-            None reads the encoder that the settings name.
+            None reads the transformer that the settings name.
         named: Whether labels have names.
     """
 
     vocabulary_size: int
-    padding_id: int
-    length: int
+    padding_id: int = 0
+    length: int = 500
     label_count: int = 0
     vectors: np.ndarray | None = None
     idf: np.ndarray | None = None
@@ -208,11 +204,7 @@ def register(system: System) -> System:
 
 
 def find_system(name: str) -> System:
-    """Return the system of this name, importing only the module that registers it.
-
-    Raises:
-        ConfigError: If there is no such system.
-    """
+    """Return the system of this name, importing only the module that registers it."""
     if name not in _registered:
         module = LABEL_SYSTEMS.get(name) or ANSWER_SYSTEMS.get(name) or _entry_points().get(name)
         if module is None:
@@ -222,11 +214,7 @@ def find_system(name: str) -> System:
 
 
 def find_encoder(name: str) -> Any:
-    """Return the encoder class of this name, importing only the module that registers it.
-
-    Raises:
-        ConfigError: If there is no such encoder.
-    """
+    """Return the encoder class of this name, importing only the module that registers it."""
     if name not in ENCODERS and name in ENCODER_MODULES:
         import_module(ENCODER_MODULES[name])
     if not is_encoder(name):

@@ -13,13 +13,14 @@ from nlpcapsule.errors import ConfigError
 from nlpcapsule.networks.paper import PaperNetwork, PaperSettings
 from nlpcapsule.networks.routing_choice import route
 from nlpcapsule.networks.scored import log_odds
+from nlpcapsule.registry import NetworkInputs
 
 
 def on_paper(embedding_size, **settings):
     """A network of full size whose weights take no memory."""
     with torch.device("meta"):
         return PaperNetwork(
-            PaperSettings(embedding_size=embedding_size, **settings), 100, label_count=3956, length=500
+            PaperSettings(embedding_size=embedding_size, **settings), NetworkInputs(100, label_count=3956)
         )
 
 

@@ -14,20 +14,19 @@ The transformer is frozen, so training embeds each document once and then uses o
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.baselines.linear_head import LinearHead
-from nlpcapsule.config import Config
 from nlpcapsule.config.nesting import EncoderShorthand
 from nlpcapsule.config.settings import SystemSettings
 from nlpcapsule.encoders.transformer import PretrainedSettings, TransformerEncoder
 from nlpcapsule.encoders.windowed_transformer import cut_windows
 from nlpcapsule.networks.scored import Scored
-from nlpcapsule.registry import System, register
+from nlpcapsule.registry import NetworkInputs, System, register
 
 
 class FrozenTransformerSettings(PretrainedSettings):
@@ -48,45 +47,21 @@ class EmbeddingLinearSettings(SystemSettings):
     )
     dropout: float = Field(0.0, ge=0, lt=1, description="dropout on the embeddings")
 
-    def check(self, config: Config) -> None:
-        """Reject settings that the transformer does not support."""
-        self.encoder.check(config)
-
 
 class EmbeddingLinear(nn.Module):
-    """A frozen transformer and a linear head.
+    """A frozen transformer and a linear head."""
 
-    Args:
-        settings: The network's settings.
-        vocabulary_size: Number of tokens.
-        label_count: n.
-        padding_id: Id of the padding token.
-        length: Maximum tokens of a document.
-        transformer: The transformer's configuration where its weights will be loaded; None reads
-            `settings.encoder.path`.
-    """
-
-    def __init__(
-        self,
-        settings: EmbeddingLinearSettings,
-        vocabulary_size: int,
-        label_count: int,
-        padding_id: int,
-        length: int,
-        transformer: dict[str, Any] | None = None,
-    ) -> None:
+    def __init__(self, settings: EmbeddingLinearSettings, inputs: NetworkInputs) -> None:
         super().__init__()
         self.window = settings.encoder.window
         self.encoder = TransformerEncoder(
             settings.encoder.path,
-            vocabulary_size,
-            padding_id,
-            min(settings.encoder.window, length),
-            transformer,
+            inputs,
+            longest=min(settings.encoder.window, inputs.length),
             limited_by="encoder.window",
         ).requires_grad_(False)
         self.embedding_width = self.encoder.size
-        self.head = LinearHead(self.encoder.size, label_count, settings.dropout)
+        self.head = LinearHead(self.encoder.size, inputs.label_count, settings.dropout)
 
     def train(self, mode: bool = True) -> Self:
         """Switch the head's mode; the transformer never has dropout."""
@@ -105,13 +80,7 @@ class EmbeddingLinear(nn.Module):
         return nn.functional.normalize(totals, dim=-1) * math.sqrt(self.encoder.size)
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
-        """Score labels.
-
-        Args:
-            tokens: (B, l) token ids, padded at the end.
-            outputs: None for all labels, (n',) ids for the batch, or (B, n') ids per document.
-            valid: Not used: a label's score does not depend on the other labels.
-        """
+        """Score labels; `valid` is not used, as a label's score does not depend on the other labels."""
         return Scored(self.head(self.embed(tokens), outputs))
 
 
@@ -119,14 +88,7 @@ register(
     System(
         "embedding-linear",
         EmbeddingLinearSettings,
-        labels=lambda settings, inputs: EmbeddingLinear(
-            settings,
-            inputs.vocabulary_size,
-            inputs.label_count,
-            inputs.padding_id,
-            inputs.length,
-            inputs.transformer,
-        ),
+        labels=EmbeddingLinear,
         defaults={
             # Chosen on eurlex15k's select part, with 128 word pieces per document.
             "labels": {

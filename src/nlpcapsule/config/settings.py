@@ -93,6 +93,9 @@ class SystemSettings(Settings):
 
     def check(self, config: Config) -> None:
         """Raise a ConfigError if the settings conflict with each other or with other sections."""
+        encoder: EncoderSettings | None = getattr(self, "encoder", None)
+        if encoder is not None:
+            encoder.check(config)
 
 
 def check_widths(windows: Widths, embedding_size: int, config: Config) -> None:

@@ -6,11 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from nlpcapsule.networks.label_query import LabelQuerySettings
-from nlpcapsule.networks.official import OfficialSettings
-from nlpcapsule.networks.paper import PaperSettings
-
-RoutedSettings = LabelQuerySettings | PaperSettings | OfficialSettings
+from nlpcapsule.networks.routing_choice import RoutedSettings
 
 
 def with_at_most(settings: RoutedSettings, iterations: int) -> RoutedSettings:

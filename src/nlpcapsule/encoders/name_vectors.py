@@ -12,16 +12,7 @@ _NAMES_AT_ONCE = 256  # names that a transformer reads at once
 
 
 def mean_word_vectors(words: Ragged, vectors: np.ndarray, idf: np.ndarray) -> np.ndarray:
-    """Return the mean of each row's word vectors, weighted by idf.
-
-    Args:
-        words: n rows of word ids.
-        vectors: (V, v).
-        idf: (V,).
-
-    Returns:
-        (n, v), zeros where no word has weight.
-    """
+    """Return means (n, v) of rows of words, weighted by idf (V,); zeros where no word has weight."""
     means = np.zeros((len(words), vectors.shape[1]), dtype=np.float32)
     for mean, row in zip(means, words, strict=True):
         if idf[row].any():

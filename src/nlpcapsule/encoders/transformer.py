@@ -21,13 +21,13 @@ from nlpcapsule.config import Config
 from nlpcapsule.config.settings import EncoderSettings
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.encoders.transformer_config import (
-    believed,
     check_model_type,
     loading_saved_model,
     refuse_fetching,
+    safe_settings,
 )
 from nlpcapsule.errors import ConfigError, DataError, MissingExtraError
-from nlpcapsule.registry import encoder_names
+from nlpcapsule.registry import NetworkInputs, encoder_names
 
 TRANSFORMER_FILE = "transformer.json"
 _ROWS_AT_ONCE = 64
@@ -55,11 +55,9 @@ class TransformerEncoder(nn.Module):
 
     Args:
         encoder: A folder or a hub id with pretrained weights.
-        vocabulary_size: Number of tokens the tokenizer knows.
-        padding_id: Id of the padding token.
-        longest: Maximum number of tokens in a row.
-        config: The transformer's configuration, as `to_json` returns it. If given, `encoder` is ignored, and
-            weights are random until a saved state is loaded.
+        inputs: Its `transformer` is a configuration as `to_json` returns it. If given, `encoder` is ignored,
+            and weights are random until a saved state is loaded.
+        longest: Maximum number of tokens in a row; None: the length of a text.
         pooled: Keep the transformer's pooling layer, if it has one; `pooled` uses it.
         limited_by: The setting that keeps rows short, for the message about rows that are too long.
         checkpointing: Use gradient checkpointing: recompute states in the backward pass to save memory.
@@ -68,26 +66,26 @@ class TransformerEncoder(nn.Module):
     def __init__(
         self,
         encoder: str,
-        vocabulary_size: int,
-        padding_id: int,
-        longest: int,
-        config: dict[str, Any] | None = None,
+        inputs: NetworkInputs,
+        longest: int | None = None,
         pooled: bool = False,
         limited_by: str = "text.max_tokens",
         checkpointing: bool = False,
     ) -> None:
         super().__init__()
-        self.padding_id = padding_id
+        self.padding_id = inputs.padding_id
+        longest = inputs.length if longest is None else longest
+        config = inputs.transformer
         self.transformer = _pretrained(encoder) if config is None else _with_random_weights(config)
         if not pooled and getattr(self.transformer, "pooler", None) is not None:
             self.transformer.pooler = None  # or it would be saved without being used
         facts = self.transformer.config
         self.size: int = facts.hidden_size
         self._has_kinds = getattr(facts, "type_vocab_size", 0) > 1
-        if vocabulary_size > facts.vocab_size:
+        if inputs.vocabulary_size > facts.vocab_size:
             raise ConfigError(
                 f"encoder.path={encoder!r} knows {facts.vocab_size:,} tokens and the tokenizer "
-                f"{vocabulary_size:,}: leave text.tokenizer out, and the encoder's own is used"
+                f"{inputs.vocabulary_size:,}: leave text.tokenizer out, and the encoder's own is used"
             )
         positions = _positions(self.transformer, longest)
         if longest > positions:
@@ -105,15 +103,9 @@ class TransformerEncoder(nn.Module):
                 ) from None
 
     def forward(self, tokens: Tensor, mask: Tensor, kinds: Tensor | None = None) -> Tensor:
-        """Encode rows.
+        """Encode rows (B, l) with special tokens as states (B, l, h), undefined where the mask is False.
 
-        Args:
-            tokens: (B, l) token ids, with the special tokens the transformer was trained with.
-            mask: (B, l) True at real tokens, which come first.
-            kinds: (B, l) 0 in the first text of a row, 1 in the second; None for a single text.
-
-        Returns:
-            (B, l, h) states; undefined at padding.
+        `kinds` (B, l) is 0 in the first text of a row and 1 in the second; None for a single text.
         """
         if torch.is_grad_enabled():
             return self._read(tokens, mask, kinds)
@@ -165,11 +157,7 @@ def tokenizer_file(encoder: str) -> Path:
 
 
 def encoder_tokenizer(encoder: str, given: str | None = None) -> WordTokenizer:
-    """Return the tokenizer of a pretrained transformer, or the given one instead.
-
-    Raises:
-        DataError: If it does not put one special token before a text and one after it.
-    """
+    """Return the tokenizer of a pretrained transformer, or the given one, if it adds special tokens."""
     path = given or tokenizer_file(encoder)
     tokenizer = WordTokenizer.from_file(path)
     empty, word = (ids.tolist() for ids in tokenizer.encode(["", "a"], max_tokens=8))
@@ -198,7 +186,7 @@ def _pretrained(encoder: str) -> Any:
     try:
         with _silence(library.utils.logging):
             facts = library.AutoConfig.from_pretrained(encoder, trust_remote_code=False, **where)
-            check_model_type(facts.model_type, f"model.encoder={encoder!r}")
+            check_model_type(facts.model_type, f"encoder.path={encoder!r}")
             # No pickled weights, no code from the hub, and float32 whatever the file holds.
             return library.AutoModel.from_pretrained(
                 encoder, use_safetensors=True, trust_remote_code=False, dtype=torch.float32, **where
@@ -217,7 +205,7 @@ def _with_random_weights(config: Any) -> Any:
     check_model_type(config["model_type"], TRANSFORMER_FILE)
     try:
         facts_type = library.CONFIG_MAPPING[config["model_type"]]
-        facts = facts_type(**believed(config, facts_type().to_dict(), TRANSFORMER_FILE))
+        facts = facts_type(**safe_settings(config, facts_type().to_dict(), TRANSFORMER_FILE))
         with loading_saved_model():
             return library.AutoModel.from_config(facts, dtype=torch.float32)
     except ConfigError:

@@ -7,6 +7,7 @@ quantisers. None of these is needed to load saved weights.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,60 +17,19 @@ from typing import Any
 from nlpcapsule.errors import ConfigError, did_you_mean
 
 # Text architectures whose code is part of transformers.
-MODEL_TYPES = (
-    "albert",
-    "bert",
-    "big_bird",
-    "camembert",
-    "convbert",
-    "deberta",
-    "deberta-v2",
-    "distilbert",
-    "electra",
-    "ernie",
-    "eurobert",
-    "fnet",
-    "gpt2",
-    "gte",
-    "longformer",
-    "megatron-bert",
-    "mobilebert",
-    "modernbert",
-    "mpnet",
-    "nomic_bert",
-    "nystromformer",
-    "rembert",
-    "roberta",
-    "roberta-prelayernorm",
-    "roformer",
-    "squeezebert",
-    "xlm-roberta",
-    "xlm-roberta-xl",
+MODEL_TYPES = re.findall(
+    r"\S+",
+    """
+    albert bert big_bird camembert convbert deberta deberta-v2 distilbert electra ernie eurobert fnet gpt2 gte
+    longformer megatron-bert mobilebert modernbert mpnet nomic_bert nystromformer rembert roberta
+    roberta-prelayernorm roformer squeezebert xlm-roberta xlm-roberta-xl
+    """,
 )
-# Values that an architecture may declare but that are left at their defaults.
-_NOT_BELIEVED = {
-    "architectures",
-    "auto_map",
-    "dtype",
-    "name_or_path",
-    "output_attentions",
-    "output_hidden_states",
-    "quantization_config",
-    "reference_compile",
-    "return_dict",
-    "torch_dtype",
-    "torchscript",
-    "transformers_version",
-}
-_NOT_BELIEVED_PARTS = (
-    "implementation",
-    "backbone",
-    "use_kernel",
-    "kernel_config",
-    "quantiz",
-    "remote",
-    "adapter",
-    "tp_plan",
+# Names, and parts of names, of settings that an architecture may declare but that keep their defaults.
+_IGNORED = re.compile(
+    "^(_.*|architectures|auto_map|dtype|name_or_path|output_attentions|output_hidden_states|"
+    "quantization_config|reference_compile|return_dict|torch_dtype|torchscript|transformers_version)$|"
+    "implementation|backbone|use_kernel|kernel_config|quantiz|remote|adapter|tp_plan"
 )
 _LARGEST = 2**27  # far above any size in a known architecture
 _MOST_LAYERS = 1_000
@@ -128,48 +88,28 @@ def _hub_constants() -> Any:
 
 
 def refuse_fetching(encoder: str) -> None:
-    """Refuse to look for pretrained weights while a saved model is loaded.
-
-    Raises:
-        ConfigError: If a saved model is being loaded.
-    """
+    """Refuse to look for pretrained weights while a saved model is loaded."""
     if _is_loading.get():
         raise ConfigError(
-            f"model.encoder={encoder!r}: a saved model brings its transformer along, and this one does not; "
+            f"encoder.path={encoder!r}: a saved model brings its transformer along, and this one does not; "
             "restore the folder, or train again (an encoder of a plugin needs its --plugin here, too)"
         )
 
 
 def check_model_type(model_type: Any, where: str) -> None:
-    """Reject an architecture that is not known to be safe to build from a file.
-
-    Raises:
-        ConfigError: If it is not among `MODEL_TYPES`.
-    """
+    """Reject an architecture that is not known to be safe to build from a file."""
     if model_type not in MODEL_TYPES:
         hint = did_you_mean(str(model_type), MODEL_TYPES)
         raise ConfigError(f"{where}: the architecture {model_type!r} is not supported: {hint}")
 
 
-def believed(config: Any, known: Any, where: str) -> dict[str, Any]:
-    """Return the part of a configuration that is safe to build from.
-
-    Args:
-        config: The content of a file.
-        known: The names in the architecture's configuration.
-        where: Its name in error messages.
+def safe_settings(config: Any, known: Any, where: str) -> dict[str, Any]:
+    """Return the settings of a file that an architecture knows and that are safe to build from.
 
     Raises:
         ConfigError: If a number is out of bounds.
     """
-    kept = {
-        name: value
-        for name, value in config.items()
-        if name in known
-        and not name.startswith("_")
-        and name not in _NOT_BELIEVED
-        and not any(part in name for part in _NOT_BELIEVED_PARTS)
-    }
+    kept = {name: value for name, value in config.items() if name in known and not _IGNORED.search(name)}
     for name, value in kept.items():
         most = _MOST_LAYERS if "layer" in name or "block" in name else _LARGEST
         for number in _numbers(value):

@@ -10,16 +10,10 @@ UNKNOWN_RANGE = 0.25  # range of the uniform distribution for words without a gi
 
 
 class WordEmbedding(nn.Module):
-    """Trainable word vectors; padding is always the zero vector.
+    """Trainable word vectors (V, v); padding is always the zero vector.
 
-    Given vectors that are shorter than `size` are extended with random values, which are learned; longer ones
-    keep their size.
-
-    Args:
-        vocabulary_size: Number of tokens.
-        size: v, the size of a word vector.
-        padding_id: Id of the padding token.
-        vectors: (vocabulary_size, v') to start from; None starts from uniform(-0.25, 0.25).
+    They start from uniform(-0.25, 0.25), or from given vectors (V, v'). Given vectors that are shorter than
+    `size` are extended with random values, which are learned; longer ones keep their size.
     """
 
     def __init__(
@@ -44,11 +38,8 @@ class WordEmbedding(nn.Module):
         """Centre the vectors and weight them by smooth inverse frequency (Arora et al. 2017).
 
         x_w ← a / (a + p(w)) · (x_w − Σ_w p(w) x_w). Otherwise a sum over many positions is dominated by what
-        all documents share: frequent words, and the common direction of all vectors.
-
-        Args:
-            counts: (vocabulary_size,) occurrences in the training part.
-            smoothing: a; a word of this relative frequency gets weight one half.
+        all documents share: frequent words, and the common direction of all vectors. `counts` (V,) are the
+        words' occurrences in the training part; a word of the relative frequency a gets weight one half.
         """
         share = torch.from_numpy(counts / max(1, counts.sum())).to(self.table.weight)  # p (V,)
         centred = self.table.weight - share @ self.table.weight  # (V, v)

@@ -1,4 +1,4 @@
-"""Build networks from a configuration, through the registry."""
+"""Build networks from a configuration, through the registry; their weights depend only on the seed."""
 
 from __future__ import annotations
 
@@ -20,23 +20,10 @@ def build_label_network(
     vectors: np.ndarray | None = None,
     transformer: dict[str, Any] | None = None,
 ) -> nn.Module:
-    """Build the label network of a configuration; its weights depend only on the seed.
-
-    Args:
-        config: The configuration.
-        vocabulary_size: Number of tokens.
-        label_count: n.
-        padding_id: Id of the padding token.
-        vectors: Initial word vectors.
-        transformer: A pretrained transformer's configuration, where its weights will be loaded from a model
-            folder; None reads the encoder that the configuration names.
-    """
-    build = find_system(config.model.name).labels
-    if build is None:
-        raise TypeError(f"{config.model.name} has no network for labels")
-    torch.manual_seed(config.training.seed)
-    return build(
-        config.model,
+    """Build the label network of a configuration; see `NetworkInputs` for the arguments."""
+    return _build(
+        config,
+        find_system(config.model.name).labels,
         NetworkInputs(
             vocabulary_size,
             padding_id,
@@ -57,21 +44,14 @@ def build_answer_network(
     idf: np.ndarray | None = None,
     transformer: dict[str, Any] | None = None,
 ) -> nn.Module:
-    """Build the answer network of a configuration; its weights depend only on the seed.
+    """Build the answer network of a configuration; see `NetworkInputs` for the arguments."""
+    length = config.text.max_tokens
+    inputs = NetworkInputs(vocabulary_size, padding_id, length, 0, vectors, idf, transformer)
+    return _build(config, find_system(config.model.name).answers, inputs)
 
-    Args:
-        config: The configuration.
-        vocabulary_size: Number of tokens.
-        padding_id: Id of the padding token.
-        vectors: Initial word vectors.
-        idf: (V,) weights of words that question and answer share, for networks that use them.
-        transformer: As in `build_label_network`.
-    """
-    build = find_system(config.model.name).answers
+
+def _build(config: Config, build: Any, inputs: NetworkInputs) -> nn.Module:
     if build is None:
-        raise TypeError(f"{config.model.name} has no network for answers")
+        raise TypeError(f"{config.model.name} has no network for {config.task}")
     torch.manual_seed(config.training.seed)
-    inputs = NetworkInputs(
-        vocabulary_size, padding_id, config.text.max_tokens, vectors=vectors, idf=idf, transformer=transformer
-    )
     return build(config.model, inputs)

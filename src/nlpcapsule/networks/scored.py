@@ -1,15 +1,16 @@
-"""The output of every label network."""
+"""The output of every label network, and the steps to it that several share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+FIRST_BIAS = -4.0  # initial log-odds: most labels are absent from most documents
 # Far below the shortest capsule: `official` starts with lengths near 1e-9, and a larger bound would remove
 # their gradient.
-_LEAST = 1e-30
+_SHORTEST = 1e-30
 
 
 @dataclass(frozen=True)
@@ -49,5 +50,12 @@ class Scored:
 
 def log_odds(activations: Tensor) -> Tensor:
     """Return the logit of capsules' lengths, so that every network returns logits."""
-    inside = activations.float().clamp(_LEAST, 1 - torch.finfo(torch.float32).eps)
+    inside = activations.float().clamp(_SHORTEST, 1 - torch.finfo(torch.float32).eps)
     return torch.log(inside) - torch.log1p(-inside)
+
+
+def output_layer(size: int, label_count: int) -> nn.Linear:
+    """Return a linear layer from document vectors to the labels' log-odds."""
+    layer = nn.Linear(size, label_count)
+    nn.init.constant_(layer.bias, FIRST_BIAS)
+    return layer

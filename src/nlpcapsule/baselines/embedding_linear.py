@@ -7,15 +7,18 @@
 Up to √h, x is the embedding of sentence-transformers: the mean of all states, including special tokens,
 scaled to length 1. Scaled by √h, its values have a mean square of 1, which suits learning rates.
 
-The transformer is frozen, so training embeds each document once and then uses only the embeddings:
-`training.embedded_documents`.
+The transformer is frozen, so training embeds each document once and then uses only the embeddings. A document
+becomes a row in a table of embeddings, and its only "token" is the row's index. This reuses the task and the
+training loop of the other networks, and no epoch runs the transformer.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Annotated, ClassVar, Literal, Self
 
+import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -23,6 +26,8 @@ from torch import Tensor, nn
 from nlpcapsule.baselines.linear_head import LinearHead
 from nlpcapsule.config.nesting import EncoderShorthand
 from nlpcapsule.config.settings import SystemSettings
+from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.encoders.transformer import PretrainedSettings, TransformerEncoder
 from nlpcapsule.encoders.windowed_transformer import cut_windows
 from nlpcapsule.networks.scored import Scored
@@ -60,7 +65,6 @@ class EmbeddingLinear(nn.Module):
             longest=min(settings.encoder.window, inputs.length),
             limited_by="encoder.window",
         ).requires_grad_(False)
-        self.embedding_width = self.encoder.size
         self.head = LinearHead(self.encoder.size, inputs.label_count, settings.dropout)
 
     def train(self, mode: bool = True) -> Self:
@@ -82,6 +86,45 @@ class EmbeddingLinear(nn.Module):
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
         """Score labels; `valid` is not used, as a label's score does not depend on the other labels."""
         return Scored(self.head(self.embed(tokens), outputs))
+
+    def embed_documents(
+        self, parts: Sequence[EncodedDocuments], batch: int, advance: Callable[[int, int], None]
+    ) -> tuple[nn.Module, list[EncodedDocuments]]:
+        """Embed all documents, each once; return the head over their table, and them as numbers of rows."""
+        tokens = Ragged.from_rows(row for part in parts for row in part.tokens)
+        device = self.head.output.weight.device
+        table = torch.zeros(len(tokens), self.encoder.size, device=device)
+        order = np.argsort(tokens.lengths, kind="stable")  # batch documents of similar length together
+        self.eval()
+        for start in range(0, len(order), batch):
+            rows = order[start : start + batch]
+            inputs = torch.from_numpy(tokens.padded(rows, self.encoder.padding_id)).to(device)
+            table[torch.from_numpy(rows).to(device)] = self.embed(inputs)
+            advance(start + len(rows), len(order))
+        ends = np.cumsum([len(part) for part in parts])
+        numbered = [_row_numbers(end - len(part), end) for part, end in zip(parts, ends, strict=True)]
+        embedded = [EncodedDocuments(rows, part.labels) for rows, part in zip(numbered, parts, strict=True)]
+        return EmbeddedHead(self.head, table), embedded
+
+
+class EmbeddedHead(nn.Module):
+    """A linear head, trained in place, over a table of embeddings (N, h)."""
+
+    embeddings: Tensor
+
+    def __init__(self, head: nn.Module, embeddings: Tensor) -> None:
+        super().__init__()
+        self.head = head
+        self.register_buffer("embeddings", embeddings, persistent=False)  # not part of checkpoints
+
+    def forward(self, rows: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
+        """Score labels of the documents in rows (B, 1) of the table; other arguments as in any network."""
+        return Scored(self.head(self.embeddings[rows[:, 0]], outputs))
+
+
+def _row_numbers(start: int, end: int) -> Ragged:
+    """Return rows of one number each, from `start` up to `end` (exclusive)."""
+    return Ragged(np.arange(start, end, dtype=np.int32), np.arange(end - start + 1))
 
 
 register(

@@ -33,11 +33,7 @@ class Settings(BaseModel):
 
 
 class EncoderSettings(Settings):
-    """The `encoder` section of a network; each encoder's file derives its own.
-
-    Attributes:
-        name: The encoder's name.
-    """
+    """The `encoder` section of a network; each encoder's file derives its own."""
 
     name: str
 

@@ -21,19 +21,11 @@ def build_label_network(
     transformer: dict[str, Any] | None = None,
 ) -> nn.Module:
     """Build the label network of a configuration; see `NetworkInputs` for the arguments."""
-    return _build(
-        config,
-        find_system(config.model.name).labels,
-        NetworkInputs(
-            vocabulary_size,
-            padding_id,
-            config.text.max_tokens,
-            label_count,
-            vectors,
-            transformer=transformer,
-            named=config.text.label_names is not None,
-        ),
+    length, named = config.text.max_tokens, config.text.label_names is not None
+    inputs = NetworkInputs(
+        vocabulary_size, padding_id, length, label_count, vectors, transformer=transformer, named=named
     )
+    return _build(config, "labels", inputs)
 
 
 def build_answer_network(
@@ -47,11 +39,12 @@ def build_answer_network(
     """Build the answer network of a configuration; see `NetworkInputs` for the arguments."""
     length = config.text.max_tokens
     inputs = NetworkInputs(vocabulary_size, padding_id, length, 0, vectors, idf, transformer)
-    return _build(config, find_system(config.model.name).answers, inputs)
+    return _build(config, "answers", inputs)
 
 
-def _build(config: Config, build: Any, inputs: NetworkInputs) -> nn.Module:
+def _build(config: Config, task: str, inputs: NetworkInputs) -> nn.Module:
+    build = getattr(find_system(config.model.name), task)
     if build is None:
-        raise TypeError(f"{config.model.name} has no network for {config.task}")
+        raise TypeError(f"{config.model.name} has no network for {task}")
     torch.manual_seed(config.training.seed)
     return build(config.model, inputs)

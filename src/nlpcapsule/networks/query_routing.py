@@ -89,7 +89,6 @@ class QueryRouting(nn.Module):
             coupling,
             agreement=self.settings.agreement,
             iterations=self.settings.most_iterations,
-            max_iterations=self.settings.most_iterations,
             gate=self.gate,
             project=self.agreement,
             eps=self.settings.epsilon,

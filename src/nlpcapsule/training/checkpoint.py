@@ -55,12 +55,7 @@ class Position:
 
     @classmethod
     def from_json(cls, text: str) -> Position:
-        """Parse the position that a checkpoint holds.
-
-        Raises:
-            TypeError: If a value has the wrong type.
-            ValueError: If it is not JSON, or a number is impossible.
-        """
+        """Parse the position that a checkpoint holds; a wrong one is a TypeError or a ValueError."""
         position = cls(**json.loads(text))
         counts = (position.epoch, position.batch, position.step, position.best_epoch)
         if any(type(count) is not int or not 0 <= count < 2**53 for count in counts):
@@ -79,11 +74,7 @@ class Position:
 
 
 class Checkpoint:
-    """Save and restore one network's training.
-
-    Args:
-        folder: Holds two files: `state.safetensors` and, once there is a dev score, the best weights.
-    """
+    """Save and restore one network's training: its state and, once there is a dev score, the best weights."""
 
     def __init__(self, folder: Path) -> None:
         self.state = folder / "state.safetensors"
@@ -165,8 +156,7 @@ def _damage_refused(path: Path) -> Iterator[None]:
         SafetensorError,
         OSError,
         RuntimeError,
-        KeyError,
-        IndexError,
+        LookupError,
         TypeError,
         ValueError,
         AttributeError,

@@ -59,18 +59,8 @@ def train_network(
 ) -> list[dict[str, Any]]:
     """Train a network in place and leave it with the weights of its best epoch on dev (or the last).
 
-    A stopped run resumes from `folder` and ends with the same weights as an uninterrupted one.
-
-    Args:
-        network: The network, with initial weights.
-        task: Batches, loss and dev metrics.
-        settings: The `training` section.
-        folder: Where checkpoints go.
-        progress: Receives batches and epochs.
-        recorder: Writes the history.
-
-    Returns:
-        One record per epoch: loss, learning rate, seconds, dev metrics.
+    A stopped run resumes from the checkpoints in `folder` and ends with the same weights as an uninterrupted
+    one. Returns a record per epoch: loss, learning rate, seconds, dev metrics.
     """
     accelerator = Accelerator()
     checkpoint = Checkpoint(folder)

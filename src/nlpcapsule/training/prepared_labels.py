@@ -77,10 +77,7 @@ def prepare_labels(
 ) -> PreparedLabels:
     """Tokenize documents and collect their labels.
 
-    Args:
-        train: Training documents; read twice, so pass a list or a re-readable file, not a generator.
-        dev: Held-out documents.
-        config: The configuration.
+    Documents are read twice: pass a list or a file that can be read again, not a generator.
     """
     thesaurus = read_thesaurus(config)
     if dev is None:

@@ -114,7 +114,7 @@ def test_its_configuration_rebuilds_it_without_the_folder(folder):
     encoder = encoder_of(folder, pooled=True)
     text = encoder.to_json()
     assert str(folder) not in text
-    again = encoder_of("no longer there", config=json.loads(text), pooled=True)
+    again = encoder_of("no longer there", transformer=json.loads(text), pooled=True)
     rows = rows_of(5, 3)
     with torch.no_grad():
         assert not torch.equal(again(rows, rows != PAD), encoder(rows, rows != PAD))

@@ -14,7 +14,6 @@ from nlpcapsule.capsules.routing.routed import (
     ActiveDocuments,
     Routed,
     activation,
-    check_iterations,
     full_precision,
     log_of_sum,
     mask_padding,
@@ -45,21 +44,10 @@ def adaptive_kde(
     NAS = log Σ_ij w_ij k_ij of the document alone, with Σ_i w_ij = 1; it is the agreement score. Stopped
     documents are no longer computed, and a document's result does not depend on the others.
 
-    Args:
-        votes: û_{j|i}.
-        max_iterations: T_max.
-        eps: ε.
-        softmax: "leaky", or "standard" for couplings without a leak.
-        kappa: κ of the squash.
-        alpha: α, the step along the kernel.
-        valid: (B, n), False at padding; None without padding.
-        literal: Algorithm 1 exactly as printed; see `as_printed`.
-        stop: "instance" as above; "batch", as the released code does, stops all documents when the log of
-            the batch's mean settles.
-        clamp_kernel: False for the released code's kernel 1 - x, negative beyond 1. The log is then taken of
-            zero where the sum is below it.
+    `literal` is Algorithm 1 exactly as printed (`as_printed`). The released code stops all documents when the
+    log of the batch's mean settles (`stop="batch"`), and its kernel 1 - x is not clamped: it is negative
+    beyond 1, and the log is taken of zero where the sum is below it.
     """
-    check_iterations("max_iterations", max_iterations)
     if stop not in get_args(StopRule):
         raise ConfigError(f"unknown stop rule {stop!r}; {did_you_mean(stop, get_args(StopRule))}")
     kernel = VoteKernel.of(votes, kappa=None if literal else kappa, clamped=clamp_kernel)
@@ -105,14 +93,7 @@ def as_printed(
     c_ij = 1/n at first;  c = softmax_j c;  v_j = Σ_i c_ij 1[x_ij < 1] û_{j|i} / Σ_i 1[x_ij < 1];
     c += α k(x) with x_ij = ‖û_{j|i} - v_j‖²;  the objective is Σ_ij c_ij k_ij, of the c just updated.
 
-    Args:
-        kernel: k on the unsquashed votes.
-        before: The previous iteration's state, with c as its logits; None in the first.
-        valid: (B, n), False at padding; None without padding.
-        softmax: The kind of softmax, "leaky" in Algorithm 1.
-        kappa: Not used.
-        alpha: α, the step along the kernel.
-        is_last: Whether k is only used as a score, without a gradient.
+    The kernel is that of the unsquashed votes, the previous iteration's logits are c, and κ is not used.
     """
     votes = kernel.votes
     if before is None:

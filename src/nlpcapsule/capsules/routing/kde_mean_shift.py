@@ -8,13 +8,7 @@ import torch
 from torch import Tensor
 
 from nlpcapsule.capsules.routing.kernel import VoteKernel, kernel_agreement, weighted_mean
-from nlpcapsule.capsules.routing.routed import (
-    Routed,
-    check_iterations,
-    full_precision,
-    log_of_sum,
-    routed_alike,
-)
+from nlpcapsule.capsules.routing.routed import Routed, full_precision, log_of_sum, routed_alike
 from nlpcapsule.capsules.softmax import SoftmaxKind, couple, uniform_coupling
 from nlpcapsule.capsules.squash import squash
 from nlpcapsule.capsules.votes import Votes
@@ -33,16 +27,7 @@ def kde_mean_shift(
     """Maximise the paper's Σ_ij c_ij k(d(v_j, û_{j|i})) in T iterations of `mean_shift`.
 
     The agreement score is NAS = log Σ_ij w_ij k_ij, with Σ_i w_ij = 1.
-
-    Args:
-        votes: û_{j|i}.
-        iterations: T.
-        softmax: "leaky", or "standard" for couplings without a leak.
-        kappa: κ of the squash.
-        alpha: α, the step along the kernel.
-        valid: (B, n), False at padding; None without padding.
     """
-    check_iterations("iterations", iterations)
     kernel = VoteKernel.of(votes, kappa)
     agreement: list[Tensor] = []
     evidence: Evidence | None = None
@@ -100,16 +85,8 @@ def mean_shift(
 
     c = softmax_j b;  w_ij = c_ij 1[x_ij < 1];  v_j = squash(Σ_i w_ij û_{j|i} / Σ_i w_ij);  b += α k(x),
     with x_ij = ‖squash(û_{j|i}) - v_j‖² and k(x) = max(0, 1 - x). The indicator is the kernel's derivative in
-    the previous iteration; the first iteration, with b = 0, has none.
-
-    Args:
-        kernel: k, with its votes û_{j|i}.
-        before: The previous iteration's state; None in the first.
-        valid: (B, n), False at padding; None without padding.
-        softmax: The kind of softmax.
-        kappa: κ of the squash.
-        alpha: α, the step along the kernel.
-        is_last: Whether k is only used as a score, without a gradient.
+    the previous iteration; the first iteration, with b = 0 and nothing before it, has none. In the last one k
+    is only used as a score, without a gradient.
     """
     votes = kernel.votes
     if before is None:

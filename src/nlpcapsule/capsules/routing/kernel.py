@@ -52,13 +52,9 @@ class VoteKernel:
         return value.relu_() if self.clamped else value
 
     def support(self, value: Tensor) -> Tensor | None:
-        """Return 1[x_ij < 1] (B, m, n), the kernel's derivative up to sign; all ones where no vote is inside.
+        """Return 1[x_ij < 1] (B, m, n), the kernel's derivative up to sign, for values k (B, m, n).
 
-        Args:
-            value: k (B, m, n), as `__call__` returns it.
-
-        Returns:
-            None if the kernel is not clamped: the indicator is 1 everywhere.
+        It is all ones where no vote is inside, and None if the kernel is not clamped: 1 everywhere.
         """
         if not self.clamped:
             return None
@@ -91,10 +87,5 @@ def mass_of(weights: Tensor) -> Tensor:
 
 @torch.no_grad()
 def kernel_agreement(weights: Tensor, value: Tensor) -> Tensor:
-    """Return Σ_ij w_ij k_ij (B,) with the weights of each output scaled to Σ_i w_ij = 1.
-
-    Args:
-        weights: (B, m, n), zero for padding.
-        value: k (B, m, n).
-    """
+    """Return Σ_ij w_ij k_ij (B,) with weights (B, m, n), 0 for padding, scaled to Σ_i w_ij = 1."""
     return ((weights * value).sum(dim=1) / mass_of(weights)).sum(dim=1)

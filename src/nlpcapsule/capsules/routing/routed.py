@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec
 
 import torch
 from torch import Tensor
@@ -49,7 +49,7 @@ class Routed:
 def full_precision(
     routing: Callable[Concatenate[Votes, Options], Routed],
 ) -> Callable[Concatenate[Votes, Options], Routed]:
-    """Switch autocast off inside a routing.
+    """Check the iterations of a routing, and switch autocast off inside it.
 
     Agreement is a small difference of larger numbers, and a stop compares two logarithms of it with 0.05:
     bfloat16 is too coarse for both.
@@ -57,16 +57,18 @@ def full_precision(
 
     @functools.wraps(routing)
     def route(votes: Votes, *args: Options.args, **options: Options.kwargs) -> Routed:
+        check_iterations(options)
         with torch.autocast(votes.device.type, enabled=False):
             return routing(votes, *args, **options)
 
     return route
 
 
-def check_iterations(name: str, number: int) -> None:
-    """Raise an error unless there is at least one iteration."""
-    if number < 1:
-        raise ConfigError(f"`{name}` must be a positive integer. Got {number} instead.")
+def check_iterations(options: Mapping[str, Any]) -> None:
+    """Raise an error if a routing's options ask for no iteration."""
+    for name, number in options.items():
+        if name in ("iterations", "max_iterations") and number < 1:
+            raise ConfigError(f"`{name}` must be a positive integer. Got {number} instead.")
 
 
 def mask_padding(per_output: Tensor, valid: Tensor | None) -> Tensor:
@@ -93,14 +95,7 @@ def log_of_sum(agreement: Tensor) -> Tensor:
 
 
 def routed_alike(capsules: Tensor, agreement: Tensor, coupling: Tensor, valid: Tensor | None) -> Routed:
-    """Return the result of a routing that gives all documents the same number of iterations.
-
-    Args:
-        capsules: v (B, n, d).
-        agreement: (B, T), the number of iterations is T.
-        coupling: c (B, m, n).
-        valid: (B, n), False at padding; None without padding.
-    """
+    """Return v (B, n, d), agreement (B, T) and c (B, m, n) of a routing with T iterations for all."""
     documents, iterations = agreement.shape
     capsules = mask_padding(capsules, valid)
     used = torch.full((documents,), iterations, dtype=torch.int64, device=capsules.device)
@@ -130,14 +125,9 @@ class ActiveDocuments:
         self._scores.append(column)
 
     def stop(self, stopping: Tensor, *results: Tensor) -> Tensor:
-        """Stop documents and keep their rows of the results.
+        """Stop some of the active documents (A,), and keep their rows of the results (A, …).
 
-        Args:
-            stopping: (A,) booleans.
-            results: Tensors whose first axis is the active documents.
-
-        Returns:
-            The positions, among those active so far, of the documents that continue.
+        Returns the positions, among those active so far, of the documents that continue.
         """
         remaining = (~stopping).nonzero().squeeze(1)
         if remaining.numel() == 0:

@@ -79,9 +79,6 @@ Item = TypeVar("Item")
 class Registry(Mapping[str, Item]):
     """Interchangeable parts by name: routings, label losses, readers of documents.
 
-    Args:
-        what: The noun for the parts in messages.
-
     Example:
         >>> greetings = Registry("greeting")
         >>> @greetings.register("hello")
@@ -163,8 +160,8 @@ class System:
     Attributes:
         name: Its name for users.
         settings: The class of its `[model]` section.
-        labels: Builds its network for labels; None if it has none.
-        answers: Builds its network for answers; None if it has none.
+        labels: Builds its network for labels, if it has one.
+        answers: Builds its network for answers, if it has one.
         lexical: The class of a lexical system for labels; None for networks.
         defaults: Task → section → setting → default, where a task's default differs from the section's; those
             of its encoder are in `model.encoder`, and apply if the chosen encoder has the setting.

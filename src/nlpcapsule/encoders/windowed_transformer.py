@@ -29,19 +29,12 @@ _MARKS = 2  # special tokens of a row: the first and the last
 
 
 class Windows(NamedTuple):
-    """The W windows of B documents, in document order.
+    """The W windows of B documents, in document order."""
 
-    Attributes:
-        tokens: (W, w) token ids, padded at the end.
-        mask: (W, w) True at real tokens.
-        counted: (W, w) True where a state belongs to a token of the text.
-        document: (W,) the row each window was cut from.
-    """
-
-    tokens: Tensor
-    mask: Tensor
-    counted: Tensor
-    document: Tensor
+    tokens: Tensor  # (W, w) ids, padded at the end
+    mask: Tensor  # (W, w) True at real tokens
+    counted: Tensor  # (W, w) True where a state belongs to a token of the text
+    document: Tensor  # (W,) the row each window was cut from
 
 
 class TransformerSettings(PretrainedSettings):

@@ -24,13 +24,9 @@ from nlpcapsule.registry import NetworkInputs
 
 
 class TextCapsule(nn.Module, ABC):
-    """Encode texts: token ids (B, l) → one capsule each (B, d).
+    """Encode texts: token ids (B, l) → one capsule each (B, d)."""
 
-    Attributes:
-        word_size: Size of the word vectors that `read` returns.
-    """
-
-    word_size: int
+    word_size: int  # of the word vectors that `read` returns
 
     @abstractmethod
     def read(self, tokens: Tensor) -> TextReading:
@@ -89,14 +85,10 @@ class AnswerNetwork(CosineRanker):
 
 
 def answer_loss(kind: str, logits: Tensor, labels: Tensor, question_of: Tensor) -> Tensor:
-    """Return the loss of a batch of candidates.
+    """Return the loss of a batch of candidates (A,), labelled 1 if right and 0 if wrong.
 
-    Args:
-        kind: "pointwise": cross-entropy of each candidate; "pairwise": log(1 + exp(s⁻ − s⁺)) of each right
-            and wrong candidate of one question.
-        logits: (A,).
-        labels: (A,) 1 right, 0 wrong.
-        question_of: (A,).
+    "pointwise" is the cross-entropy of each candidate, "pairwise" log(1 + exp(s⁻ − s⁺)) of each right and
+    wrong candidate of one question.
     """
     if kind == "pointwise":
         return F.binary_cross_entropy_with_logits(logits, labels.float())

@@ -36,17 +36,11 @@ _USUAL_LENGTH = 3.0  # log(1 + words) of a short sentence
 
 
 class TextReading(NamedTuple):
-    """The encoding of B texts.
+    """The encoding of B texts."""
 
-    Attributes:
-        tokens: (B, l) ids, padded at the end.
-        words: (B, l, v) a vector per token.
-        capsule: (B, d).
-    """
-
-    tokens: Tensor
-    words: Tensor
-    capsule: Tensor
+    tokens: Tensor  # (B, l) ids, padded at the end
+    words: Tensor  # (B, l, v) a vector per token
+    capsule: Tensor  # (B, d)
 
     def of(self, rows: Tensor) -> TextReading:
         """Return the texts of the given rows (A,)."""

@@ -31,27 +31,16 @@ START_AGAIN = (
 
 @dataclass
 class Position:
-    """Progress of a training run.
+    """Progress of a training run."""
 
-    Attributes:
-        epoch: Epochs finished.
-        batch: Batches finished in the epoch under way.
-        step: Optimiser steps taken.
-        best_score: The best dev score so far.
-        best_epoch: The epoch it was reached after, from 1.
-        loss_sum: Sum of the losses of the epoch under way.
-        history: One record per finished epoch, as in metrics.jsonl.
-        finished: No epoch is left.
-    """
-
-    epoch: int = 0
-    batch: int = 0
-    step: int = 0
-    best_score: float | None = None
-    best_epoch: int = 0
-    loss_sum: float = 0.0
-    history: list[dict[str, Any]] = field(default_factory=list)
-    finished: bool = False
+    epoch: int = 0  # epochs finished
+    batch: int = 0  # batches finished in the epoch under way
+    step: int = 0  # optimizer steps taken
+    best_score: float | None = None  # on dev
+    best_epoch: int = 0  # the epoch it was reached after, from 1
+    loss_sum: float = 0.0  # of the epoch under way
+    history: list[dict[str, Any]] = field(default_factory=list)  # one record per epoch, as in metrics.jsonl
+    finished: bool = False  # no epoch is left
 
     @classmethod
     def from_json(cls, text: str) -> Position:

@@ -49,13 +49,7 @@ def fit_labels(
 ) -> LabelModel:
     """Train a label model and write its folder.
 
-    Args:
-        data: What to train on.
-        config: The configuration.
-        folder: Where checkpoints and the finished model go.
-        progress: Receives progress.
-        lexical: A fitted lexical system to join with the network; None fits one for a hybrid.
-        nominator: A trained Kim-CNN, as `train_nominator` returns it; None trains one if needed.
+    A hybrid's lexical system and the Kim-CNN that nominates candidates are fitted, unless they are given.
     """
     folder.begin(config, data.fingerprint())
     for note in data.notes:
@@ -72,13 +66,7 @@ def fit_labels(
 class NetworkTraining:
     """The training of a network and of what nominates its candidates, step by step.
 
-    Attributes:
-        data: What to train on.
-        config: The configuration; without nominations if there is nothing to nominate candidates.
-        folder: Where checkpoints go.
-        progress: Receives progress.
-        lexical: The lexical system of a hybrid, which nominates candidates.
-        nominator: The Kim-CNN that nominates candidates if there is no lexical system.
+    A hybrid's lexical system nominates candidates or, without one, a Kim-CNN if the network needs it.
     """
 
     data: PreparedLabels
@@ -93,18 +81,13 @@ class NetworkTraining:
         network = _build_network(self.config, self.data)  # first, since it rejects impossible settings
         recorder = Recorder(self.folder.path, "network", self.folder.tensorboard)
         self.fit_nominators()
-        hard_negatives, nominated = self.nominate_for_training(), self.nominate_for_dev()
+        hard_negatives, nominated = self.hard_negatives(), self.dev_candidates()
         self.initialize(network)
         learner, train, dev = self.trained_part(network)
+        padding_id, title = self.data.tokenizer.padding_id, self.config.network.name
+        candidates = None if nominated is None else nominated[0]
         task = LabelTask(
-            self.config,
-            train,
-            dev,
-            self.data.labels,
-            self.data.tokenizer.padding_id,
-            hard_negatives,
-            None if nominated is None else nominated[0],
-            title=self.config.network.name,
+            self.config, train, dev, self.data.labels, padding_id, hard_negatives, candidates, title
         )
         checkpoint = self.folder.checkpoint / "network"
         history = train_network(learner, task, self.config.training, checkpoint, self.progress, recorder)
@@ -133,16 +116,16 @@ class NetworkTraining:
         """Whether the network ranks nominated labels only."""
         return self.lexical is not None or 0 < self.candidate_count < len(self.data.labels)
 
-    def nominate_for_training(self) -> np.ndarray | None:
-        """Return the hard negatives (N, C) of the training documents, if the configuration wants them."""
+    def hard_negatives(self) -> np.ndarray | None:
+        """Return labels (N, C) nominated for the training documents, if they are to be negatives."""
         training = self.config.training
         if training.negatives != "hard":
             return None
         width = min(max(self.candidate_count, 2 * training.negative_count), len(self.data.labels))
         return self.nominate(self.data.train.tokens, width)[0]
 
-    def nominate_for_dev(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the held-out documents' candidates and scores, if only nominated labels are ranked."""
+    def dev_candidates(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the held-out documents' candidates and their scores, if only candidates are ranked."""
         if self.data.dev is None or not self.ranks_candidates:
             return None
         return self.nominate(self.data.dev.tokens, self.candidate_count)

@@ -25,25 +25,15 @@ _NAME_TOKENS = 64  # of a name and its alternatives
 
 @dataclass(frozen=True)
 class PreparedLabels:
-    """Documents ready to be trained on, as token ids without their text.
+    """Documents ready to be trained on, as token ids without their text."""
 
-    Attributes:
-        tokenizer: Trained on the training part alone, or given.
-        labels: The labels of the training part, and those known only by name.
-        train: Training documents.
-        dev: Held-out documents, or None.
-        vectors: (V, v) initial word vectors, or None.
-        notes: Remarks about the data, for the user.
-        thesaurus: The labels' names, or None.
-    """
-
-    tokenizer: WordTokenizer
-    labels: LabelVocabulary
+    tokenizer: WordTokenizer  # trained on the training part alone, or given
+    labels: LabelVocabulary  # of the training part, and those known only by name
     train: EncodedDocuments
-    dev: EncodedDocuments | None
-    vectors: np.ndarray | None
-    notes: tuple[str, ...] = ()
-    thesaurus: Thesaurus | None = None
+    dev: EncodedDocuments | None  # held out
+    vectors: np.ndarray | None  # (V, v) initial word vectors
+    notes: tuple[str, ...] = ()  # remarks about the data, for the user
+    thesaurus: Thesaurus | None = None  # the labels' names
 
     @property
     def taught(self) -> np.ndarray:

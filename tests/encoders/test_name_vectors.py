@@ -6,8 +6,8 @@ import torch
 from tiny_transformer import CLS, PAD, SEP, write_transformer
 
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.encoders.name_vectors import mean_states, mean_word_vectors, to_unit_length
-from nlpcapsule.encoders.transformer import TransformerEncoder
+from nlpcapsule.encoders.transformer import TransformerEncoder, mean_states
+from nlpcapsule.encoders.word_embedding import mean_word_vectors, to_unit_length
 from nlpcapsule.registry import NetworkInputs
 
 

@@ -13,12 +13,14 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.config import Config
 from nlpcapsule.config.settings import EncoderSettings
+from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.encoders.transformer_config import (
     check_model_type,
@@ -31,6 +33,7 @@ from nlpcapsule.registry import NetworkInputs, encoder_names
 
 TRANSFORMER_FILE = "transformer.json"
 _ROWS_AT_ONCE = 64
+_NAMES_AT_ONCE = 256
 
 
 class PretrainedSettings(EncoderSettings):
@@ -140,6 +143,20 @@ def mean_state(states: Tensor, mask: Tensor) -> Tensor:
     """Average the states of real tokens: (B, l, h) and (B, l) → (B, h) float32; zeros without any."""
     weights = mask.unsqueeze(-1).float()
     return (states.float() * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
+
+
+@torch.no_grad()
+def mean_states(texts: Ragged, encoder: TransformerEncoder) -> np.ndarray:
+    """Return the mean (n, h) of the states of each of n rows of word pieces."""
+    was_training, device = encoder.training, next(encoder.parameters()).device
+    encoder.eval()
+    means = []
+    for rows in np.array_split(np.arange(len(texts)), range(_NAMES_AT_ONCE, len(texts), _NAMES_AT_ONCE)):
+        tokens = torch.from_numpy(texts.padded(rows, encoder.padding_id)).to(device)
+        mask = tokens != encoder.padding_id
+        means.append(mean_state(encoder(tokens, mask), mask).cpu().numpy())
+    encoder.train(was_training)
+    return np.concatenate(means)
 
 
 def tokenizer_file(encoder: str) -> Path:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from threading import Lock
+from types import SimpleNamespace
 from typing import Any
 
 from nlpcapsule.errors import ConfigError, did_you_mean
@@ -35,56 +36,30 @@ _LARGEST = 2**27  # far above any size in a known architecture
 _MOST_LAYERS = 1_000
 
 _is_loading: ContextVar[bool] = ContextVar("is_loading", default=False)
+_hub_before: list[bool] = []  # the hub's setting before each block that loads a model
+_lock = Lock()
 
 
 @contextmanager
 def loading_saved_model() -> Iterator[None]:
     """Disable downloads in this block: pretrained weights are refused, and the hub is set offline.
 
-    The setting is global (`HF_HUB_OFFLINE` sets it at import), so the hub is offline for other threads, too.
+    The setting is global (`HF_HUB_OFFLINE` sets it at import), so the hub is offline for other threads, too,
+    until the last one leaves its block.
     """
+    hub: Any = SimpleNamespace(HF_HUB_OFFLINE=True)
+    with suppress(ImportError):
+        from huggingface_hub import constants as hub
     token = _is_loading.set(True)
-    _offline.enter()
+    with _lock:
+        _hub_before.append(hub.HF_HUB_OFFLINE)
+        hub.HF_HUB_OFFLINE = True
     try:
         yield
     finally:
-        _offline.leave()
+        with _lock:  # the first value, which was there before any thread, is taken last
+            hub.HF_HUB_OFFLINE = _hub_before.pop()
         _is_loading.reset(token)
-
-
-class _Offline:
-    """Sets the hub offline while at least one thread loads a model."""
-
-    def __init__(self) -> None:
-        self._lock, self._loading, self._before = Lock(), 0, None
-
-    def enter(self) -> None:
-        """Set the hub offline, unless another thread has."""
-        constants = _hub_constants()
-        with self._lock:
-            if constants is not None and self._loading == 0:
-                self._before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, True
-            self._loading += 1
-
-    def leave(self) -> None:
-        """Restore the hub's setting after the last thread."""
-        constants = _hub_constants()
-        with self._lock:
-            self._loading -= 1
-            if constants is not None and self._loading == 0:
-                constants.HF_HUB_OFFLINE = self._before
-
-
-_offline = _Offline()
-
-
-def _hub_constants() -> Any:
-    """Return the hub library's settings module; None if it is not installed."""
-    try:
-        from huggingface_hub import constants
-    except ImportError:
-        return None
-    return constants
 
 
 def refuse_fetching(encoder: str) -> None:

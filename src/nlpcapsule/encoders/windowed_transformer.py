@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from nlpcapsule.config import Config
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.encoders.encoder import Encoder, register_encoder
-from nlpcapsule.encoders.name_vectors import mean_states, to_unit_length
-from nlpcapsule.encoders.transformer import PretrainedSettings, TransformerEncoder, mean_state
+from nlpcapsule.encoders.transformer import PretrainedSettings, TransformerEncoder, mean_state, mean_states
+from nlpcapsule.encoders.word_embedding import to_unit_length
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.registry import NetworkInputs
 

@@ -1,10 +1,12 @@
-"""Map token ids to word vectors."""
+"""Word vectors: of token ids, and their means as vectors of label names."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+
+from nlpcapsule.data.ragged import Ragged
 
 UNKNOWN_RANGE = 0.25  # range of the uniform distribution for words without a given vector
 
@@ -45,6 +47,24 @@ class WordEmbedding(nn.Module):
         centred = self.table.weight - share @ self.table.weight  # (V, v)
         self.table.weight.copy_(centred * (smoothing / (smoothing + share)).unsqueeze(-1))
         self.table.weight[self.padding_id] = 0
+
+
+def mean_word_vectors(words: Ragged, vectors: np.ndarray, idf: np.ndarray) -> np.ndarray:
+    """Return means (n, v) of rows of words, weighted by idf (V,); zeros where no word has weight."""
+    means = np.zeros((len(words), vectors.shape[1]), dtype=np.float32)
+    for mean, row in zip(means, words, strict=True):
+        if idf[row].any():
+            mean[:] = np.average(vectors[row], axis=0, weights=idf[row])
+    return means
+
+
+def to_unit_length(vectors: np.ndarray) -> np.ndarray:
+    """Centre rows and scale them to length 1; rows of zeros stay zero."""
+    named = (vectors != 0).any(axis=1, keepdims=True)  # (n, 1)
+    common = vectors.sum(axis=0) / max(1, named.sum())
+    centred = np.where(named, vectors - common, 0)
+    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
+    return np.divide(centred, lengths, out=np.zeros_like(centred), where=lengths > 1e-12)
 
 
 def embedding_size(size: int, vectors: np.ndarray | None) -> int:

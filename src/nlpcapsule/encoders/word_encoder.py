@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from nlpcapsule.config.settings import EMBEDDING_SIZE, EncoderSettings
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.encoders.encoder import Encoder
-from nlpcapsule.encoders.name_vectors import mean_word_vectors, to_unit_length
-from nlpcapsule.encoders.word_embedding import WordEmbedding
+from nlpcapsule.encoders.word_embedding import WordEmbedding, mean_word_vectors, to_unit_length
 from nlpcapsule.registry import NetworkInputs
 
 

@@ -79,7 +79,8 @@ class Checkpoint:
     ) -> None:
         """Save pending best weights, then the state of the run."""
         if self._kept is not None:
-            self._write_best(self._kept)
+            with atomic_path(self.best) as temporary:
+                save_file(self._kept, temporary, metadata={_CHECKSUM: _checksum(self._kept)})
             self._kept = None
         tensors = _prefixed("network", network)
         if average is not None:
@@ -89,20 +90,12 @@ class Checkpoint:
         with atomic_path(self.state) as temporary:
             save_file(tensors, temporary, metadata={"position": text, _CHECKSUM: _checksum(tensors, text)})
 
-    def save_best(self, network: nn.Module) -> None:
-        """Save the weights of the best epoch so far."""
-        self._write_best(_prefixed("network", network))
-
     def keep_best(self, network: nn.Module) -> None:
         """Keep the weights of the best epoch so far in memory until the next `save`.
 
         This keeps the two files consistent, however many epochs lie between two checkpoints.
         """
         self._kept = {name: tensor.clone() for name, tensor in _prefixed("network", network).items()}
-
-    def _write_best(self, weights: dict[str, torch.Tensor]) -> None:
-        with atomic_path(self.best) as temporary:
-            save_file(weights, temporary, metadata={_CHECKSUM: _checksum(weights)})
 
     def restore(
         self,

@@ -131,52 +131,37 @@ ENCODERS: Registry[Any] = Registry("encoder")
 class NetworkInputs:
     """Sizes and starting values that networks and encoders are built from.
 
-    Attributes:
-        vocabulary_size: V, number of tokens.
-        padding_id: Id of the padding token.
-        length: l, maximum tokens of a text.
-        label_count: n; 0 for answers.
-        vectors: (V, v) initial word vectors; None for random ones.
-        idf: (V,) weights of words that question and answer share.
-        transformer: A pretrained transformer's configuration if its weights are loaded from a model folder;
-            None reads the transformer that the settings name.
-        named: Whether labels have names.
+    With a pretrained transformer's configuration, its weights are loaded from a model folder later; otherwise
+    the transformer that the settings name is read.
     """
 
-    vocabulary_size: int
+    vocabulary_size: int  # V
     padding_id: int = 0
-    length: int = 500
-    label_count: int = 0
-    vectors: np.ndarray | None = None
-    idf: np.ndarray | None = None
-    transformer: dict[str, Any] | None = None
-    named: bool = False
+    length: int = 500  # l, maximum tokens of a text
+    label_count: int = 0  # n; 0 for answers
+    vectors: np.ndarray | None = None  # (V, v) initial word vectors; None for random ones
+    idf: np.ndarray | None = None  # (V,) weights of words that question and answer share
+    transformer: dict[str, Any] | None = None  # its configuration
+    named: bool = False  # whether labels have names
 
 
 @dataclass(frozen=True)
 class System:
     """A system as its file registers it.
 
-    Attributes:
-        name: Its name for users.
-        settings: The class of its `[model]` section.
-        labels: Builds its network for labels, if it has one.
-        answers: Builds its network for answers, if it has one.
-        lexical: The class of a lexical system for labels; None for networks.
-        defaults: Task → section → setting → default, where a task's default differs from the section's; those
-            of its encoder are in `model.encoder`, and apply if the chosen encoder has the setting.
-        pretrained_defaults: Likewise, where its encoder is a pretrained transformer.
-        extra: The optional dependency it needs, as in `pip install 'nlpcapsule[EXTRA]'`.
+    `labels` and `answers` build its networks, if it has them, from its settings and `NetworkInputs`. Defaults
+    are task → section → setting → default, where a task's default differs from the section's; those of its
+    encoder are in `model.encoder`, and apply if the chosen encoder has the setting.
     """
 
     name: str
-    settings: type[BaseModel]
+    settings: type[BaseModel]  # the class of its `[model]` section
     labels: Callable[[Any, NetworkInputs], Any] | None = None
     answers: Callable[[Any, NetworkInputs], Any] | None = None
-    lexical: type | None = None
+    lexical: type | None = None  # the class of a lexical system for labels
     defaults: Mapping[str, Sections] = field(default_factory=dict)
-    pretrained_defaults: Mapping[str, Sections] = field(default_factory=dict)
-    extra: str | None = None
+    pretrained_defaults: Mapping[str, Sections] = field(default_factory=dict)  # with a pretrained transformer
+    extra: str | None = None  # needed, as in `pip install 'nlpcapsule[EXTRA]'`
 
     @property
     def tasks(self) -> tuple[str, ...]:

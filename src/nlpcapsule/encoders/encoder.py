@@ -26,20 +26,13 @@ from nlpcapsule.registry import ENCODERS, NetworkInputs, find_encoder
 
 
 class Encoder(nn.Module, ABC):
-    """Base class of encoders: token ids → states, one vector per token.
+    """Base class of encoders: token ids → states, one vector per token."""
 
-    Attributes:
-        settings_type: The class of its section of the configuration.
-        state_size: H, the size of a state.
-        name_size: E, the size of the vectors that words, names and documents are compared by.
-        own_rate: Peak learning rate of the encoder; None uses the network's.
-    """
+    settings_type: ClassVar[type[EncoderSettings]] = EncoderSettings  # its section of the configuration
 
-    settings_type: ClassVar[type[EncoderSettings]] = EncoderSettings
-
-    state_size: int
-    name_size: int
-    own_rate: float | None = None
+    state_size: int  # H
+    name_size: int  # E, the size of the vectors that words, names and documents are compared by
+    own_rate: float | None = None  # peak learning rate of the encoder; None uses the network's
 
     @classmethod
     @abstractmethod

@@ -76,7 +76,7 @@ class LabelQuerySettings(RoutedSettings):
         return "adaptive-kde" if self.routing == "adaptive-kde-unscaled" else self.routing
 
 
-_PLACED = 128  # training documents that the documents' mean is computed from
+_SAMPLED = 128  # training documents that the documents' mean is computed from
 
 
 class LabelQueryNetwork(QueryRouting):
@@ -123,7 +123,7 @@ class LabelQueryNetwork(QueryRouting):
         was_training, encoder = self.training, self.document.encoder
         self.eval()
         places = []
-        for row in np.unique(np.linspace(0, len(documents) - 1, _PLACED).astype(int)):
+        for row in np.unique(np.linspace(0, len(documents) - 1, _SAMPLED).astype(int)):
             tokens = torch.from_numpy(documents.padded([row], self.padding_id)).to(self.idf.device)  # (1, l)
             states, mask = encoder(tokens)
             places.append(encoder.place(tokens, states, mask, self.idf))  # (1, E)

@@ -93,7 +93,7 @@ class PaperSettings(RoutedSettings):
 
 
 _PAIR_DEVIATION = 1e-4  # of W_ij: every label starts as absent
-_STARTED_ON = 128  # training documents that the initial weights are scaled on
+_SAMPLED = 128  # training documents that the initial weights are scaled on
 _MOST_BYTES = 32 * 2**30  # of all W_ij: 260,000 labels with 128 capsules
 
 
@@ -137,7 +137,7 @@ class PaperCapsules(nn.Module):
         if settings.frequency_weighting:
             counts = np.bincount(texts.values, minlength=self.embedding.table.num_embeddings)
             self.embedding.weight_by_frequency(counts, settings.frequency_weighting)
-        rows = np.unique(np.linspace(0, len(texts) - 1, _STARTED_ON).astype(int))
+        rows = np.unique(np.linspace(0, len(texts) - 1, _SAMPLED).astype(int))
         device = self.embedding.table.weight.device
         tokens = torch.from_numpy(texts.padded(rows, self.padding_id)).to(device)  # (B, l)
         was_training = self.training

@@ -31,21 +31,13 @@ class Explanation:
 
 @dataclass
 class Scored:
-    """Scores of a batch.
+    """Scores of a batch; iterations and agreement are None where nothing is routed."""
 
-    Attributes:
-        logits: (B, n) float32 log-odds: a label's probability is sigmoid(logit).
-        iterations: (B,) routing iterations each document took; None where nothing is routed.
-        agreement: (B, T) negative agreement score by iteration, NaN once a document stopped; None likewise.
-        by_name: (B, n) log-odds as if no label had examples; None where labels have no names.
-        explanation: Attention and couplings; None unless asked for.
-    """
-
-    logits: Tensor
-    iterations: Tensor | None = None
-    agreement: Tensor | None = None
-    by_name: Tensor | None = None
-    explanation: Explanation | None = None
+    logits: Tensor  # (B, n) float32 log-odds: a label's probability is sigmoid(logit)
+    iterations: Tensor | None = None  # (B,) that the routing of each document took
+    agreement: Tensor | None = None  # (B, T) negative agreement score, NaN once a document stopped
+    by_name: Tensor | None = None  # (B, n) log-odds as if no label had examples, if labels have names
+    explanation: Explanation | None = None  # if asked for
 
 
 def log_odds(activations: Tensor) -> Tensor:

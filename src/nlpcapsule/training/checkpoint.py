@@ -106,7 +106,7 @@ class Checkpoint:
         """Restore the run's state; a run that never saved starts from the beginning."""
         if not self.state.exists():
             return Position()
-        with _damage_refused(self.state):
+        with _reject_damage(self.state):
             tensors, metadata = _read(self.state)
             position = Position.from_json(metadata["position"])
             if position.best_epoch:  # needed only at the end, but report damage before training continues
@@ -125,12 +125,12 @@ class Checkpoint:
             self._load_best(network)
 
     def _load_best(self, network: nn.Module) -> None:
-        with _damage_refused(self.best):
+        with _reject_damage(self.best):
             network.load_state_dict(_stripped("network", _read(self.best)[0]))
 
 
 @contextmanager
-def _damage_refused(path: Path) -> Iterator[None]:
+def _reject_damage(path: Path) -> Iterator[None]:
     """Turn any error of reading a file into one that tells the user what to do."""
     try:
         yield

@@ -19,7 +19,7 @@ from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.training.preparation import given_tokenizer, hold_out, hold_out_known, starting_vectors
 
-_FEWEST_WEIGHED = 10  # labelled documents needed to fit fusion weights, unless a lexical system is named
+_FEWEST_DOCUMENTS = 10  # labelled documents needed to fit fusion weights, unless a lexical system is named
 _NAME_TOKENS = 64  # of a name and its alternatives
 
 
@@ -131,7 +131,7 @@ def _held_out(
     kept, held_out = hold_out_known(documents, fraction, seed)
     is_asked_for = config.lexical != "auto"
     telling = sum(bool(document.labels) for document in held_out)
-    if telling >= (1 if is_asked_for else _FEWEST_WEIGHED):
+    if telling >= (1 if is_asked_for else _FEWEST_DOCUMENTS):
         return kept, held_out
     if not is_asked_for:
         return documents, None  # the network works alone

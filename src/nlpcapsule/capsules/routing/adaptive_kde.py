@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from nlpcapsule.capsules.routing.kde_mean_shift import Evidence, Iteration, mean_shift
+from nlpcapsule.capsules.routing.kde_mean_shift import Iteration, MeanShiftState, mean_shift
 from nlpcapsule.capsules.routing.kernel import VoteKernel
 from nlpcapsule.capsules.routing.routed import (
     ActiveDocuments,
@@ -55,22 +55,22 @@ def adaptive_kde(
     documents = ActiveDocuments(votes.shape[0], votes.device)
     active_valid = valid
     last = torch.full(votes.shape[:1], torch.inf, dtype=votes.dtype, device=votes.device)  # (active,)
-    evidence: Evidence | None = None
+    state: MeanShiftState | None = None
     for iteration in range(1, max_iterations + 1):
-        now = iterate(kernel, evidence, active_valid, is_last=iteration == max_iterations)
+        now = iterate(kernel, state, active_valid, is_last=iteration == max_iterations)
         scores = log_of_sum(now.agreement)  # (active,)
         documents.score(scores)
         watched = scores if stop == "instance" else log_of_sum(now.agreement.mean()).expand_as(scores)
-        if now.evidence is None:
+        if now.state is None:
             documents.finish(now.capsules, now.coupling.detach())
             break
         stopping = (watched - last).abs() < eps  # (active,)
         remaining = documents.stop(stopping, now.capsules, now.coupling.detach())
         if remaining.numel() == 0:
             break
-        evidence, last = now.evidence, watched
+        state, last = now.state, watched
         if remaining.numel() < stopping.numel():
-            kernel, evidence = kernel.select(remaining), evidence.select(remaining)
+            kernel, state = kernel.select(remaining), state.select(remaining)
             last = last[remaining]
             active_valid = None if active_valid is None else active_valid[remaining]
     capsules = mask_padding(documents.result(0), valid)  # (B, n, d)
@@ -81,7 +81,7 @@ def adaptive_kde(
 
 def as_printed(
     kernel: VoteKernel,
-    before: Evidence | None,
+    before: MeanShiftState | None,
     valid: Tensor | None,
     softmax: SoftmaxKind,
     kappa: float,
@@ -114,5 +114,5 @@ def as_printed(
         updated = torch.add(coupling, value, alpha=alpha)  # (B, m, n)
     with torch.no_grad():
         agreement = mask_padding((updated * value).sum(dim=1), valid).sum(dim=1)  # (B,)
-    evidence = None if is_last else Evidence(updated, kernel.support(value))
-    return Iteration(capsules, coupling, agreement, evidence)
+    state = None if is_last else MeanShiftState(updated, kernel.support(value))
+    return Iteration(capsules, coupling, agreement, state)

@@ -30,51 +30,41 @@ def kde_mean_shift(
     """
     kernel = VoteKernel.of(votes, kappa)
     agreement: list[Tensor] = []
-    evidence: Evidence | None = None
+    state: MeanShiftState | None = None
     for iteration in range(1, iterations + 1):
-        now = mean_shift(kernel, evidence, valid, softmax, kappa, alpha, is_last=iteration == iterations)
-        evidence = now.evidence
+        now = mean_shift(kernel, state, valid, softmax, kappa, alpha, is_last=iteration == iterations)
+        state = now.state
         agreement.append(now.agreement)
     return routed_alike(now.capsules, log_of_sum(torch.stack(agreement, dim=1)), now.coupling, valid)
 
 
 @dataclass
-class Evidence:
-    """State that an iteration passes to the next one.
+class MeanShiftState:
+    """State that an iteration passes to the next one."""
 
-    Attributes:
-        logits: b (B, m, n), the input of the next softmax.
-        support: 1[x_ij < 1] (B, m, n) around this iteration's v; None if it is 1 everywhere.
-    """
+    logits: Tensor  # b (B, m, n), the input of the next softmax
+    support: Tensor | None  # 1[x_ij < 1] (B, m, n) around this iteration's v; None if it is 1 everywhere
 
-    logits: Tensor
-    support: Tensor | None
-
-    def select(self, documents: Tensor) -> Evidence:
+    def select(self, documents: Tensor) -> MeanShiftState:
         """Return the state of these documents only."""
-        return Evidence(self.logits[documents], None if self.support is None else self.support[documents])
+        return MeanShiftState(
+            self.logits[documents], None if self.support is None else self.support[documents]
+        )
 
 
 @dataclass
 class Iteration:
-    """The result of one iteration.
+    """The result of one iteration."""
 
-    Attributes:
-        capsules: v (B, n, d).
-        coupling: c (B, m, n), the couplings that v was computed from.
-        agreement: The objective's value Σ_ij w_ij k_ij (B,), before the log. Detached.
-        evidence: For the next iteration; None in the last one.
-    """
-
-    capsules: Tensor
-    coupling: Tensor
-    agreement: Tensor
-    evidence: Evidence | None
+    capsules: Tensor  # v (B, n, d)
+    coupling: Tensor  # c (B, m, n), the couplings that v was computed from
+    agreement: Tensor  # the objective's value Σ_ij w_ij k_ij (B,), before the log; detached
+    state: MeanShiftState | None  # for the next iteration; None in the last one
 
 
 def mean_shift(
     kernel: VoteKernel,
-    before: Evidence | None,
+    before: MeanShiftState | None,
     valid: Tensor | None,
     softmax: SoftmaxKind,
     kappa: float,
@@ -103,4 +93,4 @@ def mean_shift(
         return Iteration(capsules, coupling, agreement, None)
     step = value if alpha == 1.0 else alpha * value  # (B, m, n)
     logits = step if before is None else before.logits + step  # (B, m, n)
-    return Iteration(capsules, coupling, agreement, Evidence(logits, kernel.support(value)))
+    return Iteration(capsules, coupling, agreement, MeanShiftState(logits, kernel.support(value)))

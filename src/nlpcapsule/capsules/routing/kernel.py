@@ -19,18 +19,12 @@ class VoteKernel:
 
     The squash g only scales a vote, g(û) = s û with s = ‖û‖ / (κ + ‖û‖²), so
     1 - x = (1 - ‖s û‖²) + 2 s ⟨û, v⟩ - ‖v‖². Terms that do not depend on v are computed once, by `of`.
-
-    Attributes:
-        votes: û_{j|i}.
-        at_zero: 1 - ‖g(û)‖² (B, m, n), the kernel's value for v = 0.
-        twice_stretch: 2 s (B, m, n), or a scalar 2 where votes are not squashed.
-        clamped: False for the released code's 1 - x, whose support is unbounded.
     """
 
-    votes: Votes
-    at_zero: Tensor
-    twice_stretch: Tensor
-    clamped: bool = True
+    votes: Votes  # û_{j|i}
+    at_zero: Tensor  # 1 - ‖g(û)‖² (B, m, n), the kernel's value for v = 0
+    twice_stretch: Tensor  # 2 s (B, m, n), or a scalar 2 where votes are not squashed
+    clamped: bool = True  # False for the released code's 1 - x, whose support is unbounded
 
     @classmethod
     def of(cls, votes: Votes, kappa: float | None, clamped: bool = True) -> VoteKernel:

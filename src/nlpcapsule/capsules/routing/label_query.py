@@ -31,18 +31,14 @@ KERNEL_GAIN = 10.0
 class LabelsRouted:
     """The result of routing B documents from m condensed capsules to n labels.
 
-    Attributes:
-        label_capsules: v_j (B, n, d).
-        iterations: (B,) int64, the number of iterations each document used.
-        agreement: (B, T), each document's agreement score by iteration, NaN after it stopped. Detached. The
-            last possible iteration changes nothing and is scored only with `score_last`.
-        coupling: (B, n, m), the couplings that gave v_j, detached; None unless `keep_coupling`.
+    The agreement score is NaN after a document stopped. The last possible iteration changes nothing and is
+    scored only with `score_last`.
     """
 
-    label_capsules: Tensor
-    iterations: Tensor
-    agreement: Tensor
-    coupling: Tensor | None
+    label_capsules: Tensor  # v_j (B, n, d)
+    iterations: Tensor  # (B,) int64, used by each document
+    agreement: Tensor  # (B, T), each document's score by iteration; detached
+    coupling: Tensor | None  # (B, n, m), the couplings that gave v_j, detached; None unless `keep_coupling`
 
 
 def route_labels(

@@ -20,20 +20,15 @@ Options = ParamSpec("Options")
 class Routed:
     """The result of routing B documents from m to n capsules of size d.
 
-    Attributes:
-        capsules: v_j (B, n, d); zero for padding.
-        activations: a_j (B, n) in [0, 1), the length of v_j (EM: its own); zero for padding.
-        iterations: (B,) int64, the number of iterations each document used.
-        agreement: (B, T), each document's agreement score after each iteration, as the routing's docstring
-            defines it; NaN after the document has stopped. Detached.
-        coupling: c_ij (B, m, n), the couplings that v_j was computed from. Detached.
+    The agreement score is the one that the routing's docstring defines, NaN after a document has stopped. It
+    and the couplings are detached.
     """
 
-    capsules: Tensor
-    activations: Tensor
-    iterations: Tensor
-    agreement: Tensor
-    coupling: Tensor
+    capsules: Tensor  # v_j (B, n, d); zero for padding
+    activations: Tensor  # a_j (B, n) in [0, 1), the length of v_j (EM: its own); zero for padding
+    iterations: Tensor  # (B,) int64, used by each document
+    agreement: Tensor  # (B, T), each document's score after each iteration
+    coupling: Tensor  # c_ij (B, m, n), from which v_j was computed
 
     def float(self) -> Routed:
         """Return the result in float32."""
@@ -103,16 +98,11 @@ def routed_alike(capsules: Tensor, agreement: Tensor, coupling: Tensor, valid: T
 
 
 class ActiveDocuments:
-    """The documents that still iterate, and the results of those that have stopped.
-
-    Attributes:
-        active: (A,) indices in the batch of the documents that still iterate.
-        iterations: (B,) int64, the iterations of each document so far.
-    """
+    """The documents that still iterate, and the results of those that have stopped."""
 
     def __init__(self, documents: int, device: torch.device) -> None:
-        self.active = torch.arange(documents, device=device)
-        self.iterations = torch.zeros(documents, dtype=torch.int64, device=device)
+        self.active = torch.arange(documents, device=device)  # (A,) indices of those that still iterate
+        self.iterations = torch.zeros(documents, dtype=torch.int64, device=device)  # (B,) so far
         self._scores: list[Tensor] = []  # one (B,) per iteration
         self._stopped: list[Tensor] = []
         self._results: list[tuple[Tensor, ...]] = []

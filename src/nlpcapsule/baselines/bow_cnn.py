@@ -89,10 +89,4 @@ def dynamic_average_pool(states: Tensor, mask: Tensor, pools: int) -> Tensor:
     return totals / counts.clamp(min=1).unsqueeze(-1)  # a short document has empty parts: zero
 
 
-register(
-    System(
-        "bow-cnn",
-        BowCNNSettings,
-        labels=BowCNN,
-    )
-)
+register(System("bow-cnn", BowCNNSettings, labels=BowCNN))

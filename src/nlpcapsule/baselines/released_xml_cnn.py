@@ -64,10 +64,4 @@ class ReleasedXMLCNN(nn.Module):
         return Scored(self.output(self.dropout(hidden)).float())
 
 
-register(
-    System(
-        "released-xml-cnn",
-        ReleasedXMLCNNSettings,
-        labels=ReleasedXMLCNN,
-    )
-)
+register(System("released-xml-cnn", ReleasedXMLCNNSettings, labels=ReleasedXMLCNN))

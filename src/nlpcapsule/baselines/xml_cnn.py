@@ -67,10 +67,4 @@ def dynamic_max_pool(states: Tensor, mask: Tensor, pools: int) -> Tensor:
     return start.scatter_reduce(1, index, states, reduce="amax")
 
 
-register(
-    System(
-        "xml-cnn",
-        XMLCNNSettings,
-        labels=XMLCNN,
-    )
-)
+register(System("xml-cnn", XMLCNNSettings, labels=XMLCNN))

@@ -203,11 +203,7 @@ register(
         answers=lambda settings, inputs: AnswerNetwork(settings, QueryTextCapsule(settings, inputs), inputs),
         defaults={
             # Measured in results/fusion.json: no other routing is better than three KDE iterations.
-            "labels": {
-                "text": {"max_tokens": 1000},
-                "training": {"epochs": 25},
-                "model": {"routing": "kde"},
-            },
+            "labels": {"text": {"max_tokens": 1000}, "training": {"epochs": 25}, "model": {"routing": "kde"}},
             # Names are rare and informative, so every word of the training part is kept.
             "answers": {
                 "text": {"max_tokens": 64, "min_count": 1, "vocabulary_size": 100_000},
@@ -216,12 +212,7 @@ register(
                     "overlap": True,
                     "condensed": 32,
                     "capsule_size": 128,
-                    "encoder": {
-                        "windows": (1, 3),
-                        "filters": 128,
-                        "word_dropout": 0.2,
-                        "token_dropout": 0.3,
-                    },
+                    "encoder": {"windows": (1, 3), "filters": 128, "word_dropout": 0.2, "token_dropout": 0.3},
                 },
             },
         },

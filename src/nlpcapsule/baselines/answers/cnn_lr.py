@@ -69,11 +69,4 @@ class CNNLR(PairNetwork):
         return (states * weights).sum(dim=1)
 
 
-register(
-    System(
-        "cnn-lr",
-        CNNLRSettings,
-        answers=CNNLR,
-        defaults=ANSWER_DEFAULTS,
-    )
-)
+register(System("cnn-lr", CNNLRSettings, answers=CNNLR, defaults=ANSWER_DEFAULTS))

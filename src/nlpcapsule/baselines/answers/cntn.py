@@ -103,11 +103,4 @@ class CNTN(PairNetwork):
         return self.dropout(torch.tanh(self.text(pooled.flatten(start_dim=1))))
 
 
-register(
-    System(
-        "cntn",
-        CNTNSettings,
-        answers=CNTN,
-        defaults=ANSWER_DEFAULTS,
-    )
-)
+register(System("cntn", CNTNSettings, answers=CNTN, defaults=ANSWER_DEFAULTS))

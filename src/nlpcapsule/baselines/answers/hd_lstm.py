@@ -82,11 +82,4 @@ class HDLSTM(PairNetwork):
         return self.score(circular_correlation(asked, answered), self.similarity(asked, answered), overlap)
 
 
-register(
-    System(
-        "hd-lstm",
-        HDLSTMSettings,
-        answers=HDLSTM,
-        defaults=ANSWER_DEFAULTS,
-    )
-)
+register(System("hd-lstm", HDLSTMSettings, answers=HDLSTM, defaults=ANSWER_DEFAULTS))

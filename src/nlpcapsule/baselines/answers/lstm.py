@@ -95,11 +95,4 @@ class LSTMRanker(PairNetwork):
         return self.score(asked, answered, self.overlap(questions, answers, question_of))
 
 
-register(
-    System(
-        "lstm",
-        LSTMSettings,
-        answers=LSTMRanker,
-        defaults=ANSWER_DEFAULTS,
-    )
-)
+register(System("lstm", LSTMSettings, answers=LSTMRanker, defaults=ANSWER_DEFAULTS))

@@ -84,11 +84,4 @@ class MVLSTM(PairNetwork):
         return (states if self.transform is not None else F.normalize(states, dim=-1)), mask
 
 
-register(
-    System(
-        "mv-lstm",
-        MVLSTMSettings,
-        answers=MVLSTM,
-        defaults=ANSWER_DEFAULTS,
-    )
-)
+register(System("mv-lstm", MVLSTMSettings, answers=MVLSTM, defaults=ANSWER_DEFAULTS))

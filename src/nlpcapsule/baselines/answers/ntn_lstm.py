@@ -42,11 +42,4 @@ class NTNLSTM(PairNetwork):
         return self.relation(asked, answered, self.overlap(questions, answers, question_of))
 
 
-register(
-    System(
-        "ntn-lstm",
-        NTNLSTMSettings,
-        answers=NTNLSTM,
-        defaults=ANSWER_DEFAULTS,
-    )
-)
+register(System("ntn-lstm", NTNLSTMSettings, answers=NTNLSTM, defaults=ANSWER_DEFAULTS))

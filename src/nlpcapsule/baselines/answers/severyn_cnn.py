@@ -81,11 +81,4 @@ class SeverynCNN(PairNetwork):
         return torch.amax(torch.relu(states) * valid.unsqueeze(1), dim=-1)
 
 
-register(
-    System(
-        "severyn-cnn",
-        SeverynCNNSettings,
-        answers=SeverynCNN,
-        defaults=ANSWER_DEFAULTS,
-    )
-)
+register(System("severyn-cnn", SeverynCNNSettings, answers=SeverynCNN, defaults=ANSWER_DEFAULTS))

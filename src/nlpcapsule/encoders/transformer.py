@@ -32,6 +32,10 @@ from nlpcapsule.errors import ConfigError, DataError, MissingExtraError
 from nlpcapsule.registry import NetworkInputs, encoder_names
 
 TRANSFORMER_FILE = "transformer.json"
+_UNREADABLE = (
+    "encoder.path={encoder!r} is no pretrained transformer: expected a folder with config.json, "
+    "model.safetensors and tokenizer.json, or a hub id"
+)
 _ROWS_AT_ONCE = 64
 _NAMES_AT_ONCE = 256
 
@@ -167,10 +171,8 @@ def tokenizer_file(encoder: str) -> Path:
     _transformers()
     from transformers.utils import cached_file
 
-    try:
+    with _worded_errors(_UNREADABLE.format(encoder=encoder)):
         return Path(str(cached_file(encoder, "tokenizer.json")))
-    except (OSError, ValueError) as error:
-        raise _unreadable(encoder, error) from None
 
 
 def encoder_tokenizer(encoder: str, given: str | None = None) -> WordTokenizer:
@@ -200,18 +202,13 @@ def _pretrained(encoder: str) -> Any:
     library = _transformers()
     # A folder is read directly; only a hub id is looked up.
     where = {"local_files_only": True} if Path(encoder).is_dir() else {}
-    try:
-        with _silence(library.utils.logging):
-            facts = library.AutoConfig.from_pretrained(encoder, trust_remote_code=False, **where)
-            check_model_type(facts.model_type, f"encoder.path={encoder!r}")
-            # No pickled weights, no code from the hub, and float32 whatever the file holds.
-            return library.AutoModel.from_pretrained(
-                encoder, use_safetensors=True, trust_remote_code=False, dtype=torch.float32, **where
-            )
-    except ConfigError:
-        raise
-    except Exception as error:  # the library checks little: a wrong value fails at its first use
-        raise _unreadable(encoder, error) from None
+    with _worded_errors(_UNREADABLE.format(encoder=encoder)), _silence(library.utils.logging):
+        facts = library.AutoConfig.from_pretrained(encoder, trust_remote_code=False, **where)
+        check_model_type(facts.model_type, f"encoder.path={encoder!r}")
+        # No pickled weights, no code from the hub, and float32 whatever the file holds.
+        return library.AutoModel.from_pretrained(
+            encoder, use_safetensors=True, trust_remote_code=False, dtype=torch.float32, **where
+        )
 
 
 def _with_random_weights(config: Any) -> Any:
@@ -220,16 +217,10 @@ def _with_random_weights(config: Any) -> Any:
     if not isinstance(config, dict) or "model_type" not in config:
         raise ConfigError(f"{TRANSFORMER_FILE} is not a transformer's configuration")
     check_model_type(config["model_type"], TRANSFORMER_FILE)
-    try:
+    with _worded_errors(f"{TRANSFORMER_FILE}: no transformer can be built from it"), loading_saved_model():
         facts_type = library.CONFIG_MAPPING[config["model_type"]]
         facts = facts_type(**safe_settings(config, facts_type().to_dict(), TRANSFORMER_FILE))
-        with loading_saved_model():
-            return library.AutoModel.from_config(facts, dtype=torch.float32)
-    except ConfigError:
-        raise
-    except Exception as error:  # the library checks little: a wrong value fails at its first use
-        problem = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ConfigError(f"{TRANSFORMER_FILE}: no transformer can be built from it: {problem}") from None
+        return library.AutoModel.from_config(facts, dtype=torch.float32)
 
 
 @contextmanager
@@ -246,12 +237,16 @@ def _silence(logging: Any) -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _unreadable(encoder: str, error: Exception) -> ConfigError:
-    problem = (str(error).splitlines() or [type(error).__name__])[0]
-    return ConfigError(
-        f"encoder.path={encoder!r} is no pretrained transformer: expected a folder with config.json, "
-        f"model.safetensors and tokenizer.json, or a hub id ({problem})"
-    )
+@contextmanager
+def _worded_errors(message: str) -> Iterator[None]:
+    """Turn any error into a ConfigError: the library checks little, and a wrong value fails at first use."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except Exception as error:
+        problem = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ConfigError(f"{message}: {problem}") from None
 
 
 def _transformers() -> Any:

@@ -39,8 +39,8 @@ coverage: $(STAMP)
 	$(BIN)/python -m pytest --cov --cov-report=term-missing --cov-fail-under=90
 
 lint: $(STAMP)
-	$(BIN)/ruff check src benchmarks tests
-	$(BIN)/ruff format --check src benchmarks tests
+	$(BIN)/ruff check src benchmarks tests docs
+	$(BIN)/ruff format --check src benchmarks tests docs
 	$(BIN)/mypy
 
 # In an environment of its own; no other target depends on it, since it asks the registry.
@@ -48,8 +48,8 @@ audit:
 	.ci/audit $(PYTHON)
 
 format: $(STAMP)
-	$(BIN)/ruff check --fix src benchmarks tests
-	$(BIN)/ruff format src benchmarks tests
+	$(BIN)/ruff check --fix src benchmarks tests docs
+	$(BIN)/ruff format src benchmarks tests docs
 
 wheel: $(STAMP)
 	$(BIN)/python -m build --wheel --no-isolation

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from docs.write_configuration import render_reference
 from nlpcapsule.config import Config, Settings
 from nlpcapsule.config.nesting import NESTED, flatten
-from nlpcapsule.config.reference import render_reference
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.registry import (
     ANSWER_SYSTEMS,
@@ -409,12 +409,11 @@ def test_the_reference_tells_values_and_defaults():
 
 
 def test_the_documents_page_is_what_the_settings_say():
-    done = subprocess.run(
-        [sys.executable, "-m", "nlpcapsule.config.reference"], capture_output=True, check=True, timeout=60
-    )
+    command = [sys.executable, "-m", "docs.write_configuration"]
+    done = subprocess.run(command, cwd=DOCUMENT.parents[1], capture_output=True, check=True, timeout=60)
     assert done.stdout.decode("utf-8") == render_reference()
     assert DOCUMENT.read_text(encoding="utf-8") == render_reference(), (
-        f"run: python -m nlpcapsule.config.reference > docs/{DOCUMENT.name}"
+        f"run: python -m docs.write_configuration > docs/{DOCUMENT.name}"
     )
 
 

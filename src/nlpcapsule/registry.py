@@ -33,7 +33,7 @@ LABEL_SYSTEMS = {
     "hybrid": "nlpcapsule.networks.hybrid",
     "label-query": "nlpcapsule.networks.label_query",
     "paper": "nlpcapsule.networks.paper",
-    "official": "nlpcapsule.networks.official",
+    "official": "nlpcapsule.baselines.official",
     "kim-cnn": "nlpcapsule.networks.kim_cnn",
     "xml-cnn": "nlpcapsule.baselines.xml_cnn",
     "bow-cnn": "nlpcapsule.baselines.bow_cnn",
@@ -79,9 +79,6 @@ Item = TypeVar("Item")
 class Registry(Mapping[str, Item]):
     """Interchangeable parts by name: routings, label losses, readers of documents.
 
-    Args:
-        what: The noun for the parts in messages.
-
     Example:
         >>> greetings = Registry("greeting")
         >>> @greetings.register("hello")
@@ -104,11 +101,7 @@ class Registry(Mapping[str, Item]):
         return add
 
     def check(self, name: str) -> str:
-        """Return the name if it is registered.
-
-        Raises:
-            ConfigError: If it is not.
-        """
+        """Return the name if it is registered, or raise a ConfigError."""
         if name not in self._items:
             raise ConfigError(f"unknown {self.what} {quoted(name)}: {did_you_mean(name, self._items)}")
         return name
@@ -134,56 +127,41 @@ LABEL_LOSSES: Registry[Callable[[Any, Any], Any]] = Registry("loss")
 ENCODERS: Registry[Any] = Registry("encoder")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NetworkInputs:
-    """Sizes and starting values that a network is built from.
+    """Sizes and starting values that networks and encoders are built from.
 
-    Attributes:
-        vocabulary_size: Number of tokens.
-        padding_id: Id of the padding token.
-        length: Maximum tokens of a text.
-        label_count: n; 0 for answers.
-        vectors: (V, v) initial word vectors.
-        idf: (V,) weights of words that question and answer share.
-        transformer: A pretrained transformer's configuration if its weights are loaded from a model folder;
-            None reads the encoder that the settings name.
-        named: Whether labels have names.
+    With a pretrained transformer's configuration, its weights are loaded from a model folder later; otherwise
+    the transformer that the settings name is read.
     """
 
-    vocabulary_size: int
-    padding_id: int
-    length: int
-    label_count: int = 0
-    vectors: np.ndarray | None = None
-    idf: np.ndarray | None = None
-    transformer: dict[str, Any] | None = None
-    named: bool = False
+    vocabulary_size: int  # V
+    padding_id: int = 0
+    length: int = 500  # l, maximum tokens of a text
+    label_count: int = 0  # n; 0 for answers
+    vectors: np.ndarray | None = None  # (V, v) initial word vectors; None for random ones
+    idf: np.ndarray | None = None  # (V,) weights of words that question and answer share
+    transformer: dict[str, Any] | None = None  # its configuration
+    named: bool = False  # whether labels have names
 
 
 @dataclass(frozen=True)
 class System:
     """A system as its file registers it.
 
-    Attributes:
-        name: Its name for users.
-        settings: The class of its `[model]` section.
-        labels: Builds its network for labels; None if it has none.
-        answers: Builds its network for answers; None if it has none.
-        lexical: The class of a lexical system for labels; None for networks.
-        defaults: Task → section → setting → default, where a task's default differs from the section's; those
-            of its encoder are in `model.encoder`, and apply if the chosen encoder has the setting.
-        pretrained_defaults: Likewise, where its encoder is a pretrained transformer.
-        extra: The optional dependency it needs, as in `pip install 'nlpcapsule[EXTRA]'`.
+    `labels` and `answers` build its networks, if it has them, from its settings and `NetworkInputs`. Defaults
+    are task → section → setting → default, where a task's default differs from the section's; those of its
+    encoder are in `model.encoder`, and apply if the chosen encoder has the setting.
     """
 
     name: str
-    settings: type[BaseModel]
+    settings: type[BaseModel]  # the class of its `[model]` section
     labels: Callable[[Any, NetworkInputs], Any] | None = None
     answers: Callable[[Any, NetworkInputs], Any] | None = None
-    lexical: type | None = None
+    lexical: type | None = None  # the class of a lexical system for labels
     defaults: Mapping[str, Sections] = field(default_factory=dict)
-    pretrained_defaults: Mapping[str, Sections] = field(default_factory=dict)
-    extra: str | None = None
+    pretrained_defaults: Mapping[str, Sections] = field(default_factory=dict)  # with a pretrained transformer
+    extra: str | None = None  # needed, as in `pip install 'nlpcapsule[EXTRA]'`
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -208,11 +186,7 @@ def register(system: System) -> System:
 
 
 def find_system(name: str) -> System:
-    """Return the system of this name, importing only the module that registers it.
-
-    Raises:
-        ConfigError: If there is no such system.
-    """
+    """Return the system of this name, importing only the module that registers it."""
     if name not in _registered:
         module = LABEL_SYSTEMS.get(name) or ANSWER_SYSTEMS.get(name) or _entry_points().get(name)
         if module is None:
@@ -222,11 +196,7 @@ def find_system(name: str) -> System:
 
 
 def find_encoder(name: str) -> Any:
-    """Return the encoder class of this name, importing only the module that registers it.
-
-    Raises:
-        ConfigError: If there is no such encoder.
-    """
+    """Return the encoder class of this name, importing only the module that registers it."""
     if name not in ENCODERS and name in ENCODER_MODULES:
         import_module(ENCODER_MODULES[name])
     if not is_encoder(name):

@@ -1,5 +1,7 @@
 """Bow-CNN: regions are bags of words; one average or maximum per filter and part of the document."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -12,16 +14,18 @@ from nlpcapsule.config import Config
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.model_folder import load_model, save_model
+from nlpcapsule.registry import NetworkInputs
 from nlpcapsule.scoring.build import network_scorer
 from nlpcapsule.scoring.facts import ModelFacts
 from nlpcapsule.scoring.models import LabelModel
 
 VOCABULARY, LABELS = 20, 5
+INPUTS = NetworkInputs(VOCABULARY, label_count=LABELS)
 
 
 def network_of(**settings):
     torch.manual_seed(0)
-    return BowCNN(settings_of(BowCNNSettings, **{"filters": 3, **settings}), VOCABULARY, LABELS).eval()
+    return BowCNN(settings_of(BowCNNSettings, **{"filters": 3, **settings}), INPUTS).eval()
 
 
 def scores(network, row):
@@ -95,7 +99,7 @@ def test_the_order_of_regions_in_a_document_does():
 def test_word_vectors_change_nothing():
     vectors = np.ones((VOCABULARY, 7), dtype=np.float32)
     torch.manual_seed(0)
-    with_vectors = BowCNN(BowCNNSettings(filters=3), VOCABULARY, LABELS, vectors=vectors).eval()
+    with_vectors = BowCNN(BowCNNSettings(filters=3), replace(INPUTS, vectors=vectors)).eval()
     assert torch.equal(scores(with_vectors, [4, 9, 2]), scores(network_of(), [4, 9, 2]))
 
 
@@ -104,7 +108,7 @@ def test_a_model_trained_beside_word_vectors_can_be_opened(tmp_path):
     tokenizer = WordTokenizer.train(["rain and wind and snow"], vocabulary_size=VOCABULARY, min_count=1)
     config = Config.build(model="bow-cnn", overrides={"filters": 3, "vectors": "glove.7d.txt"})
     labels = LabelVocabulary(["wet", "cold"], [2, 1])
-    network = BowCNN(config.model, tokenizer.size, len(labels), tokenizer.padding_id).eval()
+    network = BowCNN(config.model, NetworkInputs(tokenizer.size, label_count=len(labels))).eval()
     scorer = network_scorer(config, tokenizer, network)
     saved = LabelModel(config, tokenizer, labels, scorer, ModelFacts(embedding_size=7))
     save_model(saved, tmp_path)

@@ -6,6 +6,7 @@ import torch
 from class_constants import settings_of
 from nlpcapsule.baselines.cap_zhao import CapZhao, CapZhaoSettings
 from nlpcapsule.errors import ConfigError
+from nlpcapsule.registry import NetworkInputs
 
 VOCABULARY, LABELS, LENGTH = 20, 5, 11
 SIZES = {"embedding_size": 6, "filters": 4, "channels": 2, "capsule_size": 3}
@@ -13,7 +14,10 @@ SIZES = {"embedding_size": 6, "filters": 4, "channels": 2, "capsule_size": 3}
 
 def network_of(length=LENGTH, **settings):
     torch.manual_seed(0)
-    return CapZhao(settings_of(CapZhaoSettings, **{**SIZES, **settings}), VOCABULARY, LABELS, length).eval()
+    return CapZhao(
+        settings_of(CapZhaoSettings, **{**SIZES, **settings}),
+        NetworkInputs(VOCABULARY, length=length, label_count=LABELS),
+    ).eval()
 
 
 def squashed(x):
@@ -97,7 +101,7 @@ def test_a_length_too_short_for_its_layers_is_refused():
 def test_votes_are_never_formed():
     """Nothing kept for the gradient has m·n·d numbers; couplings have m·n."""
     settings, labels = CapZhaoSettings(variant="A", **{**SIZES, "capsule_size": 16}), 300
-    network = CapZhao(settings, VOCABULARY, labels, length=40)
+    network = CapZhao(settings, NetworkInputs(VOCABULARY, length=40, label_count=labels))
     kept = []
 
     def keep(tensor):

@@ -4,13 +4,14 @@ import torch
 
 from class_constants import settings_of
 from nlpcapsule.networks.kim_cnn import KimCNN, KimCNNSettings
+from nlpcapsule.registry import NetworkInputs
+
+INPUTS = NetworkInputs(20, label_count=5)
 
 
 def test_the_chain_equals_its_equations():
     torch.manual_seed(0)
-    network = KimCNN(
-        settings_of(KimCNNSettings, embedding_size=4, windows=(2, 3), filters=3), 20, label_count=5
-    ).eval()
+    network = KimCNN(settings_of(KimCNNSettings, embedding_size=4, windows=(2, 3), filters=3), INPUTS).eval()
     row = torch.tensor([[4, 9, 2, 7]])
     with torch.no_grad():
         words = network.encoder.embedding.table.weight[row[0]]  # (l, v)
@@ -26,7 +27,7 @@ def test_the_chain_equals_its_equations():
 
 
 def test_dropout_acts_in_training_only():
-    network = KimCNN(KimCNNSettings(embedding_size=4, filters=8), 20, label_count=5)
+    network = KimCNN(KimCNNSettings(embedding_size=4, filters=8), INPUTS)
     row = torch.tensor([[4, 9, 2, 7]])
     assert not torch.equal(network(row).logits, network(row).logits)
     network.eval()
@@ -34,5 +35,5 @@ def test_dropout_acts_in_training_only():
 
 
 def test_labels_start_improbable():
-    network = KimCNN(KimCNNSettings(embedding_size=4, filters=8), 20, label_count=500).eval()
+    network = KimCNN(KimCNNSettings(embedding_size=4, filters=8), NetworkInputs(20, label_count=500)).eval()
     assert torch.sigmoid(network(torch.tensor([[4, 9]])).logits).max() < 0.1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
 
-from nlpcapsule.baselines import compiled, pd_sparse
+from nlpcapsule.baselines import compiled, pd_sparse_solver
 from nlpcapsule.baselines.pd_sparse import PDSparse, PDSparseSettings
 from nlpcapsule.data.encoded import EncodedDocuments, encode_documents
 from nlpcapsule.data.labels import LabelVocabulary
@@ -75,7 +75,7 @@ def passes_over(rows, right, l1, penalty, count):
     x, y, alpha = sparse.csr_matrix(rows), sparse.csr_matrix(right), sparse.csr_matrix(right.shape)
     for number in range(count):
         order = np.random.default_rng(number).permutation(len(rows))
-        alpha = pd_sparse.one_pass(x, y, alpha, order, l1, penalty)
+        alpha = pd_sparse_solver.one_pass(x, y, alpha, order, l1, penalty)
         yield alpha.toarray()
 
 
@@ -94,7 +94,7 @@ targets = st.lists(st.floats(-3, 3).map(lambda value: round(value, 2)), min_size
 @settings(max_examples=60)
 def test_the_block_problem_is_solved_as_by_a_general_solver(b, c, penalty):
     b, c = np.array(b), np.array(c)
-    u, v = pd_sparse.nearest_allowed(b, c, penalty)
+    u, v = pd_sparse_solver.nearest_allowed(b, c, penalty)
     assert (u >= 0).all()
     assert (v >= 0).all()
     assert u.sum() == pytest.approx(v.sum(), abs=1e-9)

@@ -1,19 +1,23 @@
 """The released code's XML-CNN: the paper's convolution and two linear layers, nothing else."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from class_constants import settings_of
 from nlpcapsule.baselines.released_xml_cnn import ReleasedXMLCNN, ReleasedXMLCNNSettings
 from nlpcapsule.errors import ConfigError
+from nlpcapsule.registry import NetworkInputs
 
 VOCABULARY, LABELS, LENGTH = 20, 5, 6
+INPUTS = NetworkInputs(VOCABULARY, length=LENGTH, label_count=LABELS)
 
 
 def network_of(**settings):
     torch.manual_seed(0)
     sizes = {"embedding_size": 10, "windows": (2, 4), "filters": 3, "bottleneck": 7, **settings}
-    return ReleasedXMLCNN(settings_of(ReleasedXMLCNNSettings, **sizes), VOCABULARY, LABELS, LENGTH).eval()
+    return ReleasedXMLCNN(settings_of(ReleasedXMLCNNSettings, **sizes), INPUTS).eval()
 
 
 @pytest.mark.parametrize("relu", [False, True])
@@ -71,7 +75,7 @@ def test_there_is_dropout_only_on_demand():
 
 def test_the_released_sizes():
     """500 tokens of 300 numbers give 14,272 features to a bottleneck of 512."""
-    network = ReleasedXMLCNN(ReleasedXMLCNNSettings(embedding_size=300), VOCABULARY, LABELS, length=500)
+    network = ReleasedXMLCNN(ReleasedXMLCNNSettings(embedding_size=300), replace(INPUTS, length=500))
     assert network.bottleneck.weight.shape == (512, 14_272)
 
 

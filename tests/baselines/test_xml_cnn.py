@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from class_constants import settings_of
 from nlpcapsule.baselines.xml_cnn import XMLCNN, XMLCNNSettings, dynamic_max_pool
+from nlpcapsule.registry import NetworkInputs
 
 
 def pooled_in_loops(states, length, pools):
@@ -45,7 +46,7 @@ def test_parts_divide_a_documents_own_length():
 def test_the_chain_equals_its_equations(length):
     torch.manual_seed(0)
     settings = settings_of(XMLCNNSettings, embedding_size=4, windows=(2, 3), filters=3, pools=2, bottleneck=5)
-    network = XMLCNN(settings, 20, label_count=6).eval()
+    network = XMLCNN(settings, NetworkInputs(20, label_count=6)).eval()
     row = torch.randint(1, 20, (1, length))
     with torch.no_grad():
         states = network.encoder.read(
@@ -63,7 +64,7 @@ def test_each_dropout_acts_in_training_only(setting):
     settings = settings_of(
         XMLCNNSettings, embedding_size=4, filters=8, bottleneck=16, **{**off, setting: 0.5}
     )
-    network = XMLCNN(settings, 20, label_count=6)
+    network = XMLCNN(settings, NetworkInputs(20, label_count=6))
     row = torch.tensor([[4, 9, 2, 7]])
     torch.manual_seed(0)
     assert not torch.equal(network(row).logits, network(row).logits)

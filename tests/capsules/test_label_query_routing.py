@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tensor_sizes import RecordSizes
 from torch import nn
 
-from nlpcapsule.capsules.routing import route_labels
+from nlpcapsule.capsules.routing.label_query import route_labels
 from nlpcapsule.capsules.vote_scale import VoteScale
 from nlpcapsule.errors import ConfigError
 
@@ -42,7 +42,6 @@ def test_values_and_gradients_equal_the_loops(agreement, reach, iterations):
         agreement=agreement,
         gate=gate,
         iterations=iterations,
-        max_iterations=iterations,
         compared=None if reach == 1.0 else (u - u.mean(dim=1, keepdim=True)) / reach**0.5,
         project=project,
         keep_coupling=True,
@@ -84,7 +83,7 @@ def test_gradcheck(agreement):
 
 def test_documents_stop_at_different_iterations():
     u, logits = inputs(documents=12, capsules=16, labels=5, size=8, sharpness=4.0)
-    routed = route_labels(u, logits, agreement="adaptive-kde", gate=0.3)
+    routed = route_labels(u, logits, agreement="adaptive-kde", iterations=10, gate=0.3)
     assert routed.iterations.min() >= 2
     assert len(routed.iterations.unique()) >= 3
 
@@ -93,7 +92,7 @@ def test_documents_stop_at_different_iterations():
 @settings(max_examples=20, deadline=None)
 def test_a_documents_result_alone_equals_its_result_in_a_batch(seed, documents, gate, bandwidth):
     u, logits = inputs(documents, capsules=8, seed=seed, sharpness=4.0)
-    options = {"agreement": "adaptive-kde", "gate": gate}
+    options = {"agreement": "adaptive-kde", "iterations": 10, "gate": gate}
     scale = VoteScale(bandwidth).eval()
     together = route_labels(u, logits, compared=scale(u), **options)
     for b in range(documents):
@@ -106,7 +105,7 @@ def test_a_documents_result_alone_equals_its_result_in_a_batch(seed, documents, 
 def test_capsules_that_are_nearly_alike_stop_at_once_unless_scaled():
     u, logits = inputs(documents=12, capsules=16, labels=5, size=8, sharpness=4.0)
     alike = u.mean(dim=1, keepdim=True) + 0.1 * u  # as the capsules of one document often are
-    options = {"agreement": "adaptive-kde", "gate": 0.3, "keep_coupling": True}
+    options = {"agreement": "adaptive-kde", "iterations": 10, "gate": 0.3, "keep_coupling": True}
     assert route_labels(alike, logits, **options).iterations.tolist() == [2] * 12
     scaled = route_labels(alike, logits, compared=alike / 0.1, **options)
     assert scaled.iterations.tolist() == route_labels(u, logits, **options).iterations.tolist()
@@ -131,10 +130,17 @@ def test_a_small_step_moves_agreement_by_the_variance_of_the_kernel():
 def test_padded_labels_have_no_part_in_a_documents_score():
     u, logits = inputs(documents=4, capsules=12, labels=6, sharpness=4.0)
     valid = torch.arange(6) < torch.tensor([6, 4, 2, 1])[:, None]
-    padded = route_labels(u, logits, agreement="adaptive-kde", gate=0.3, valid=valid, score_last=True)
+    padded = route_labels(
+        u, logits, agreement="adaptive-kde", iterations=10, gate=0.3, valid=valid, score_last=True
+    )
     for b, count in enumerate([6, 4, 2, 1]):
         alone = route_labels(
-            u[b : b + 1], logits[b : b + 1, :count], agreement="adaptive-kde", gate=0.3, score_last=True
+            u[b : b + 1],
+            logits[b : b + 1, :count],
+            agreement="adaptive-kde",
+            iterations=10,
+            gate=0.3,
+            score_last=True,
         )
         used = int(alone.iterations[0])
         assert padded.iterations[b] == used
@@ -156,7 +162,7 @@ def test_it_works_under_bfloat16_autocast_with_float32_scores(agreement):
     u, logits = inputs(documents=4, capsules=16, labels=5, size=32, dtype=torch.float32)
     project = projection(32, torch.float32)
     logits = logits.bfloat16()
-    options = {"agreement": agreement, "project": project, "max_iterations": 4, "score_last": True}
+    options = {"agreement": agreement, "project": project, "iterations": 4, "score_last": True}
     plain = route_labels(u, logits.float(), **options)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         cast = route_labels(u, logits, **options)

@@ -10,13 +10,13 @@ from tiny_transformer import CLS, PAD, SEP, VOCABULARY, write_transformer
 
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.encoders.bilstm import BiLSTMEncoder
-from nlpcapsule.encoders.build import build_encoder
 from nlpcapsule.encoders.convolution import ConvolutionEncoder
-from nlpcapsule.encoders.encoder import Encoder, EncoderInputs, register_encoder
+from nlpcapsule.encoders.encoder import Encoder, build_encoder, register_encoder
 from nlpcapsule.encoders.windowed_transformer import WindowedTransformer
 from nlpcapsule.encoders.word_encoder import WordEncoder
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.registry import ENCODERS as ENCODERS_BY_NAME
+from nlpcapsule.registry import NetworkInputs
 
 ROWS = torch.tensor([[CLS, 5, 6, 7, 8, SEP], [CLS, 9, SEP, PAD, PAD, PAD]])
 IDF = np.linspace(0.0, 3.0, VOCABULARY)
@@ -63,7 +63,7 @@ def known_encoders(monkeypatch):
 
 def encoder_of(name, folder, **settings):
     torch.manual_seed(1)
-    inputs = EncoderInputs(VOCABULARY, PAD, length=SIZES["max_tokens"])
+    inputs = NetworkInputs(VOCABULARY, PAD, length=SIZES["max_tokens"])
     return build_encoder(encoder_config(name, folder, **settings).network.encoder, inputs).eval()
 
 

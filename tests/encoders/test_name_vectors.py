@@ -6,8 +6,9 @@ import torch
 from tiny_transformer import CLS, PAD, SEP, write_transformer
 
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.encoders.name_vectors import mean_states, mean_word_vectors, to_unit_length
-from nlpcapsule.encoders.transformer import TransformerEncoder
+from nlpcapsule.encoders.transformer import TransformerEncoder, mean_states
+from nlpcapsule.encoders.word_embedding import mean_word_vectors, to_unit_length
+from nlpcapsule.registry import NetworkInputs
 
 
 def test_word_vectors_are_weighed_by_idf():
@@ -23,7 +24,7 @@ def test_what_all_names_share_is_taken_away_before_they_are_scaled():
 
 
 def test_a_transformers_names_do_not_depend_on_their_company(tmp_path):
-    encoder = TransformerEncoder(str(write_transformer(tmp_path)), 10, PAD, 12)
+    encoder = TransformerEncoder(str(write_transformer(tmp_path)), NetworkInputs(10, PAD, length=12))
     rows = [[CLS, 5, 6, 7, SEP], [CLS, 8, SEP]]
     together = mean_states(Ragged.from_rows(rows), encoder)
     alone = np.concatenate([mean_states(Ragged.from_rows([row]), encoder) for row in rows])

@@ -2,22 +2,26 @@
 
 import json
 import socket
+from dataclasses import replace
 
 import pytest
 from tiny_transformer import write_transformer
 
 from nlpcapsule.encoders import transformer as module
 from nlpcapsule.encoders.transformer import TransformerEncoder, tokenizer_file
-from nlpcapsule.encoders.transformer_config import believed, loading_saved_model
+from nlpcapsule.encoders.transformer_config import loading_saved_model, safe_settings
 from nlpcapsule.errors import ConfigError
+from nlpcapsule.registry import NetworkInputs
 
 transformers = pytest.importorskip("transformers", reason="needs pip install 'nlpcapsule[transformers]'")
+
+INPUTS = NetworkInputs(10, length=12)
 
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory):
     folder = write_transformer(tmp_path_factory.mktemp("bert"))
-    return json.loads(TransformerEncoder(str(folder), 10, 0, 12).to_json())
+    return json.loads(TransformerEncoder(str(folder), INPUTS).to_json())
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +34,7 @@ def no_network(monkeypatch):
 
 
 def build(config):
-    return TransformerEncoder("no/such-model", 10, 0, 12, config)
+    return TransformerEncoder("no/such-model", replace(INPUTS, transformer=config))
 
 
 def test_what_would_fetch_code_or_kernels_is_dropped(config):
@@ -93,7 +97,7 @@ def test_values_that_lead_nowhere_are_refused(config, name, value):
 
 def test_nested_numbers_are_bounded_too():
     with pytest.raises(ConfigError, match="out of bounds"):
-        believed({"rope": {"factor": [1, {"x": 1e30}]}}, {"rope"}, "here")
+        safe_settings({"rope": {"factor": [1, {"x": 1e30}]}}, {"rope"}, "here")
 
 
 def test_while_a_model_is_loaded_nothing_is_looked_up():
@@ -103,7 +107,7 @@ def test_while_a_model_is_loaded_nothing_is_looked_up():
     with loading_saved_model():
         assert constants.HF_HUB_OFFLINE
         with pytest.raises(ConfigError, match="a saved model brings its transformer along"):
-            TransformerEncoder("owner/model", 10, 0, 12)
+            TransformerEncoder("owner/model", INPUTS)
         with pytest.raises(ConfigError, match="a saved model brings its transformer along"):
             tokenizer_file("owner/model")
     assert before == constants.HF_HUB_OFFLINE
@@ -112,5 +116,5 @@ def test_while_a_model_is_loaded_nothing_is_looked_up():
 def test_an_unknown_architecture_is_refused_before_it_is_trained(tmp_path):
     folder = write_transformer(tmp_path)
     (folder / "config.json").write_text('{"model_type": "t5"}', encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"model\.encoder='.*': the architecture 't5' is not supported"):
-        TransformerEncoder(str(folder), 10, 0, 12)
+    with pytest.raises(ConfigError, match=r"encoder\.path='.*': the architecture 't5' is not supported"):
+        TransformerEncoder(str(folder), INPUTS)

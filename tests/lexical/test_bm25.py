@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from class_constants import settings_of
 from nlpcapsule.baselines.answers.bm25 import BM25, BM25Settings
 from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.registry import NetworkInputs
 
 WORDS = 12
 texts = st.lists(st.lists(st.integers(1, WORDS - 1), max_size=7), min_size=1, max_size=5)
@@ -43,7 +44,7 @@ def score_by_counting(question, answer, training, k1, b):
 )
 def test_scores_equal_a_loop_over_words(training, questions, answers, random, padding_id, k1, b):
     """Padding may be any id, below all words or above them."""
-    ranker = BM25(settings_of(BM25Settings, k1=k1, b=b), WORDS + 1, padding_id)
+    ranker = BM25(settings_of(BM25Settings, k1=k1, b=b), NetworkInputs(WORDS + 1, padding_id))
     ranker.start_from(training)
     question_of = [random.randrange(len(questions)) for _ in answers]
     scores = ranker(padded(questions, padding_id), padded(answers, padding_id), torch.tensor(question_of))
@@ -56,7 +57,7 @@ def test_scores_equal_a_loop_over_words(training, questions, answers, random, pa
 
 
 def ranker_of(training):
-    ranker = BM25(BM25Settings(), WORDS)
+    ranker = BM25(BM25Settings(), NetworkInputs(WORDS))
     ranker.start_from(training)
     return ranker
 
@@ -87,7 +88,7 @@ def test_neither_padding_nor_other_answers_change_a_score():
 
 
 def test_a_loaded_state_brings_its_counts_along():
-    ranker, opened = ranker_of([[1, 2], [1, 3, 4]]), BM25(BM25Settings(), WORDS)
+    ranker, opened = ranker_of([[1, 2], [1, 3, 4]]), BM25(BM25Settings(), NetworkInputs(WORDS))
     assert not scores_of(opened, [1], [1]).any()
     opened.load_state_dict(ranker.state_dict())
     assert torch.equal(scores_of(opened, [1, 4], [4, 1]), scores_of(ranker, [1, 4], [4, 1]))
@@ -100,7 +101,7 @@ def test_nothing_is_left_to_a_gradient():
 
 def test_memory_does_not_grow_with_pairs_of_tokens():
     """4,000 answers of 500 words to a question of 500: all pairs of tokens would be a thousand million."""
-    ranker = BM25(settings_of(BM25Settings, k1=0), 751)
+    ranker = BM25(settings_of(BM25Settings, k1=0), NetworkInputs(751))
     ranker.start_from([[1]])
     answers = torch.arange(251, 751).expand(4_000, -1)
     scores = ranker(torch.arange(1, 501).view(1, -1), answers, torch.zeros(4_000, dtype=torch.int64))

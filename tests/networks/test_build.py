@@ -18,13 +18,13 @@ from nlpcapsule.baselines.bow_cnn import BowCNN
 from nlpcapsule.baselines.cap_zhao import CapZhao
 from nlpcapsule.baselines.convolution_linear import ConvolutionLinear
 from nlpcapsule.baselines.embedding_linear import EmbeddingLinear
+from nlpcapsule.baselines.official import OfficialNetwork
 from nlpcapsule.baselines.released_xml_cnn import ReleasedXMLCNN
 from nlpcapsule.baselines.transformer_linear import TransformerLinear
 from nlpcapsule.baselines.xml_cnn import XMLCNN
 from nlpcapsule.networks.build import build_answer_network, build_label_network
 from nlpcapsule.networks.kim_cnn import KimCNN
 from nlpcapsule.networks.label_query import LabelQueryNetwork
-from nlpcapsule.networks.official import OfficialNetwork
 from nlpcapsule.networks.paper import PaperNetwork
 
 CLASSES = {

@@ -5,11 +5,14 @@ import torch
 
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.networks.embedding_convolution import EmbeddingConvolution
+from nlpcapsule.registry import NetworkInputs
+
+INPUTS = NetworkInputs(20, length=5)
 
 
 def test_convolution_along_the_embedding_equals_a_loop():
     torch.manual_seed(0)
-    convolution = EmbeddingConvolution(length=5, size=9, windows=(2, 4), filters=3, padding_id=0)
+    convolution = EmbeddingConvolution(INPUTS, size=9, windows=(2, 4), filters=3)
     words = torch.randn(2, 5, 9)
     with torch.no_grad():
         maps = convolution(words)
@@ -27,12 +30,12 @@ def test_convolution_along_the_embedding_equals_a_loop():
 
 def test_filters_that_share_their_start_are_alike_at_all_positions_and_unlike_each_other():
     torch.manual_seed(0)
-    shared = EmbeddingConvolution(5, 9, (2, 4), filters=3, padding_id=0, shared_start=True)
+    shared = EmbeddingConvolution(INPUTS, 9, (2, 4), filters=3, shared_start=True)
     for layer in shared.convolutions:
         assert torch.equal(layer.weight, layer.weight[:, :1].expand_as(layer.weight))
         assert layer.weight[:, 0].std(dim=0).all()
         assert not layer.bias.any()
-    apart = EmbeddingConvolution(5, 9, (2, 4), filters=3, padding_id=0)
+    apart = EmbeddingConvolution(INPUTS, 9, (2, 4), filters=3)
     for layer in apart.convolutions:
         assert layer.weight.std(dim=1).all()
         assert layer.bias.all()
@@ -40,7 +43,7 @@ def test_filters_that_share_their_start_are_alike_at_all_positions_and_unlike_ea
 
 def test_each_position_is_learned_apart_from_a_shared_start():
     torch.manual_seed(0)
-    convolution = EmbeddingConvolution(5, 9, (4,), filters=3, padding_id=0, shared_start=True)
+    convolution = EmbeddingConvolution(INPUTS, 9, (4,), filters=3, shared_start=True)
     optimizer = torch.optim.SGD(convolution.parameters(), lr=0.1)
     convolution(torch.randn(2, 5, 9))[0].square().sum().backward()
     optimizer.step()
@@ -49,7 +52,7 @@ def test_each_position_is_learned_apart_from_a_shared_start():
 
 def test_scaled_features_start_at_the_root_mean_square_asked_for():
     torch.manual_seed(0)
-    convolution = EmbeddingConvolution(5, 9, (2, 4), filters=3, padding_id=0, shared_start=True)
+    convolution = EmbeddingConvolution(INPUTS, 9, (2, 4), filters=3, shared_start=True)
     words = 7 * torch.randn(4, 5, 9) + 1
     directions = [layer.weight / layer.weight.norm() for layer in convolution.convolutions]
     for scale in (1.0, 0.3):
@@ -61,11 +64,11 @@ def test_scaled_features_start_at_the_root_mean_square_asked_for():
 
 
 def test_rows_are_filled_up_or_cut_to_the_fixed_length():
-    convolution = EmbeddingConvolution(length=3, size=8, windows=(2,), filters=1, padding_id=9)
+    convolution = EmbeddingConvolution(NetworkInputs(20, 9, length=3), size=8, windows=(2,), filters=1)
     assert convolution.fit(torch.tensor([[1]])).tolist() == [[1, 9, 9]]
     assert convolution.fit(torch.tensor([[1, 2, 3, 4]])).tolist() == [[1, 2, 3]]
 
 
 def test_a_filter_wider_than_the_word_vectors_is_refused():
     with pytest.raises(ConfigError, match="width 9 does not fit on word vectors of 8 numbers"):
-        EmbeddingConvolution(length=3, size=8, windows=(2, 9), filters=1, padding_id=0)
+        EmbeddingConvolution(INPUTS, size=8, windows=(2, 9), filters=1)

@@ -5,7 +5,7 @@ import torch
 from tiny_networks import LABELS, tiny_network, token_rows
 
 from nlpcapsule.capsules.routing.label_query import KERNEL_GAIN, route_labels
-from nlpcapsule.networks.label_query import WholeDocument
+from nlpcapsule.networks.query_routing import WholeDocument
 
 
 def logits_of(network, tokens, outputs=None):

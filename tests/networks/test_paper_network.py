@@ -10,16 +10,17 @@ from tiny_networks import LABELS, tiny_config, tiny_network, token_rows
 from nlpcapsule.capsules.pair_transforms import PairTransforms
 from nlpcapsule.capsules.votes import FormedVotes, PerClassVotes
 from nlpcapsule.errors import ConfigError
-from nlpcapsule.networks.paper import PaperNetwork, PaperSettings
+from nlpcapsule.networks.paper import PaperNetwork, PaperSettings, form_votes
 from nlpcapsule.networks.routing_choice import route
 from nlpcapsule.networks.scored import log_odds
+from nlpcapsule.registry import NetworkInputs
 
 
 def on_paper(embedding_size, **settings):
     """A network of full size whose weights take no memory."""
     with torch.device("meta"):
         return PaperNetwork(
-            PaperSettings(embedding_size=embedding_size, **settings), 100, label_count=3956, length=500
+            PaperSettings(embedding_size=embedding_size, **settings), NetworkInputs(100, label_count=3956)
         )
 
 
@@ -142,14 +143,16 @@ def test_outputs_asked_for_have_the_votes_they_have_among_all(votes):
     network = tiny_network("paper", votes=votes)
     capsules = torch.randn(2, 4, 8)
     ids, own = torch.tensor([7, 2, 5]), torch.tensor([[7, 2, 5], [1, 8, 0]])
-    of_all, of_batch, of_each = (network.votes(capsules, outputs).total() for outputs in (None, ids, own))
+    of_all, of_batch, of_each = (
+        form_votes(capsules, network.transform, outputs).total() for outputs in (None, ids, own)
+    )
     torch.testing.assert_close(of_batch, of_all[:, ids])
     torch.testing.assert_close(of_each, torch.stack([of_all[row, own[row]] for row in range(2)]))
 
 
 def test_one_matrix_per_label_never_forms_the_votes():
     """(B, m, n, d) would be gigabytes; pairs form the votes of the outputs asked for."""
-    per_class = tiny_network("paper", votes="class").votes(torch.randn(2, 4, 8), None)
+    per_class = form_votes(torch.randn(2, 4, 8), tiny_network("paper", votes="class").transform)
     assert isinstance(per_class, PerClassVotes)
 
 

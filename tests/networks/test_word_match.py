@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nlpcapsule.networks.word_match import TextReading, WordMatch, is_first, largest_cosines
+from nlpcapsule.registry import NetworkInputs
 
 WORDS, SIZE, CAPSULE, PADDING = 9, 5, 4, 0
 rows = st.lists(st.integers(1, WORDS - 1), min_size=1, max_size=7)
@@ -28,7 +29,9 @@ def reading(*texts):
 
 def match_of(idf):
     torch.manual_seed(0)
-    return WordMatch(WORDS, SIZE, CAPSULE, PADDING, np.asarray(idf, dtype=np.float32)).eval()
+    return WordMatch(
+        NetworkInputs(WORDS, PADDING, idf=np.asarray(idf, dtype=np.float32)), SIZE, CAPSULE
+    ).eval()
 
 
 def cosine(left, right):

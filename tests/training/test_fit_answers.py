@@ -9,7 +9,7 @@ from tiny_runs import fit_questions, some_questions, tiny_config
 from nlpcapsule.data.documents import Candidate, Question
 from nlpcapsule.errors import DataError
 from nlpcapsule.model_folder import load_model
-from nlpcapsule.networks.answer_ranker import PaperTextCapsule
+from nlpcapsule.networks.paper import PaperTextCapsule
 from nlpcapsule.training.answer_task import AnswerTask
 from nlpcapsule.training.fit_answers import prepare_answers
 

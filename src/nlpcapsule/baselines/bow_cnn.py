@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -21,8 +20,8 @@ from torch import Tensor, nn
 from nlpcapsule.baselines.xml_cnn import dynamic_max_pool
 from nlpcapsule.config.settings import SystemSettings, Widths
 from nlpcapsule.encoders.word_embedding import WordEmbedding
-from nlpcapsule.networks.scored import Scored
-from nlpcapsule.registry import System, register
+from nlpcapsule.networks.scored import Scored, output_layer
+from nlpcapsule.registry import NetworkInputs, System, register
 
 
 class BowCNNSettings(SystemSettings):
@@ -38,34 +37,18 @@ class BowCNNSettings(SystemSettings):
 
 
 class BowCNN(nn.Module):
-    """Convolution over bags of words, pooling over parts of the document, one linear layer.
+    """Convolution over bags of words, pooling over parts of the document, one linear layer."""
 
-    Args:
-        settings: The network's settings.
-        vocabulary_size: Number of tokens.
-        label_count: n.
-        padding_id: Id of the padding token.
-        vectors: Not used: this network has no word vectors.
-    """
-
-    def __init__(
-        self,
-        settings: BowCNNSettings,
-        vocabulary_size: int,
-        label_count: int,
-        padding_id: int = 0,
-        vectors: np.ndarray | None = None,
-    ) -> None:
+    def __init__(self, settings: BowCNNSettings, inputs: NetworkInputs) -> None:
         super().__init__()
-        self.padding_id, self.pools = padding_id, settings.pools
+        self.padding_id, self.pools = inputs.padding_id, settings.pools
         self.regions = nn.ModuleList(
-            BagOfWordsRegions(vocabulary_size, width, settings.filters, padding_id)
-            for width in settings.windows
+            BagOfWordsRegions(inputs, width, settings.filters) for width in settings.windows
         )
         self.pool = dynamic_average_pool if settings.pooling == "average" else dynamic_max_pool
         self.dropout = nn.Dropout(settings.dropout)
-        self.output = nn.Linear(settings.filters * len(settings.windows) * settings.pools, label_count)
-        nn.init.constant_(self.output.bias, -4.0)  # most labels are absent from most documents
+        features = settings.filters * len(settings.windows) * settings.pools
+        self.output = output_layer(features, inputs.label_count)
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
         """Score all labels: (B, l) → (B, n). `outputs` and `valid` must be None: nothing is routed."""
@@ -76,19 +59,12 @@ class BowCNN(nn.Module):
 
 
 class BagOfWordsRegions(nn.Module):
-    """ReLU(Σ_i W[x_{t+i}] + b) for the region of k words around every position.
+    """ReLU(Σ_i W[x_{t+i}] + b) for the region of k words around every position; padding adds nothing."""
 
-    Args:
-        vocabulary_size: Number of tokens.
-        width: k, words in a region; fewer at a document's ends.
-        filters: Numbers per region.
-        padding_id: Id of the padding token, which adds nothing to a region.
-    """
-
-    def __init__(self, vocabulary_size: int, width: int, filters: int, padding_id: int) -> None:
+    def __init__(self, inputs: NetworkInputs, width: int, filters: int) -> None:
         super().__init__()
         self.width = width
-        self.weights = WordEmbedding(vocabulary_size, filters, padding_id)  # W, a row per word
+        self.weights = WordEmbedding(inputs.vocabulary_size, filters, inputs.padding_id)  # W, a row per word
         self.bias = nn.Parameter(torch.zeros(filters))
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -113,12 +89,4 @@ def dynamic_average_pool(states: Tensor, mask: Tensor, pools: int) -> Tensor:
     return totals / counts.clamp(min=1).unsqueeze(-1)  # a short document has empty parts: zero
 
 
-register(
-    System(
-        "bow-cnn",
-        BowCNNSettings,
-        labels=lambda settings, inputs: BowCNN(
-            settings, inputs.vocabulary_size, inputs.label_count, inputs.padding_id, inputs.vectors
-        ),
-    )
-)
+register(System("bow-cnn", BowCNNSettings, labels=BowCNN))

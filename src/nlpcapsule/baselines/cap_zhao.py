@@ -19,9 +19,9 @@ a chain then keeps 134 MB per document, and 9 MB with 103 labels.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import ClassVar, Literal
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -31,7 +31,7 @@ from nlpcapsule.capsules.routing.routed import activation
 from nlpcapsule.capsules.squash import squash
 from nlpcapsule.capsules.votes import PerClassVotes
 from nlpcapsule.config.settings import EMBEDDING_SIZE, SystemSettings
-from nlpcapsule.encoders.word_embedding import WordEmbedding
+from nlpcapsule.encoders.word_encoder import new_embedding
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.networks.answer_ranker import AnswerNetwork, TextCapsule
 from nlpcapsule.networks.scored import Scored, log_odds
@@ -64,36 +64,21 @@ _WINDOWS = {"A": (3,), "B": (3, 4, 5)}
 
 
 class CapZhao(nn.Module):
-    """One or three parallel chains of capsule layers, whose label capsules are averaged.
+    """One or three parallel chains of capsule layers, whose label capsules are averaged."""
 
-    Args:
-        settings: The network's settings.
-        vocabulary_size: Number of tokens.
-        label_count: n.
-        length: l; rows are padded or truncated to it.
-        padding_id: Id of the padding token.
-        vectors: Initial word vectors.
-    """
-
-    def __init__(
-        self,
-        settings: CapZhaoSettings,
-        vocabulary_size: int,
-        label_count: int,
-        length: int,
-        padding_id: int = 0,
-        vectors: np.ndarray | None = None,
-    ) -> None:
+    def __init__(self, settings: CapZhaoSettings, inputs: NetworkInputs) -> None:
         super().__init__()
-        self.length, self.padding_id = length, padding_id
+        self.length, self.padding_id = inputs.length, inputs.padding_id
         windows = _WINDOWS[settings.variant]
         # The widest n-gram must leave enough positions for the second capsule layer.
         least = max(windows) + settings.stride * (settings.neighbours - 1)
-        if length < least:
-            raise ConfigError(f"text.max_tokens={length} is too short for cap-zhao: expected {least} or more")
-        self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
+        if self.length < least:
+            raise ConfigError(
+                f"text.max_tokens={self.length} is too short for cap-zhao: expected {least} or more"
+            )
+        self.embedding = new_embedding(settings.embedding_size, inputs)
         self.chains = nn.ModuleList(
-            CapsuleChain(settings, self.embedding.size, width, label_count) for width in windows
+            CapsuleChain(settings, self.embedding.size, width, inputs.label_count) for width in windows
         )
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
@@ -116,14 +101,7 @@ def mean_capsules(chains: list[Routed]) -> Tensor:
 
 
 class CapsuleChain(nn.Module):
-    """Word vectors → n-grams → primary capsules → capsules of neighbourhoods → label capsules.
-
-    Args:
-        settings: The network's settings.
-        size: v, numbers per word vector.
-        width: k, words in an n-gram.
-        label_count: n.
-    """
+    """Word vectors → n-grams of k words → primary capsules → capsules of neighbourhoods → label capsules."""
 
     def __init__(self, settings: CapZhaoSettings, size: int, width: int, label_count: int) -> None:
         super().__init__()
@@ -161,21 +139,10 @@ def _random_transforms(count: int, size: int) -> Tensor:
 class NgramTextCapsule(TextCapsule):
     """Encode a text as one capsule with Cap-Zhao's capsules over n-grams, routed twice."""
 
-    def __init__(
-        self,
-        settings: CapZhaoSettings,
-        vocabulary_size: int,
-        length: int,
-        padding_id: int,
-        vectors: np.ndarray | None,
-    ) -> None:
+    def __init__(self, settings: CapZhaoSettings, inputs: NetworkInputs) -> None:
         super().__init__()
-        self.capsules = CapZhao(settings, vocabulary_size, 1, length, padding_id, vectors)
-
-    @property
-    def word_size(self) -> int:
-        """Size of a word vector."""
-        return self.capsules.embedding.size
+        self.capsules = CapZhao(settings, replace(inputs, label_count=1))
+        self.word_size = self.capsules.embedding.size
 
     def read(self, tokens: Tensor) -> TextReading:
         """Map (B, l) to word vectors and the capsule."""
@@ -186,26 +153,12 @@ class NgramTextCapsule(TextCapsule):
         return mean_capsules(self.capsules.route_text(tokens)).squeeze(1)
 
 
-def _build_for_answers(settings: CapZhaoSettings, inputs: NetworkInputs) -> nn.Module:
-    text = NgramTextCapsule(
-        settings, inputs.vocabulary_size, inputs.length, inputs.padding_id, inputs.vectors
-    )
-    return AnswerNetwork(settings, text, inputs)
-
-
 register(
     System(
         "cap-zhao",
         CapZhaoSettings,
-        labels=lambda settings, inputs: CapZhao(
-            settings,
-            inputs.vocabulary_size,
-            inputs.label_count,
-            inputs.length,
-            inputs.padding_id,
-            inputs.vectors,
-        ),
-        answers=_build_for_answers,
+        labels=CapZhao,
+        answers=lambda settings, inputs: AnswerNetwork(settings, NgramTextCapsule(settings, inputs), inputs),
         defaults={
             "labels": {"training": {"weight_decay": 0.0}},
             "answers": {

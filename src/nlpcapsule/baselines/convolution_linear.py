@@ -11,18 +11,16 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-import numpy as np
 from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.baselines.linear_head import LinearHead
 from nlpcapsule.config.nesting import EncoderShorthand
 from nlpcapsule.config.settings import SystemSettings
-from nlpcapsule.encoders.build import build_encoder
 from nlpcapsule.encoders.convolution import ConvolutionSettings
-from nlpcapsule.encoders.encoder import EncoderInputs
+from nlpcapsule.encoders.encoder import build_encoder
 from nlpcapsule.networks.scored import Scored
-from nlpcapsule.registry import System, register
+from nlpcapsule.registry import NetworkInputs, System, register
 
 
 class ConvolutionLinearSettings(SystemSettings):
@@ -38,36 +36,15 @@ class ConvolutionLinearSettings(SystemSettings):
 
 
 class ConvolutionLinear(nn.Module):
-    """Word vectors, convolution over time, maximum over time, linear head.
+    """Word vectors, convolution over time, maximum over time, linear head."""
 
-    Args:
-        settings: The network's settings.
-        vocabulary_size: Number of tokens.
-        label_count: n.
-        padding_id: Id of the padding token.
-        vectors: Initial word vectors.
-    """
-
-    def __init__(
-        self,
-        settings: ConvolutionLinearSettings,
-        vocabulary_size: int,
-        label_count: int,
-        padding_id: int = 0,
-        vectors: np.ndarray | None = None,
-    ) -> None:
+    def __init__(self, settings: ConvolutionLinearSettings, inputs: NetworkInputs) -> None:
         super().__init__()
-        self.encoder = build_encoder(settings.encoder, EncoderInputs(vocabulary_size, padding_id, vectors))
-        self.head = LinearHead(self.encoder.state_size, label_count, settings.dropout)
+        self.encoder = build_encoder(settings.encoder, inputs)
+        self.head = LinearHead(self.encoder.state_size, inputs.label_count, settings.dropout)
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
-        """Score labels.
-
-        Args:
-            tokens: (B, l) token ids, padded at the end.
-            outputs: None for all labels, (n',) ids for the batch, or (B, n') ids per document.
-            valid: Not used: a label's score does not depend on the other labels.
-        """
+        """Score labels; `valid` is not used, as a label's score does not depend on the other labels."""
         states, _ = self.encoder(tokens)  # (B, l, H), zero at padding
         documents = states.amax(dim=1)  # (B, H); states are ≥ 0, so padding never wins
         return Scored(self.head(documents, outputs))
@@ -77,9 +54,7 @@ register(
     System(
         "convolution-linear",
         ConvolutionLinearSettings,
-        labels=lambda settings, inputs: ConvolutionLinear(
-            settings, inputs.vocabulary_size, inputs.label_count, inputs.padding_id, inputs.vectors
-        ),
+        labels=ConvolutionLinear,
         defaults={"labels": {"text": {"max_tokens": 1000}, "training": {"epochs": 25}}},
     )
 )

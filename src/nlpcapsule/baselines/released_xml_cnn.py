@@ -12,17 +12,16 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.config import Config
 from nlpcapsule.config.settings import EMBEDDING_SIZE, SystemSettings, Widths, check_widths
-from nlpcapsule.encoders.word_embedding import WordEmbedding
+from nlpcapsule.encoders.word_encoder import new_embedding
 from nlpcapsule.networks.embedding_convolution import EmbeddingConvolution
-from nlpcapsule.networks.scored import Scored
-from nlpcapsule.registry import System, register
+from nlpcapsule.networks.scored import Scored, output_layer
+from nlpcapsule.registry import NetworkInputs, System, register
 
 
 class ReleasedXMLCNNSettings(SystemSettings):
@@ -43,37 +42,19 @@ class ReleasedXMLCNNSettings(SystemSettings):
 
 
 class ReleasedXMLCNN(nn.Module):
-    """Convolution along the embedding, bottleneck, output layer.
+    """Convolution along the embedding, bottleneck, output layer."""
 
-    Args:
-        settings: The network's settings.
-        vocabulary_size: Number of tokens.
-        label_count: n.
-        length: l; rows are padded or truncated to it, because filters span all positions.
-        padding_id: Id of the padding token.
-        vectors: Initial word vectors.
-    """
-
-    def __init__(
-        self,
-        settings: ReleasedXMLCNNSettings,
-        vocabulary_size: int,
-        label_count: int,
-        length: int,
-        padding_id: int = 0,
-        vectors: np.ndarray | None = None,
-    ) -> None:
+    def __init__(self, settings: ReleasedXMLCNNSettings, inputs: NetworkInputs) -> None:
         super().__init__()
-        self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
+        self.embedding = new_embedding(settings.embedding_size, inputs)
         self.convolution = EmbeddingConvolution(
-            length, self.embedding.size, settings.windows, settings.filters, padding_id
+            inputs, self.embedding.size, settings.windows, settings.filters
         )
         features = settings.filters * sum(self.convolution.map_sizes)
         self.activation = nn.ReLU() if settings.relu else nn.Identity()
         self.bottleneck = nn.Linear(features, settings.bottleneck)
         self.dropout = nn.Dropout(settings.dropout)
-        self.output = nn.Linear(settings.bottleneck, label_count)
-        nn.init.constant_(self.output.bias, -4.0)  # most labels are absent from most documents
+        self.output = output_layer(settings.bottleneck, inputs.label_count)
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
         """Score all labels: (B, l) → (B, n). `outputs` and `valid` must be None: nothing is routed."""
@@ -83,17 +64,4 @@ class ReleasedXMLCNN(nn.Module):
         return Scored(self.output(self.dropout(hidden)).float())
 
 
-register(
-    System(
-        "released-xml-cnn",
-        ReleasedXMLCNNSettings,
-        labels=lambda settings, inputs: ReleasedXMLCNN(
-            settings,
-            inputs.vocabulary_size,
-            inputs.label_count,
-            inputs.length,
-            inputs.padding_id,
-            inputs.vectors,
-        ),
-    )
-)
+register(System("released-xml-cnn", ReleasedXMLCNNSettings, labels=ReleasedXMLCNN))

@@ -11,16 +11,15 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.config.settings import EMBEDDING_SIZE, SystemSettings, Widths
 from nlpcapsule.encoders.convolution import ConvolutionEncoder
-from nlpcapsule.encoders.word_embedding import WordEmbedding
-from nlpcapsule.networks.scored import Scored
-from nlpcapsule.registry import System, register
+from nlpcapsule.encoders.word_encoder import new_embedding
+from nlpcapsule.networks.scored import Scored, output_layer
+from nlpcapsule.registry import NetworkInputs, System, register
 
 
 class XMLCNNSettings(SystemSettings):
@@ -38,33 +37,17 @@ class XMLCNNSettings(SystemSettings):
 
 
 class XMLCNN(nn.Module):
-    """Convolution over time, dynamic max pooling, bottleneck, output layer.
+    """Convolution over time, dynamic max pooling, bottleneck, output layer."""
 
-    Args:
-        settings: The network's settings.
-        vocabulary_size: Number of tokens.
-        label_count: n.
-        padding_id: Id of the padding token.
-        vectors: Initial word vectors.
-    """
-
-    def __init__(
-        self,
-        settings: XMLCNNSettings,
-        vocabulary_size: int,
-        label_count: int,
-        padding_id: int = 0,
-        vectors: np.ndarray | None = None,
-    ) -> None:
+    def __init__(self, settings: XMLCNNSettings, inputs: NetworkInputs) -> None:
         super().__init__()
         self.pools = settings.pools
-        embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
+        embedding = new_embedding(settings.embedding_size, inputs)
         self.word_dropout = nn.Dropout(settings.token_dropout)
-        self.encoder = ConvolutionEncoder(embedding, settings.windows, settings.filters, dropout=0.0)
+        self.encoder = ConvolutionEncoder(embedding, settings.windows, settings.filters)
         self.bottleneck = nn.Linear(self.encoder.state_size * settings.pools, settings.bottleneck)
         self.dropout = nn.Dropout(settings.dropout)
-        self.output = nn.Linear(settings.bottleneck, label_count)
-        nn.init.constant_(self.output.bias, -4.0)  # most labels are absent from most documents
+        self.output = output_layer(settings.bottleneck, inputs.label_count)
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
         """Score all labels: (B, l) → (B, n). `outputs` and `valid` must be None: nothing is routed."""
@@ -84,12 +67,4 @@ def dynamic_max_pool(states: Tensor, mask: Tensor, pools: int) -> Tensor:
     return start.scatter_reduce(1, index, states, reduce="amax")
 
 
-register(
-    System(
-        "xml-cnn",
-        XMLCNNSettings,
-        labels=lambda settings, inputs: XMLCNN(
-            settings, inputs.vocabulary_size, inputs.label_count, inputs.padding_id, inputs.vectors
-        ),
-    )
-)
+register(System("xml-cnn", XMLCNNSettings, labels=XMLCNN))

@@ -21,10 +21,6 @@ class CapsuleCompression(nn.Module):
 
     The matrix starts at N(0, σ²) with σ² = 1 / (P · PRIMARY_LENGTH²), so that E‖u_i‖² = σ² Σ_j ‖p_j‖² ≈ 1:
     with much shorter condensed capsules the votes are short as well, and routing has no effect.
-
-    Args:
-        primary: P, the number of primary capsules.
-        condensed: m, the number of condensed capsules.
     """
 
     def __init__(self, primary: int, condensed: int) -> None:
@@ -41,11 +37,7 @@ class CapsuleCompression(nn.Module):
 
         All capsules of a filter are p = (s m) w + s bias, so that
         Σ_l b_il p_l = (Σ_l b_il s_l m_l) w + (Σ_l b_il s_l) bias: d times less computation and memory than
-        for the (B, P, d) capsules.
-
-        Args:
-            layers: The primary capsules of each filter width.
-            feature_maps: Their feature maps, after the ReLU.
+        for the (B, P, d) capsules. There is a layer and a feature map for each filter width.
         """
         widths = [feature.shape[1] * feature.shape[2] for feature in feature_maps]
         condensed: Tensor | None = None

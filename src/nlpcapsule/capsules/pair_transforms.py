@@ -15,15 +15,8 @@ _GATHERED = 2**26
 class PairTransforms(nn.Module):
     """W (n, m, d, d), one row of m·d·d numbers per output: 32,768 with 128 capsules of size 16.
 
-    Only the rows of routed outputs are read. With `sparse` the gradient has only these rows, and an optimizer
-    for sparse gradients updates no others.
-
-    Args:
-        outputs: n.
-        inputs: m.
-        size: d.
-        deviation: Standard deviation of the normal distribution that W starts from.
-        sparse: Whether the gradient holds only the rows that were read.
+    W starts from N(0, deviation²). Only the rows of routed outputs are read. With `sparse` the gradient has
+    only these rows, and an optimizer for sparse gradients updates no others.
     """
 
     def __init__(self, outputs: int, inputs: int, size: int, deviation: float, sparse: bool = False) -> None:
@@ -32,12 +25,7 @@ class PairTransforms(nn.Module):
         self.rows = nn.Parameter(torch.randn(outputs, inputs * size * size) * deviation)
 
     def forward(self, capsules: Tensor, outputs: Tensor | None = None) -> FormedVotes:
-        """Compute the votes û_{j|i} = W_ij u_i for the given outputs only.
-
-        Args:
-            capsules: Condensed capsules u (B, m, d).
-            outputs: None for all, (n',) ids for the batch, or (B, n') ids per document.
-        """
+        """Compute û_{j|i} = W_ij u_i of capsules u (B, m, d) for all outputs, or for ids (n',) or (B, n')."""
         if outputs is None or outputs.dim() == 1:
             return PairwiseVotes(capsules, self._gather(outputs))
         # The rows of a batch may take gigabytes: process few documents at a time and keep only the votes.

@@ -16,11 +16,6 @@ class PrimaryCapsules(nn.Module):
 
     Each filter has its own w in R^d and its own bias. One w for all filters would make every capsule a
     multiple of the same vector.
-
-    Args:
-        filters: F, the number of feature maps.
-        size: d, the length of a capsule's vector.
-        kappa: κ of the squash.
     """
 
     def __init__(self, filters: int, size: int = 16, kappa: float = 1.0) -> None:

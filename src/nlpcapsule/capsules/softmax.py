@@ -18,17 +18,10 @@ def couple(logits: Tensor, kind: SoftmaxKind, valid: Tensor | None = None) -> Te
     """Return the softmax over the outputs: exp(b_ij) / Σ_j exp(b_ij), or over 1 + Σ_j exp(b_ij) if leaky.
 
     The leaky softmax (Zhao 2018) has an extra output with a logit of zero, which absorbs capsules that agree
-    with no output.
-
-    Args:
-        logits: b (B, m, n).
-        kind: "standard" or "leaky".
-        valid: (B, n), False at padding, which is ignored.
-
-    Returns:
-        c (B, m, n), zero for padding; Σ_j c_ij is 1 if standard, less than 1 if leaky.
+    with no output: Σ_j c_ij is less than 1. b and c are (B, m, n); c is zero for padding.
     """
-    _check(kind)
+    if kind not in get_args(SoftmaxKind):
+        raise ConfigError(f"unknown softmax {kind!r}; {did_you_mean(kind, get_args(SoftmaxKind))}")
     if valid is not None:
         # The lowest finite number: -inf would give NaN for a document with nothing but padding; and a sum,
         # since filling by a mask is many times slower on a CPU.
@@ -44,20 +37,9 @@ def uniform_coupling(
 ) -> Tensor:
     """Return `couple` of equal logits, as in every first iteration, without a softmax of (B, m, n).
 
-    Args:
-        votes: The votes to be coupled.
-        kind: "standard" or "leaky".
-        valid: (B, n), False at padding.
-        logit: The logit that all pairs share, a number or one per document (B, 1, 1).
-
-    Returns:
-        c (B, m, n), a view of (B, 1, n): 1/n for n valid outputs; 1/(n + exp(-logit)) if leaky.
+    c (B, m, n) is a view of (B, 1, n): 1/n for n valid outputs, or 1/(n + exp(-logit)) if leaky. The logit is
+    a number or one per document (B, 1, 1).
     """
     documents, inputs, outputs, _ = votes.shape
     logits = torch.zeros(documents, 1, outputs, dtype=votes.dtype, device=votes.device) + logit
     return couple(logits, kind, valid).expand(-1, inputs, -1)
-
-
-def _check(kind: str) -> None:
-    if kind not in get_args(SoftmaxKind):
-        raise ConfigError(f"unknown softmax {kind!r}; {did_you_mean(kind, get_args(SoftmaxKind))}")

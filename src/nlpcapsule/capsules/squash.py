@@ -10,15 +10,7 @@ def squash(x: Tensor, kappa: float = 1.0, dim: int = -1) -> Tensor:
     """Return the paper's g(x) = ‖x‖² / (κ + ‖x‖²) · x / ‖x‖.
 
     Computed as ‖x‖ / (κ + ‖x‖²) · x, which never divides by zero: value and gradient at x = 0 are 0, as in
-    the limit.
-
-    Args:
-        x: Vectors along `dim`.
-        kappa: κ; 1 in the paper, 0.5 in the released code. A vector of length √κ is mapped to length ½.
-        dim: The axis along which the vectors lie.
-
-    Returns:
-        A tensor of x's shape.
+    the limit. A vector of length √κ is mapped to length ½; κ is 1 in the paper, 0.5 in the released code.
 
     Example:
         >>> squash(torch.tensor([3.0, 4.0])).norm()

@@ -28,9 +28,7 @@ class VoteScale(nn.Module):
     The change of agreement between iterations depends on how sharp the learned couplings are. So β is adapted
     in training: it decreases while more than half of the documents settle in the second iteration, and
     increases while fewer do. Outside training H and β are fixed, so a document's result depends on no other.
-
-    Args:
-        bandwidth: Initial value of β, the bandwidth of the kernel.
+    β starts at `bandwidth`.
     """
 
     bandwidth: Tensor
@@ -44,12 +42,7 @@ class VoteScale(nn.Module):
         self.register_buffer("batches", torch.zeros(()))  # seen in training
 
     def forward(self, capsules: Tensor, real: Tensor | None = None) -> Tensor:
-        """Return capsules (B, m, d) scaled for the kernel, in float32 at least.
-
-        Args:
-            capsules: Condensed capsules u (B, m, d).
-            real: (B, m), False at padding; None without padding.
-        """
+        """Scale capsules (B, m, d) for the kernel, in float32 at least; `real` (B, m) is False at padding."""
         with torch.autocast(capsules.device.type, enabled=False):
             capsules = at_least_float32(capsules)
             ones = capsules.new_ones(capsules.shape[:2]) if real is None else real.to(capsules.dtype)
@@ -60,11 +53,9 @@ class VoteScale(nn.Module):
             return centred * (self.bandwidth * self.log_spread.exp()).rsqrt()
 
     def steer(self, agreement: Tensor, eps: float) -> None:
-        """Adapt β after a batch, in training only.
+        """Adapt β, in training only, to a batch's NAS (B, T) by iteration, NaN where there is none.
 
-        Args:
-            agreement: (B, T) each document's NAS by iteration, NaN where there is none.
-            eps: ε, the change below which a document has settled.
+        A change below ε means that a document has settled.
         """
         if not self.training or agreement.shape[1] < 2:
             return

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar
@@ -113,14 +114,8 @@ class Config(Settings):
     ) -> Config:
         """Build a configuration from the system's defaults, a preset, a TOML file and single settings.
 
-        Args:
-            task: "labels" or "answers".
-            model: The system's name; None takes the file's `[model] name`, or `hybrid` (answers:
-                `label-query`).
-            file: A TOML file with any of the four sections.
-            assignments: Texts such as "training.epochs=5" or, in short, "epochs=5".
-            overrides: The same as a mapping whose values are Python values.
-            preset: One of `PRESETS`, for hybrid.
+        Without a model's name the file's is used, or `hybrid` (answers: `label-query`). Single settings are
+        texts such as "training.epochs=5" or, in short, "epochs=5", or a mapping to Python values.
 
         Example:
             >>> Config.build(assignments=["network=paper", "routing=em"]).network.routing
@@ -159,7 +154,8 @@ class Config(Settings):
                 _put(given, path, value)
         if problems:
             raise ConfigError("\n".join(problems))
-        config = cls._validate(task, given)
+        with _worded_errors():
+            config = cls.model_validate({"task": task, **given})
         check_values(config)
         check_together(config)
         return config
@@ -170,19 +166,10 @@ class Config(Settings):
         return resolve(key, known_settings(complete_model({"name": model}, task)))[1] is None
 
     @classmethod
-    def _validate(cls, task: str, settings: dict[str, dict[str, Any]]) -> Config:
-        try:
-            return cls.model_validate({"task": task, **settings})
-        except ValidationError as error:
-            raise ConfigError("\n".join(_worded(error))) from None
-
-    @classmethod
     def from_json(cls, text: str) -> Config:
         """Parse the output of `model_dump_json`."""
-        try:
+        with _worded_errors():
             return cls.model_validate_json(text)
-        except ValidationError as error:
-            raise ConfigError("\n".join(_worded(error))) from None
 
 
 def _model_name(task: str, model: str | None, sections: Mapping[str, Any], pairs: dict[str, Any]) -> str:
@@ -240,13 +227,18 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: not a readable TOML file: {error}") from None
 
 
-def _worded(error: ValidationError) -> list[str]:
-    lines = []
-    for problem in error.errors():
-        own = problem.get("ctx", {}).get("error")
-        if isinstance(own, ConfigError):  # pydantic wraps what a validator raises
-            lines.append(str(own))
-            continue
-        place = cut(".".join(str(part) for part in problem["loc"]))
-        lines.append(f"{place}={quoted(problem['input'])}: {problem['msg'][0].lower()}{problem['msg'][1:]}")
-    return lines
+@contextmanager
+def _worded_errors() -> Iterator[None]:
+    """Turn pydantic's errors into a ConfigError with a line for each."""
+    try:
+        yield
+    except ValidationError as error:
+        raise ConfigError("\n".join(_worded(problem) for problem in error.errors())) from None
+
+
+def _worded(problem: Any) -> str:
+    own = problem.get("ctx", {}).get("error")
+    if isinstance(own, ConfigError):  # pydantic wraps what a validator raises
+        return str(own)
+    place, message = cut(".".join(map(str, problem["loc"]))), problem["msg"]
+    return f"{place}={quoted(problem['input'])}: {message[0].lower()}{message[1:]}"

@@ -7,6 +7,7 @@ folder or the hub id of a pretrained transformer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, SerializeAsAny
@@ -23,23 +24,19 @@ NESTED = ("network", "encoder")
 Values: TypeAlias = dict[str, Any]
 
 
-def _read_encoder(value: Any) -> Any:
+def _read_section(key: str, value: Any) -> Any:
+    """Validate a nested section, or its short form, with the class that its name chooses."""
     if not isinstance(value, str | Mapping):
         return value
-    section = expand("encoder", value)
-    return encoder_class(section["name"]).model_validate(section)
-
-
-def _read_network(value: Any) -> Any:
-    if not isinstance(value, str | Mapping):
-        return value
-    section = expand("network", value)
-    return find_system(section["name"]).settings.model_validate(section)
+    section = expand(key, value)
+    name = section["name"]
+    settings: Any = find_system(name).settings if key == "network" else encoder_class(name)
+    return settings.model_validate(section)
 
 
 # The types of the nested sections: any registered encoder, and any system that can be part of a hybrid.
-AnyEncoder = Annotated[SerializeAsAny[EncoderSettings], BeforeValidator(_read_encoder)]
-AnyNetwork = Annotated[SerializeAsAny[SystemSettings], BeforeValidator(_read_network)]
+AnyEncoder = Annotated[SerializeAsAny[EncoderSettings], BeforeValidator(partial(_read_section, "encoder"))]
+AnyNetwork = Annotated[SerializeAsAny[SystemSettings], BeforeValidator(partial(_read_section, "network"))]
 # A string in place of the section of an encoder that cannot be chosen.
 EncoderShorthand = BeforeValidator(
     lambda value: expand("encoder", value) if isinstance(value, str) else value
@@ -91,14 +88,14 @@ def default_encoder(system: str) -> str:
 def _check_encoder(system: str, name: Any) -> None:
     """Reject an encoder that a system does not support."""
     if not isinstance(name, str):
-        raise ConfigError(f"model.encoder.name={quoted(name)}: expected the name of an encoder")
+        raise ConfigError(f"encoder.name={quoted(name)}: expected the name of an encoder")
     only = find_system(system).settings.model_fields["encoder"].annotation
     if only is EncoderSettings or name == default_encoder(system):
         return
     expected = "a pretrained transformer, its folder or its id on the Hugging Face hub"
     if default_encoder(system) != TRANSFORMER:
         expected = f"the encoder {default_encoder(system)!r}"
-    raise ConfigError(f"model.encoder={quoted(name)}: {system!r} needs {expected}")
+    raise ConfigError(f"encoder={quoted(name)}: {system!r} needs {expected}")
 
 
 def section_classes(model: Mapping[str, Any], prefix: str = "model") -> Iterator[tuple[str, type[Settings]]]:
@@ -116,8 +113,7 @@ def section_classes(model: Mapping[str, Any], prefix: str = "model") -> Iterator
 def defaults_of(model: Mapping[str, Any], task: str) -> dict[str, Values]:
     """Return the defaults of a complete model section that differ from those of its classes.
 
-    Returns:
-        Section → setting → value; those of a hybrid's network are in `model.network`.
+    They are section → setting → value; those of a hybrid's network are in `model.network`.
     """
     system = find_system(model["name"])
     merged: dict[str, Values] = {}

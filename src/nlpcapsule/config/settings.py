@@ -33,11 +33,7 @@ class Settings(BaseModel):
 
 
 class EncoderSettings(Settings):
-    """The `encoder` section of a network; each encoder's file derives its own.
-
-    Attributes:
-        name: The encoder's name.
-    """
+    """The `encoder` section of a network; each encoder's file derives its own."""
 
     name: str
 
@@ -46,21 +42,12 @@ class EncoderSettings(Settings):
 
 
 class SystemSettings(Settings):
-    """A system's `[model]` section; each system's file derives its own.
+    """A system's `[model]` section; each system's file derives its own."""
 
-    Attributes:
-        name: The system's name.
-        routes_to_chosen: Whether it can route to chosen labels, so that training may sample negatives.
-        scores_candidates: Whether it can score only nominated labels, so that it can be joined with a lexical
-            system.
-        takes_label_names: Whether it learns from label names.
-        shuffles: Whether training reads the documents in a new order in every epoch.
-    """
-
-    routes_to_chosen: ClassVar[bool] = False
-    scores_candidates: ClassVar[bool] = False
-    takes_label_names: ClassVar[bool] = False
-    shuffles: ClassVar[bool] = True
+    routes_to_chosen: ClassVar[bool] = False  # can route to chosen labels: training may sample negatives
+    scores_candidates: ClassVar[bool] = False  # can score only nominated labels, as in a hybrid
+    takes_label_names: ClassVar[bool] = False  # learns from label names
+    shuffles: ClassVar[bool] = True  # training reads the documents in a new order in every epoch
 
     name: str
 
@@ -93,6 +80,9 @@ class SystemSettings(Settings):
 
     def check(self, config: Config) -> None:
         """Raise a ConfigError if the settings conflict with each other or with other sections."""
+        encoder: EncoderSettings | None = getattr(self, "encoder", None)
+        if encoder is not None:
+            encoder.check(config)
 
 
 def check_widths(windows: Widths, embedding_size: int, config: Config) -> None:

@@ -18,18 +18,14 @@ from nlpcapsule.data.documents import Document
 from nlpcapsule.data.encoded import EncodedDocuments, encode_documents
 from nlpcapsule.diagnostics.iteration_effects import TOP, IterationEffects, iteration_effects
 from nlpcapsule.errors import NlpCapsuleError
-from nlpcapsule.networks.label_query import LabelQuerySettings
 from nlpcapsule.networks.losses import label_loss
-from nlpcapsule.networks.official import OfficialSettings
-from nlpcapsule.networks.paper import PaperSettings
+from nlpcapsule.networks.routing_choice import RoutedSettings
 from nlpcapsule.scoring.documents import LabelRankings, rank_documents
 from nlpcapsule.scoring.models import LabelModel
 from nlpcapsule.scoring.network_scorer import NetworkScorer, device_of
 
 SYSTEM_ITERATIONS = range(1, 6)
 INSTANCE_ITERATIONS = 10
-
-RoutedSettings = LabelQuerySettings | PaperSettings | OfficialSettings
 
 
 @dataclass(frozen=True)

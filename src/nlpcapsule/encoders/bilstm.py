@@ -8,9 +8,10 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from nlpcapsule.encoders.encoder import EncoderInputs, register_encoder
+from nlpcapsule.encoders.encoder import register_encoder
 from nlpcapsule.encoders.word_embedding import WordEmbedding
 from nlpcapsule.encoders.word_encoder import WordEncoder, WordEncoderSettings, new_embedding
+from nlpcapsule.registry import NetworkInputs
 
 
 class BiLSTMSettings(WordEncoderSettings):
@@ -25,14 +26,8 @@ class BiLSTMSettings(WordEncoderSettings):
 class BiLSTMEncoder(WordEncoder):
     """LSTMs that read forwards and backwards, with concatenated states.
 
-    Rows are packed, so states do not depend on the amount of padding. States at padding are zero.
-
-    Args:
-        embedding: Word vectors of size v.
-        state_size: Size of a state, per direction.
-        layers: Number of stacked layers.
-        dropout: On word vectors, between layers and on states.
-        word_dropout: Fraction of the words dropped in training.
+    Rows are packed, so states do not depend on the amount of padding. States at padding are zero. Dropout is
+    on word vectors, between layers and on states.
     """
 
     settings_type: ClassVar[type[BiLSTMSettings]] = BiLSTMSettings
@@ -54,15 +49,11 @@ class BiLSTMEncoder(WordEncoder):
         )
 
     @classmethod
-    def from_settings(cls, settings: BiLSTMSettings, inputs: EncoderInputs) -> Self:
+    def from_settings(cls, settings: BiLSTMSettings, inputs: NetworkInputs) -> Self:
         """Build the encoder from its settings."""
-        return cls(
-            new_embedding(settings.embedding_size, inputs),
-            settings.state_size,
-            settings.layers,
-            settings.token_dropout,
-            settings.word_dropout,
-        )
+        embedding = new_embedding(settings.embedding_size, inputs)
+        state_size, layers = settings.state_size, settings.layers
+        return cls(embedding, state_size, layers, settings.token_dropout, settings.word_dropout)
 
     def read(self, words: Tensor, mask: Tensor) -> Tensor:
         """Map word vectors (B, l, v) and a mask (B, l) to states (B, l, H)."""

@@ -10,9 +10,10 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.config.settings import Widths
-from nlpcapsule.encoders.encoder import EncoderInputs, register_encoder
+from nlpcapsule.encoders.encoder import register_encoder
 from nlpcapsule.encoders.word_embedding import WordEmbedding
 from nlpcapsule.encoders.word_encoder import WordEncoder, WordEncoderSettings, new_embedding
+from nlpcapsule.registry import NetworkInputs
 
 
 class ConvolutionSettings(WordEncoderSettings):
@@ -28,14 +29,7 @@ class ConvolutionEncoder(WordEncoder):
     """Parallel convolutions of several widths over time, with ReLU and concatenated outputs.
 
     A document's states do not depend on the amount of padding: padding is the zero vector, like everything
-    beyond the row's end, and states at padding are zeroed.
-
-    Args:
-        embedding: Word vectors of size v.
-        windows: Widths, in tokens.
-        filters: Filters per width.
-        dropout: On word vectors and on states.
-        word_dropout: Fraction of the words dropped in training.
+    beyond the row's end, and states at padding are zeroed. Dropout is on word vectors and on states.
     """
 
     settings_type: ClassVar[type[ConvolutionSettings]] = ConvolutionSettings
@@ -45,7 +39,7 @@ class ConvolutionEncoder(WordEncoder):
         embedding: WordEmbedding,
         windows: Sequence[int],
         filters: int,
-        dropout: float,
+        dropout: float = 0.0,
         word_dropout: float = 0.0,
     ) -> None:
         super().__init__(embedding, word_dropout)
@@ -55,15 +49,11 @@ class ConvolutionEncoder(WordEncoder):
         self.convolutions = nn.ModuleList(nn.Conv1d(embedding.size, filters, width) for width in windows)
 
     @classmethod
-    def from_settings(cls, settings: ConvolutionSettings, inputs: EncoderInputs) -> Self:
+    def from_settings(cls, settings: ConvolutionSettings, inputs: NetworkInputs) -> Self:
         """Build the encoder from its settings."""
-        return cls(
-            new_embedding(settings.embedding_size, inputs),
-            settings.windows,
-            settings.filters,
-            settings.token_dropout,
-            settings.word_dropout,
-        )
+        embedding = new_embedding(settings.embedding_size, inputs)
+        windows, filters = settings.windows, settings.filters
+        return cls(embedding, windows, filters, settings.token_dropout, settings.word_dropout)
 
     def read(self, words: Tensor, mask: Tensor) -> Tensor:
         """Map word vectors (B, l, v) and a mask (B, l) to states (B, l, H)."""

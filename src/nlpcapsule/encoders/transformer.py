@@ -13,24 +13,31 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.config import Config
 from nlpcapsule.config.settings import EncoderSettings
+from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.encoders.transformer_config import (
-    believed,
     check_model_type,
     loading_saved_model,
     refuse_fetching,
+    safe_settings,
 )
 from nlpcapsule.errors import ConfigError, DataError, MissingExtraError
-from nlpcapsule.registry import encoder_names
+from nlpcapsule.registry import NetworkInputs, encoder_names
 
 TRANSFORMER_FILE = "transformer.json"
+_UNREADABLE = (
+    "encoder.path={encoder!r} is no pretrained transformer: expected a folder with config.json, "
+    "model.safetensors and tokenizer.json, or a hub id"
+)
 _ROWS_AT_ONCE = 64
+_NAMES_AT_ONCE = 256
 
 
 class PretrainedSettings(EncoderSettings):
@@ -55,11 +62,9 @@ class TransformerEncoder(nn.Module):
 
     Args:
         encoder: A folder or a hub id with pretrained weights.
-        vocabulary_size: Number of tokens the tokenizer knows.
-        padding_id: Id of the padding token.
-        longest: Maximum number of tokens in a row.
-        config: The transformer's configuration, as `to_json` returns it. If given, `encoder` is ignored, and
-            weights are random until a saved state is loaded.
+        inputs: Its `transformer` is a configuration as `to_json` returns it. If given, `encoder` is ignored,
+            and weights are random until a saved state is loaded.
+        longest: Maximum number of tokens in a row; None: the length of a text.
         pooled: Keep the transformer's pooling layer, if it has one; `pooled` uses it.
         limited_by: The setting that keeps rows short, for the message about rows that are too long.
         checkpointing: Use gradient checkpointing: recompute states in the backward pass to save memory.
@@ -68,26 +73,26 @@ class TransformerEncoder(nn.Module):
     def __init__(
         self,
         encoder: str,
-        vocabulary_size: int,
-        padding_id: int,
-        longest: int,
-        config: dict[str, Any] | None = None,
+        inputs: NetworkInputs,
+        longest: int | None = None,
         pooled: bool = False,
         limited_by: str = "text.max_tokens",
         checkpointing: bool = False,
     ) -> None:
         super().__init__()
-        self.padding_id = padding_id
+        self.padding_id = inputs.padding_id
+        longest = inputs.length if longest is None else longest
+        config = inputs.transformer
         self.transformer = _pretrained(encoder) if config is None else _with_random_weights(config)
         if not pooled and getattr(self.transformer, "pooler", None) is not None:
             self.transformer.pooler = None  # or it would be saved without being used
         facts = self.transformer.config
         self.size: int = facts.hidden_size
         self._has_kinds = getattr(facts, "type_vocab_size", 0) > 1
-        if vocabulary_size > facts.vocab_size:
+        if inputs.vocabulary_size > facts.vocab_size:
             raise ConfigError(
                 f"encoder.path={encoder!r} knows {facts.vocab_size:,} tokens and the tokenizer "
-                f"{vocabulary_size:,}: leave text.tokenizer out, and the encoder's own is used"
+                f"{inputs.vocabulary_size:,}: leave text.tokenizer out, and the encoder's own is used"
             )
         positions = _positions(self.transformer, longest)
         if longest > positions:
@@ -105,15 +110,9 @@ class TransformerEncoder(nn.Module):
                 ) from None
 
     def forward(self, tokens: Tensor, mask: Tensor, kinds: Tensor | None = None) -> Tensor:
-        """Encode rows.
+        """Encode rows (B, l) with special tokens as states (B, l, h), undefined where the mask is False.
 
-        Args:
-            tokens: (B, l) token ids, with the special tokens the transformer was trained with.
-            mask: (B, l) True at real tokens, which come first.
-            kinds: (B, l) 0 in the first text of a row, 1 in the second; None for a single text.
-
-        Returns:
-            (B, l, h) states; undefined at padding.
+        `kinds` (B, l) is 0 in the first text of a row and 1 in the second; None for a single text.
         """
         if torch.is_grad_enabled():
             return self._read(tokens, mask, kinds)
@@ -150,6 +149,20 @@ def mean_state(states: Tensor, mask: Tensor) -> Tensor:
     return (states.float() * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
 
 
+@torch.no_grad()
+def mean_states(texts: Ragged, encoder: TransformerEncoder) -> np.ndarray:
+    """Return the mean (n, h) of the states of each of n rows of word pieces."""
+    was_training, device = encoder.training, next(encoder.parameters()).device
+    encoder.eval()
+    means = []
+    for rows in np.array_split(np.arange(len(texts)), range(_NAMES_AT_ONCE, len(texts), _NAMES_AT_ONCE)):
+        tokens = torch.from_numpy(texts.padded(rows, encoder.padding_id)).to(device)
+        mask = tokens != encoder.padding_id
+        means.append(mean_state(encoder(tokens, mask), mask).cpu().numpy())
+    encoder.train(was_training)
+    return np.concatenate(means)
+
+
 def tokenizer_file(encoder: str) -> Path:
     """Return the path of a pretrained transformer's `tokenizer.json`."""
     if Path(encoder).is_dir():
@@ -158,18 +171,12 @@ def tokenizer_file(encoder: str) -> Path:
     _transformers()
     from transformers.utils import cached_file
 
-    try:
+    with _worded_errors(_UNREADABLE.format(encoder=encoder)):
         return Path(str(cached_file(encoder, "tokenizer.json")))
-    except (OSError, ValueError) as error:
-        raise _unreadable(encoder, error) from None
 
 
 def encoder_tokenizer(encoder: str, given: str | None = None) -> WordTokenizer:
-    """Return the tokenizer of a pretrained transformer, or the given one instead.
-
-    Raises:
-        DataError: If it does not put one special token before a text and one after it.
-    """
+    """Return the tokenizer of a pretrained transformer, or the given one, if it adds special tokens."""
     path = given or tokenizer_file(encoder)
     tokenizer = WordTokenizer.from_file(path)
     empty, word = (ids.tolist() for ids in tokenizer.encode(["", "a"], max_tokens=8))
@@ -195,18 +202,13 @@ def _pretrained(encoder: str) -> Any:
     library = _transformers()
     # A folder is read directly; only a hub id is looked up.
     where = {"local_files_only": True} if Path(encoder).is_dir() else {}
-    try:
-        with _silence(library.utils.logging):
-            facts = library.AutoConfig.from_pretrained(encoder, trust_remote_code=False, **where)
-            check_model_type(facts.model_type, f"model.encoder={encoder!r}")
-            # No pickled weights, no code from the hub, and float32 whatever the file holds.
-            return library.AutoModel.from_pretrained(
-                encoder, use_safetensors=True, trust_remote_code=False, dtype=torch.float32, **where
-            )
-    except ConfigError:
-        raise
-    except Exception as error:  # the library checks little: a wrong value fails at its first use
-        raise _unreadable(encoder, error) from None
+    with _worded_errors(_UNREADABLE.format(encoder=encoder)), _silence(library.utils.logging):
+        facts = library.AutoConfig.from_pretrained(encoder, trust_remote_code=False, **where)
+        check_model_type(facts.model_type, f"encoder.path={encoder!r}")
+        # No pickled weights, no code from the hub, and float32 whatever the file holds.
+        return library.AutoModel.from_pretrained(
+            encoder, use_safetensors=True, trust_remote_code=False, dtype=torch.float32, **where
+        )
 
 
 def _with_random_weights(config: Any) -> Any:
@@ -215,16 +217,10 @@ def _with_random_weights(config: Any) -> Any:
     if not isinstance(config, dict) or "model_type" not in config:
         raise ConfigError(f"{TRANSFORMER_FILE} is not a transformer's configuration")
     check_model_type(config["model_type"], TRANSFORMER_FILE)
-    try:
+    with _worded_errors(f"{TRANSFORMER_FILE}: no transformer can be built from it"), loading_saved_model():
         facts_type = library.CONFIG_MAPPING[config["model_type"]]
-        facts = facts_type(**believed(config, facts_type().to_dict(), TRANSFORMER_FILE))
-        with loading_saved_model():
-            return library.AutoModel.from_config(facts, dtype=torch.float32)
-    except ConfigError:
-        raise
-    except Exception as error:  # the library checks little: a wrong value fails at its first use
-        problem = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ConfigError(f"{TRANSFORMER_FILE}: no transformer can be built from it: {problem}") from None
+        facts = facts_type(**safe_settings(config, facts_type().to_dict(), TRANSFORMER_FILE))
+        return library.AutoModel.from_config(facts, dtype=torch.float32)
 
 
 @contextmanager
@@ -241,12 +237,16 @@ def _silence(logging: Any) -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _unreadable(encoder: str, error: Exception) -> ConfigError:
-    problem = (str(error).splitlines() or [type(error).__name__])[0]
-    return ConfigError(
-        f"encoder.path={encoder!r} is no pretrained transformer: expected a folder with config.json, "
-        f"model.safetensors and tokenizer.json, or a hub id ({problem})"
-    )
+@contextmanager
+def _worded_errors(message: str) -> Iterator[None]:
+    """Turn any error into a ConfigError: the library checks little, and a wrong value fails at first use."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except Exception as error:
+        problem = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ConfigError(f"{message}: {problem}") from None
 
 
 def _transformers() -> Any:

@@ -7,169 +7,84 @@ quantisers. None of these is needed to load saved weights.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from threading import Lock
+from types import SimpleNamespace
 from typing import Any
 
 from nlpcapsule.errors import ConfigError, did_you_mean
 
 # Text architectures whose code is part of transformers.
-MODEL_TYPES = (
-    "albert",
-    "bert",
-    "big_bird",
-    "camembert",
-    "convbert",
-    "deberta",
-    "deberta-v2",
-    "distilbert",
-    "electra",
-    "ernie",
-    "eurobert",
-    "fnet",
-    "gpt2",
-    "gte",
-    "longformer",
-    "megatron-bert",
-    "mobilebert",
-    "modernbert",
-    "mpnet",
-    "nomic_bert",
-    "nystromformer",
-    "rembert",
-    "roberta",
-    "roberta-prelayernorm",
-    "roformer",
-    "squeezebert",
-    "xlm-roberta",
-    "xlm-roberta-xl",
+MODEL_TYPES = re.findall(
+    r"\S+",
+    """
+    albert bert big_bird camembert convbert deberta deberta-v2 distilbert electra ernie eurobert fnet gpt2 gte
+    longformer megatron-bert mobilebert modernbert mpnet nomic_bert nystromformer rembert roberta
+    roberta-prelayernorm roformer squeezebert xlm-roberta xlm-roberta-xl
+    """,
 )
-# Values that an architecture may declare but that are left at their defaults.
-_NOT_BELIEVED = {
-    "architectures",
-    "auto_map",
-    "dtype",
-    "name_or_path",
-    "output_attentions",
-    "output_hidden_states",
-    "quantization_config",
-    "reference_compile",
-    "return_dict",
-    "torch_dtype",
-    "torchscript",
-    "transformers_version",
-}
-_NOT_BELIEVED_PARTS = (
-    "implementation",
-    "backbone",
-    "use_kernel",
-    "kernel_config",
-    "quantiz",
-    "remote",
-    "adapter",
-    "tp_plan",
+# Names, and parts of names, of settings that an architecture may declare but that keep their defaults.
+_IGNORED = re.compile(
+    "^(_.*|architectures|auto_map|dtype|name_or_path|output_attentions|output_hidden_states|"
+    "quantization_config|reference_compile|return_dict|torch_dtype|torchscript|transformers_version)$|"
+    "implementation|backbone|use_kernel|kernel_config|quantiz|remote|adapter|tp_plan"
 )
 _LARGEST = 2**27  # far above any size in a known architecture
 _MOST_LAYERS = 1_000
 
 _is_loading: ContextVar[bool] = ContextVar("is_loading", default=False)
+_hub_before: list[bool] = []  # the hub's setting before each block that loads a model
+_lock = Lock()
 
 
 @contextmanager
 def loading_saved_model() -> Iterator[None]:
     """Disable downloads in this block: pretrained weights are refused, and the hub is set offline.
 
-    The setting is global (`HF_HUB_OFFLINE` sets it at import), so the hub is offline for other threads, too.
+    The setting is global (`HF_HUB_OFFLINE` sets it at import), so the hub is offline for other threads, too,
+    until the last one leaves its block.
     """
+    hub: Any = SimpleNamespace(HF_HUB_OFFLINE=True)
+    with suppress(ImportError):
+        from huggingface_hub import constants as hub
     token = _is_loading.set(True)
-    _offline.enter()
+    with _lock:
+        _hub_before.append(hub.HF_HUB_OFFLINE)
+        hub.HF_HUB_OFFLINE = True
     try:
         yield
     finally:
-        _offline.leave()
+        with _lock:  # the first value, which was there before any thread, is taken last
+            hub.HF_HUB_OFFLINE = _hub_before.pop()
         _is_loading.reset(token)
 
 
-class _Offline:
-    """Sets the hub offline while at least one thread loads a model."""
-
-    def __init__(self) -> None:
-        self._lock, self._loading, self._before = Lock(), 0, None
-
-    def enter(self) -> None:
-        """Set the hub offline, unless another thread has."""
-        constants = _hub_constants()
-        with self._lock:
-            if constants is not None and self._loading == 0:
-                self._before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, True
-            self._loading += 1
-
-    def leave(self) -> None:
-        """Restore the hub's setting after the last thread."""
-        constants = _hub_constants()
-        with self._lock:
-            self._loading -= 1
-            if constants is not None and self._loading == 0:
-                constants.HF_HUB_OFFLINE = self._before
-
-
-_offline = _Offline()
-
-
-def _hub_constants() -> Any:
-    """Return the hub library's settings module; None if it is not installed."""
-    try:
-        from huggingface_hub import constants
-    except ImportError:
-        return None
-    return constants
-
-
 def refuse_fetching(encoder: str) -> None:
-    """Refuse to look for pretrained weights while a saved model is loaded.
-
-    Raises:
-        ConfigError: If a saved model is being loaded.
-    """
+    """Refuse to look for pretrained weights while a saved model is loaded."""
     if _is_loading.get():
         raise ConfigError(
-            f"model.encoder={encoder!r}: a saved model brings its transformer along, and this one does not; "
+            f"encoder.path={encoder!r}: a saved model brings its transformer along, and this one does not; "
             "restore the folder, or train again (an encoder of a plugin needs its --plugin here, too)"
         )
 
 
 def check_model_type(model_type: Any, where: str) -> None:
-    """Reject an architecture that is not known to be safe to build from a file.
-
-    Raises:
-        ConfigError: If it is not among `MODEL_TYPES`.
-    """
+    """Reject an architecture that is not known to be safe to build from a file."""
     if model_type not in MODEL_TYPES:
         hint = did_you_mean(str(model_type), MODEL_TYPES)
         raise ConfigError(f"{where}: the architecture {model_type!r} is not supported: {hint}")
 
 
-def believed(config: Any, known: Any, where: str) -> dict[str, Any]:
-    """Return the part of a configuration that is safe to build from.
-
-    Args:
-        config: The content of a file.
-        known: The names in the architecture's configuration.
-        where: Its name in error messages.
+def safe_settings(config: Any, known: Any, where: str) -> dict[str, Any]:
+    """Return the settings of a file that an architecture knows and that are safe to build from.
 
     Raises:
         ConfigError: If a number is out of bounds.
     """
-    kept = {
-        name: value
-        for name, value in config.items()
-        if name in known
-        and not name.startswith("_")
-        and name not in _NOT_BELIEVED
-        and not any(part in name for part in _NOT_BELIEVED_PARTS)
-    }
+    kept = {name: value for name, value in config.items() if name in known and not _IGNORED.search(name)}
     for name, value in kept.items():
         most = _MOST_LAYERS if "layer" in name or "block" in name else _LARGEST
         for number in _numbers(value):

@@ -10,7 +10,7 @@ state in each of its windows.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -19,28 +19,22 @@ from torch import Tensor, nn
 
 from nlpcapsule.config import Config
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.encoders.encoder import Encoder, EncoderInputs, register_encoder
-from nlpcapsule.encoders.name_vectors import mean_states, to_unit_length
-from nlpcapsule.encoders.transformer import PretrainedSettings, TransformerEncoder, mean_state
+from nlpcapsule.encoders.encoder import Encoder, register_encoder
+from nlpcapsule.encoders.transformer import PretrainedSettings, TransformerEncoder, mean_state, mean_states
+from nlpcapsule.encoders.word_embedding import to_unit_length
 from nlpcapsule.errors import ConfigError
+from nlpcapsule.registry import NetworkInputs
 
 _MARKS = 2  # special tokens of a row: the first and the last
 
 
 class Windows(NamedTuple):
-    """The W windows of B documents, in document order.
+    """The W windows of B documents, in document order."""
 
-    Attributes:
-        tokens: (W, w) token ids, padded at the end.
-        mask: (W, w) True at real tokens.
-        counted: (W, w) True where a state belongs to a token of the text.
-        document: (W,) the row each window was cut from.
-    """
-
-    tokens: Tensor
-    mask: Tensor
-    counted: Tensor
-    document: Tensor
+    tokens: Tensor  # (W, w) ids, padded at the end
+    mask: Tensor  # (W, w) True at real tokens
+    counted: Tensor  # (W, w) True where a state belongs to a token of the text
+    document: Tensor  # (W,) the row each window was cut from
 
 
 class TransformerSettings(PretrainedSettings):
@@ -83,37 +77,19 @@ class TransformerSettings(PretrainedSettings):
 
 @register_encoder("transformer")
 class WindowedTransformer(Encoder):
-    """Encode whole documents in windows with a pretrained transformer.
-
-    Args:
-        settings: Transformer, windows, dropout and learning rate.
-        vocabulary_size: Number of tokens the tokenizer knows.
-        padding_id: Id of the padding token.
-        length: Maximum tokens of a document.
-        transformer: The transformer's configuration if its weights are loaded later; None reads
-            `settings.path`.
-    """
+    """Encode whole documents in windows with a pretrained transformer."""
 
     settings_type: ClassVar[type[TransformerSettings]] = TransformerSettings
 
-    def __init__(
-        self,
-        settings: TransformerSettings,
-        vocabulary_size: int,
-        padding_id: int,
-        length: int,
-        transformer: dict[str, Any] | None = None,
-    ) -> None:
+    def __init__(self, settings: TransformerSettings, inputs: NetworkInputs) -> None:
         super().__init__()
         self.own_rate = settings.encoder_learning_rate  # pretrained weights need small steps
         self.window = settings.window
         self.stride = settings.stride
         self.encoder = TransformerEncoder(
             settings.path,
-            vocabulary_size,
-            padding_id,
-            min(settings.window, length),
-            transformer,
+            inputs,
+            longest=min(settings.window, inputs.length),
             limited_by="encoder.window",
             checkpointing=settings.gradient_checkpointing,
         )
@@ -122,10 +98,9 @@ class WindowedTransformer(Encoder):
         self.dropout = nn.Dropout(settings.token_dropout)
 
     @classmethod
-    def from_settings(cls, settings: TransformerSettings, inputs: EncoderInputs) -> Self:
+    def from_settings(cls, settings: TransformerSettings, inputs: NetworkInputs) -> Self:
         """Build the encoder from its settings."""
-        length = settings.window if inputs.length is None else inputs.length
-        return cls(settings, inputs.vocabulary_size, inputs.padding_id, length, inputs.transformer)
+        return cls(settings, inputs)
 
     def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Encode documents: (B, l) → states (B, L, h), zero at padding, and the mask (B, L) of real ones."""
@@ -160,15 +135,10 @@ class WindowedTransformer(Encoder):
 
 
 def cut_windows(tokens: Tensor, padding_id: int, window: int, stride: int | None = None) -> Windows:
-    """Cut rows [CLS] text [SEP] into windows [CLS] part of the text [SEP].
+    """Cut rows (B, l) of [CLS] text [SEP] into windows [CLS] part of the text [SEP].
 
-    Every window has text. A document without any has one window, and its special tokens count as text.
-
-    Args:
-        tokens: (B, l) token ids, padded at the end.
-        padding_id: Id of the padding token.
-        window: Maximum tokens of a window, including its two special tokens.
-        stride: Tokens between the starts of consecutive windows; None cuts even parts.
+    A window has at most `window` tokens, including its two special ones, and some text. A document without
+    any has one window, and its special tokens count as text. Without a stride the parts are even.
 
     Example:
         >>> rows = torch.tensor([[101, 5, 6, 7, 102], [101, 8, 102, 0, 0]])
@@ -199,13 +169,7 @@ def cut_windows(tokens: Tensor, padding_id: int, window: int, stride: int | None
 
 
 def leave_out(tokens: Tensor, padding_id: int, part: float) -> Tensor:
-    """Drop random tokens of the text from rows [CLS] text [SEP] and close the gaps.
-
-    Args:
-        tokens: (B, l) token ids, padded at the end.
-        padding_id: Id of the padding token.
-        part: Probability of dropping each token of the text.
-    """
+    """Drop each token of the text from rows (B, l) of [CLS] text [SEP] with a probability; close the gaps."""
     lengths = (tokens != padding_id).sum(dim=1, keepdim=True)  # (B, 1)
     places = torch.arange(tokens.shape[1], device=tokens.device)  # (l,)
     inside = (places > 0) & (places < lengths - 1)  # (B, l) between the marks

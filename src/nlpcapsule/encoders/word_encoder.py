@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from nlpcapsule.config.settings import EMBEDDING_SIZE, EncoderSettings
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.encoders.encoder import Encoder, EncoderInputs
-from nlpcapsule.encoders.name_vectors import mean_word_vectors, to_unit_length
-from nlpcapsule.encoders.word_embedding import WordEmbedding
+from nlpcapsule.encoders.encoder import Encoder
+from nlpcapsule.encoders.word_embedding import WordEmbedding, mean_word_vectors, to_unit_length
+from nlpcapsule.registry import NetworkInputs
 
 
 class WordEncoderSettings(EncoderSettings):
@@ -25,14 +25,7 @@ class WordEncoderSettings(EncoderSettings):
 
 
 class WordEncoder(Encoder):
-    """Token ids → word vectors → states.
-
-    A subclass sets `state_size` and implements `read`.
-
-    Args:
-        embedding: The word vectors, trained with the encoder.
-        word_dropout: Fraction of the words dropped in training.
-    """
+    """Token ids → word vectors → states; a subclass sets `state_size` and implements `read`."""
 
     settings_type: ClassVar[type[WordEncoderSettings]] = WordEncoderSettings
 
@@ -66,6 +59,6 @@ class WordEncoder(Encoder):
         return self.embedding(tokens)[0]
 
 
-def new_embedding(size: int, inputs: EncoderInputs) -> WordEmbedding:
+def new_embedding(size: int, inputs: NetworkInputs) -> WordEmbedding:
     """Return word vectors of this size that start from the given vectors, or at random."""
     return WordEmbedding(inputs.vocabulary_size, size, inputs.padding_id, inputs.vectors)

@@ -1,4 +1,4 @@
-"""Build networks from a configuration, through the registry."""
+"""Build networks from a configuration, through the registry; their weights depend only on the seed."""
 
 from __future__ import annotations
 
@@ -20,33 +20,12 @@ def build_label_network(
     vectors: np.ndarray | None = None,
     transformer: dict[str, Any] | None = None,
 ) -> nn.Module:
-    """Build the label network of a configuration; its weights depend only on the seed.
-
-    Args:
-        config: The configuration.
-        vocabulary_size: Number of tokens.
-        label_count: n.
-        padding_id: Id of the padding token.
-        vectors: Initial word vectors.
-        transformer: A pretrained transformer's configuration, where its weights will be loaded from a model
-            folder; None reads the encoder that the configuration names.
-    """
-    build = find_system(config.model.name).labels
-    if build is None:
-        raise TypeError(f"{config.model.name} has no network for labels")
-    torch.manual_seed(config.training.seed)
-    return build(
-        config.model,
-        NetworkInputs(
-            vocabulary_size,
-            padding_id,
-            config.text.max_tokens,
-            label_count,
-            vectors,
-            transformer=transformer,
-            named=config.text.label_names is not None,
-        ),
+    """Build the label network of a configuration; see `NetworkInputs` for the arguments."""
+    length, named = config.text.max_tokens, config.text.label_names is not None
+    inputs = NetworkInputs(
+        vocabulary_size, padding_id, length, label_count, vectors, transformer=transformer, named=named
     )
+    return _build(config, "labels", inputs)
 
 
 def build_answer_network(
@@ -57,21 +36,15 @@ def build_answer_network(
     idf: np.ndarray | None = None,
     transformer: dict[str, Any] | None = None,
 ) -> nn.Module:
-    """Build the answer network of a configuration; its weights depend only on the seed.
+    """Build the answer network of a configuration; see `NetworkInputs` for the arguments."""
+    length = config.text.max_tokens
+    inputs = NetworkInputs(vocabulary_size, padding_id, length, 0, vectors, idf, transformer)
+    return _build(config, "answers", inputs)
 
-    Args:
-        config: The configuration.
-        vocabulary_size: Number of tokens.
-        padding_id: Id of the padding token.
-        vectors: Initial word vectors.
-        idf: (V,) weights of words that question and answer share, for networks that use them.
-        transformer: As in `build_label_network`.
-    """
-    build = find_system(config.model.name).answers
+
+def _build(config: Config, task: str, inputs: NetworkInputs) -> nn.Module:
+    build = getattr(find_system(config.model.name), task)
     if build is None:
-        raise TypeError(f"{config.model.name} has no network for answers")
+        raise TypeError(f"{config.model.name} has no network for {task}")
     torch.manual_seed(config.training.seed)
-    inputs = NetworkInputs(
-        vocabulary_size, padding_id, config.text.max_tokens, vectors=vectors, idf=idf, transformer=transformer
-    )
     return build(config.model, inputs)

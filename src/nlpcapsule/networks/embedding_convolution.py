@@ -11,28 +11,22 @@ from torch import Tensor, nn
 
 from nlpcapsule.capsules.compression import NEGLIGIBLE_START
 from nlpcapsule.errors import ConfigError
+from nlpcapsule.registry import NetworkInputs
 
 
 class EmbeddingConvolution(nn.Module):
-    """Filters W^a ∈ R^{l×k}, stride 2: one feature per step along the embedding.
+    """Filters W^a ∈ R^{l×k}, stride 2: one feature per step along the embedding, of size v.
 
-    Args:
-        length: l, the fixed number of token positions.
-        size: v, the word vector size.
-        windows: Widths k.
-        filters: Filters per width.
-        padding_id: Pads rows to l.
-        shared_start: Whether a filter starts with the same weights at all l positions; it then learns each
-            position separately. Otherwise all weights start at random.
+    Rows are padded or truncated to l positions, because filters span all of them. With a shared start a
+    filter has the same initial weights at all l positions, and then learns each position separately.
     """
 
     def __init__(
         self,
-        length: int,
+        inputs: NetworkInputs,
         size: int,
         windows: Sequence[int],
         filters: int,
-        padding_id: int,
         shared_start: bool = False,
     ) -> None:
         super().__init__()
@@ -41,7 +35,8 @@ class EmbeddingConvolution(nn.Module):
                 f"model.windows={list(windows)}: a filter of width {max(windows)} does not fit on word "
                 f"vectors of {size} numbers"
             )
-        self.length, self.padding_id = length, padding_id
+        length = inputs.length
+        self.length, self.padding_id = length, inputs.padding_id
         layers = [nn.Conv1d(length, filters, width, stride=2) for width in windows]
         self.convolutions = nn.ModuleList(layers)
         self.map_sizes = [(size - width) // 2 + 1 for width in windows]

@@ -49,12 +49,7 @@ def _build(settings: HybridSettings, inputs: NetworkInputs) -> Any:
     return build(settings.network, inputs)
 
 
-register(
-    System(
-        "hybrid",
-        HybridSettings,
-        labels=_build,
-        # Fusion weights are fitted to documents that neither part was trained on.
-        defaults={"labels": {"training": {"dev_fraction": 0.1}}},
-    )
-)
+# Fusion weights are fitted to documents that neither part was trained on.
+_DEFAULTS = {"labels": {"training": {"dev_fraction": 0.1}}}
+
+register(System("hybrid", HybridSettings, labels=_build, defaults=_DEFAULTS))

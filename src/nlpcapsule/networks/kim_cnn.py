@@ -11,16 +11,15 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.config.settings import EMBEDDING_SIZE, SystemSettings, Widths
 from nlpcapsule.encoders.convolution import ConvolutionEncoder
-from nlpcapsule.encoders.word_embedding import WordEmbedding
-from nlpcapsule.networks.scored import Scored
-from nlpcapsule.registry import System, register
+from nlpcapsule.encoders.word_encoder import new_embedding
+from nlpcapsule.networks.scored import Scored, output_layer
+from nlpcapsule.registry import NetworkInputs, System, register
 
 
 class KimCNNSettings(SystemSettings):
@@ -35,44 +34,20 @@ class KimCNNSettings(SystemSettings):
 
 
 class KimCNN(nn.Module):
-    """Convolution over time, maximum over time, one linear layer.
+    """Convolution over time, maximum over time, one linear layer."""
 
-    Args:
-        settings: The network's settings.
-        vocabulary_size: Number of tokens.
-        label_count: n.
-        padding_id: Id of the padding token.
-        vectors: Initial word vectors.
-    """
-
-    def __init__(
-        self,
-        settings: KimCNNSettings,
-        vocabulary_size: int,
-        label_count: int,
-        padding_id: int = 0,
-        vectors: np.ndarray | None = None,
-    ) -> None:
+    def __init__(self, settings: KimCNNSettings, inputs: NetworkInputs) -> None:
         super().__init__()
-        embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
-        self.encoder = ConvolutionEncoder(embedding, settings.windows, settings.filters, dropout=0.0)
+        embedding = new_embedding(settings.embedding_size, inputs)
+        self.encoder = ConvolutionEncoder(embedding, settings.windows, settings.filters)
         self.dropout = nn.Dropout(settings.dropout)
-        self.output = nn.Linear(self.encoder.state_size, label_count)
-        nn.init.constant_(self.output.bias, -4.0)  # most labels are absent from most documents
+        self.output = output_layer(self.encoder.state_size, inputs.label_count)
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
         """Score all labels: (B, l) → (B, n). `outputs` and `valid` must be None: nothing is routed."""
         states, _ = self.encoder(tokens)  # (B, l, H), zero at padding
-        strongest = torch.amax(states, dim=1)  # (B, H); states are ≥ 0, so padding never wins
-        return Scored(self.output(self.dropout(strongest)).float())
+        largest = torch.amax(states, dim=1)  # (B, H); states are ≥ 0, so padding never wins
+        return Scored(self.output(self.dropout(largest)).float())
 
 
-register(
-    System(
-        "kim-cnn",
-        KimCNNSettings,
-        labels=lambda settings, inputs: KimCNN(
-            settings, inputs.vocabulary_size, inputs.label_count, inputs.padding_id, inputs.vectors
-        ),
-    )
-)
+register(System("kim-cnn", KimCNNSettings, labels=KimCNN))

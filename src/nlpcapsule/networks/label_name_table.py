@@ -27,11 +27,7 @@ _FIRST_GAIN, _FIRST_BIAS = 10.0, -8.0  # a cosine of 0.8 corresponds to even odd
 
 
 class NameLikeness(nn.Module):
-    """Similarity γ cos(A x + a, name_j) of documents and names.
-
-    Args:
-        name_size: E.
-    """
+    """Similarity γ cos(A x + a, name_j) of documents and names."""
 
     def __init__(self, name_size: int) -> None:
         super().__init__()
@@ -50,12 +46,7 @@ class NameLikeness(nn.Module):
 
 
 class LabelNameTable(nn.Module):
-    """The labels' names as fixed vectors, and the learned scores by name.
-
-    Args:
-        label_count: n.
-        name_size: E.
-    """
+    """The labels' names as fixed vectors (n, E), and the learned scores by name."""
 
     names: Tensor
     has_examples: Tensor
@@ -82,15 +73,9 @@ class LabelNameTable(nn.Module):
         self.rarity.fill_(log_rarity(counts))
 
     def forward(self, own: Tensor, document: Tensor, outputs: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Add the scores by name to the scores that labels have learned.
+        """Add the scores by name to log-odds (B, n) without names, of documents x (B, E).
 
-        Args:
-            own: (B, n) log-odds without names.
-            document: (B, E) x.
-            outputs: The labels: all, (n,) or (B, n) ids.
-
-        Returns:
-            (B, n) log-odds, and (B, n) those by name alone, as if no label had examples.
+        Returns (B, n) log-odds, and (B, n) those by name alone, as if no label had examples.
         """
         names, weight, has_examples = (
             rows_of(table, outputs) for table in (self.names, self.weight, self.has_examples)

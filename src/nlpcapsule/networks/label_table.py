@@ -13,9 +13,6 @@ class LabelTable(nn.Module):
 
     Tables are added one by one, so that a network controls the order of its random initialisation.
 
-    Args:
-        label_count: n.
-
     Example:
         >>> labels = LabelTable(label_count=3)
         >>> labels.add("bias", torch.tensor([-4.0, -5.0, -6.0]))
@@ -43,15 +40,7 @@ class LabelTable(nn.Module):
         return name in self._parameters
 
     def rows_of(self, name: str, outputs: Tensor | None) -> Tensor:
-        """Return the rows of labels in a table.
-
-        Args:
-            name: The table.
-            outputs: None for all labels, (n',) ids for the batch, or (B, n') ids per document.
-
-        Returns:
-            (n, …), (n', …) or (B, n', …).
-        """
+        """Return the rows of a table for all labels, or for ids; see `rows_of`."""
         return rows_of(self.get_parameter(name), outputs)
 
 

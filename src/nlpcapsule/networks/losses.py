@@ -30,14 +30,9 @@ def margin(logits: Tensor, targets: Tensor) -> Tensor:
 def label_loss(
     kind: str, logits: Tensor, targets: Tensor, valid: Tensor | None = None, negative_weight: float = 1.0
 ) -> Tensor:
-    """Return the loss of a batch.
+    """Return the loss of a batch: "spread", or one of `LABEL_LOSSES`.
 
-    Args:
-        kind: "spread", or one of `LABEL_LOSSES`.
-        logits: (B, n).
-        targets: (B, n), 1 for a document's labels.
-        valid: (B, n) False at padding, which is ignored.
-        negative_weight: λ.
+    Logits, targets (1 for a document's labels) and `valid` (False at padding) are (B, n); λ is a number.
     """
     if kind == "spread":
         return spread(logits, targets, valid, negative_weight)

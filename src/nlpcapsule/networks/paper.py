@@ -34,22 +34,21 @@ from nlpcapsule.capsules.routing.routed import mask_padding
 from nlpcapsule.capsules.softmax import SoftmaxKind
 from nlpcapsule.capsules.votes import PerClassVotes, Votes
 from nlpcapsule.config import Config
-from nlpcapsule.config.settings import EMBEDDING_SIZE, CapsuleRouting, SystemSettings, Widths, check_widths
+from nlpcapsule.config.settings import EMBEDDING_SIZE, CapsuleRouting, Widths, check_widths
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.encoders.word_embedding import WordEmbedding
+from nlpcapsule.encoders.word_encoder import new_embedding
 from nlpcapsule.errors import ConfigError
+from nlpcapsule.networks.answer_ranker import AnswerNetwork, TextCapsule
 from nlpcapsule.networks.embedding_convolution import EmbeddingConvolution
-from nlpcapsule.networks.routing_choice import em_costs, route
+from nlpcapsule.networks.routing_choice import RoutedSettings, em_costs, route
 from nlpcapsule.networks.scored import Explanation, Scored, log_odds
+from nlpcapsule.networks.word_match import TextReading
 from nlpcapsule.registry import NetworkInputs, System, register
 
 
-class PaperSettings(SystemSettings):
+class PaperSettings(RoutedSettings):
     """`paper`: the chain of Zhao et al. 2019 as printed, and how it starts."""
 
-    routes_to_chosen: ClassVar[bool] = True
-    scores_candidates: ClassVar[bool] = True
-    epsilon: ClassVar[float] = 0.05  # adaptive: a document stops when its NAS moves less
     alpha: ClassVar[float] = 1.0  # step size of the coupling update
     softmax: ClassVar[SoftmaxKind] = "leaky"  # over outputs
     kappa: ClassVar[float] = 1.0  # squash: ‖x‖²/(κ+‖x‖²)
@@ -87,21 +86,6 @@ class PaperSettings(SystemSettings):
     negative_weight: float = Field(1.0, gt=0, description="λ, the weight of negatives in the loss")
     overlap: bool = Field(False, description="answers: add word match features to the capsules' cosine")
 
-    @property
-    def compares_words(self) -> bool:
-        """Whether words shared by question and answer are added to the capsules' cosine."""
-        return self.overlap
-
-    @property
-    def is_adaptive(self) -> bool:
-        """Whether the routing decides when each document stops."""
-        return self.routing.startswith("adaptive-kde")
-
-    @property
-    def most_iterations(self) -> int:
-        """T, or T_max of adaptive routing."""
-        return self.iterations or (10 if self.is_adaptive else 3)
-
     def check(self, config: Config) -> None:
         """Reject an unknown routing, and filters that are wider than the embedding."""
         ROUTINGS.check(self.routing)
@@ -109,41 +93,22 @@ class PaperSettings(SystemSettings):
 
 
 _PAIR_DEVIATION = 1e-4  # of W_ij: every label starts as absent
-_STARTED_ON = 128  # training documents that the initial weights are scaled on
+_SAMPLED = 128  # training documents that the initial weights are scaled on
 _MOST_BYTES = 32 * 2**30  # of all W_ij: 260,000 labels with 128 capsules
 
 
 class PaperCapsules(nn.Module):
-    """Tokens → condensed capsules (or, without compression, the primary capsules themselves).
+    """Tokens → condensed capsules (or, without compression, the primary capsules themselves)."""
 
-    Args:
-        settings: The network's settings.
-        vocabulary_size: Number of tokens.
-        length: l; rows are padded or truncated to it, because filters span all positions.
-        padding_id: Id of the padding token.
-        vectors: Initial word vectors.
-    """
-
-    def __init__(
-        self,
-        settings: PaperSettings,
-        vocabulary_size: int,
-        length: int,
-        padding_id: int,
-        vectors: np.ndarray | None = None,
-    ) -> None:
+    def __init__(self, settings: PaperSettings, inputs: NetworkInputs) -> None:
         super().__init__()
-        self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
+        self.embedding = new_embedding(settings.embedding_size, inputs)
         self.word_dropout = nn.Dropout1d(settings.word_dropout)  # over (B, l, v): whole words
         self.token_dropout = nn.Dropout(settings.token_dropout)
-        self.settings, self.padding_id = settings, padding_id
+        self.settings, self.padding_id = settings, inputs.padding_id
+        is_shared = settings.filter_start == "shared"
         self.convolution = EmbeddingConvolution(
-            length,
-            self.embedding.size,
-            settings.windows,
-            settings.filters,
-            padding_id,
-            shared_start=settings.filter_start == "shared",
+            inputs, self.embedding.size, settings.windows, settings.filters, is_shared
         )
         self.primary = nn.ModuleList(
             PrimaryCapsules(settings.filters, settings.capsule_size, settings.kappa) for _ in settings.windows
@@ -172,7 +137,7 @@ class PaperCapsules(nn.Module):
         if settings.frequency_weighting:
             counts = np.bincount(texts.values, minlength=self.embedding.table.num_embeddings)
             self.embedding.weight_by_frequency(counts, settings.frequency_weighting)
-        rows = np.unique(np.linspace(0, len(texts) - 1, _STARTED_ON).astype(int))
+        rows = np.unique(np.linspace(0, len(texts) - 1, _SAMPLED).astype(int))
         device = self.embedding.table.weight.device
         tokens = torch.from_numpy(texts.padded(rows, self.padding_id)).to(device)  # (B, l)
         was_training = self.training
@@ -185,36 +150,19 @@ class PaperCapsules(nn.Module):
 
 
 class PaperNetwork(nn.Module):
-    """The paper's network for labels.
+    """The paper's network for labels."""
 
-    Args:
-        settings: The network's settings.
-        vocabulary_size: Number of tokens.
-        label_count: n.
-        length: l.
-        padding_id: Id of the padding token.
-        vectors: Initial word vectors.
-    """
-
-    def __init__(
-        self,
-        settings: PaperSettings,
-        vocabulary_size: int,
-        label_count: int,
-        length: int,
-        padding_id: int = 0,
-        vectors: np.ndarray | None = None,
-    ) -> None:
+    def __init__(self, settings: PaperSettings, inputs: NetworkInputs) -> None:
         super().__init__()
         self.settings = settings
-        self.document = PaperCapsules(settings, vocabulary_size, length, padding_id, vectors)
-        size = settings.capsule_size
+        self.document = PaperCapsules(settings, inputs)
+        count, size = self.document.count, settings.capsule_size
         if settings.votes == "pair":
-            _refuse_too_many_pairs(self.document.count, label_count, size)
+            _refuse_too_many_pairs(count, inputs.label_count, size)
         self.transform = (
-            PairTransforms(label_count, self.document.count, size, _PAIR_DEVIATION, sparse=True)  # W_ij
+            PairTransforms(inputs.label_count, count, size, _PAIR_DEVIATION, sparse=True)  # W_ij
             if settings.votes == "pair"
-            else nn.Parameter(torch.randn(label_count, size, size) / math.sqrt(size))  # W_j
+            else nn.Parameter(torch.randn(inputs.label_count, size, size) / math.sqrt(size))  # W_j
         )
         self.em_costs = em_costs(settings)
 
@@ -230,18 +178,51 @@ class PaperNetwork(nn.Module):
         explain: bool = False,
     ) -> Scored:
         """Score labels; see `LabelQueryNetwork.forward` for the arguments."""
-        votes = self.votes(self.document(tokens), outputs)
+        votes = form_votes(self.document(tokens), self.transform, outputs)
         routed = route(votes, self.settings, self.em_costs, valid)
         explanation = Explanation(_share_of_capsules(routed.coupling, valid)) if explain else None
         return Scored(
             log_odds(routed.activations), routed.iterations, routed.agreement, explanation=explanation
         )
 
-    def votes(self, capsules: Tensor, outputs: Tensor | None) -> Votes:
-        """Return û_{j|i} of condensed capsules (B, m, d) for the given outputs."""
-        if isinstance(self.transform, PairTransforms):
-            return self.transform(capsules, outputs)
-        return PerClassVotes(capsules, self.transform if outputs is None else self.transform[outputs])
+
+class PaperTextCapsule(TextCapsule):
+    """Encode a text as one capsule with the paper's chain and routing."""
+
+    def __init__(self, settings: PaperSettings, inputs: NetworkInputs) -> None:
+        super().__init__()
+        self.settings = settings
+        self.capsules = PaperCapsules(settings, inputs)
+        self.word_size = self.capsules.embedding.size
+        size = settings.capsule_size
+        deviation = 1 / math.sqrt(size)
+        self.transform = (
+            PairTransforms(1, self.capsules.count, size, deviation)  # W_i
+            if settings.votes == "pair"
+            else nn.Parameter(torch.randn(1, size, size) * deviation)  # W
+        )
+        self.em_costs = nn.Parameter(torch.zeros(2)) if settings.routing == "em" else None
+
+    def read(self, tokens: Tensor) -> TextReading:
+        """Map token ids (B, l) to word vectors and the capsule."""
+        return TextReading(tokens, self.capsules.embedding(tokens)[0], self(tokens))
+
+    def start_from(self, texts: Ragged) -> None:
+        """Fit the initial weights to the training texts; see `PaperCapsules.start_from`."""
+        self.capsules.start_from(texts)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Map token ids (B, l) to capsules (B, d)."""
+        votes = form_votes(self.capsules(tokens), self.transform)
+        return route(votes, self.settings, self.em_costs).capsules.squeeze(1)
+
+
+def form_votes(capsules: Tensor, transform: Tensor | nn.Module, outputs: Tensor | None = None) -> Votes:
+    """Return û_{j|i} of condensed capsules (B, m, d) for the given outputs."""
+    if isinstance(transform, PairTransforms):
+        return transform(capsules, outputs)
+    assert isinstance(transform, Tensor)
+    return PerClassVotes(capsules, transform if outputs is None else transform[outputs])
 
 
 def _share_of_capsules(coupling: Tensor, valid: Tensor | None) -> Tensor:
@@ -262,28 +243,12 @@ def _refuse_too_many_pairs(inputs: int, outputs: int, size: int) -> None:
         )
 
 
-def _build_for_answers(settings: PaperSettings, inputs: NetworkInputs) -> nn.Module:
-    from nlpcapsule.networks.answer_ranker import AnswerNetwork, PaperTextCapsule
-
-    text = PaperTextCapsule(
-        settings, inputs.vocabulary_size, inputs.length, inputs.padding_id, inputs.vectors
-    )
-    return AnswerNetwork(settings, text, inputs)
-
-
 register(
     System(
         "paper",
         PaperSettings,
-        labels=lambda settings, inputs: PaperNetwork(
-            settings,
-            inputs.vocabulary_size,
-            inputs.label_count,
-            inputs.length,
-            inputs.padding_id,
-            inputs.vectors,
-        ),
-        answers=_build_for_answers,
+        labels=PaperNetwork,
+        answers=lambda settings, inputs: AnswerNetwork(settings, PaperTextCapsule(settings, inputs), inputs),
         defaults={
             "labels": {
                 "training": {

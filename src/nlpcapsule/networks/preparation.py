@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
 
-from torch import Tensor, nn
+from torch import nn
 
+from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 
 
@@ -19,13 +21,9 @@ class StartsFromTexts(Protocol):
 
 @runtime_checkable
 class EmbedsDocuments(Protocol):
-    """A network that is a head over frozen embeddings, so that each document is encoded once."""
+    """A network with a head over frozen embeddings, so that each document is encoded once."""
 
-    head: nn.Module
-    embedding_width: int
-
-    def eval(self) -> Any:
-        """Switch to evaluation mode."""
-
-    def embed(self, tokens: Tensor) -> Tensor:
-        """Map token ids (B, l) to embeddings (B, h), without gradients."""
+    def embed_documents(
+        self, parts: Sequence[EncodedDocuments], batch: int, advance: Callable[[int, int], None]
+    ) -> tuple[nn.Module, list[EncodedDocuments]]:
+        """Return the head to train, as a network of its own, and the documents it reads."""

@@ -1,15 +1,16 @@
-"""The output of every label network."""
+"""The output of every label network, and the steps to it that several share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+FIRST_BIAS = -4.0  # initial log-odds: most labels are absent from most documents
 # Far below the shortest capsule: `official` starts with lengths near 1e-9, and a larger bound would remove
 # their gradient.
-_LEAST = 1e-30
+_SHORTEST = 1e-30
 
 
 @dataclass(frozen=True)
@@ -30,24 +31,23 @@ class Explanation:
 
 @dataclass
 class Scored:
-    """Scores of a batch.
+    """Scores of a batch; iterations and agreement are None where nothing is routed."""
 
-    Attributes:
-        logits: (B, n) float32 log-odds: a label's probability is sigmoid(logit).
-        iterations: (B,) routing iterations each document took; None where nothing is routed.
-        agreement: (B, T) negative agreement score by iteration, NaN once a document stopped; None likewise.
-        by_name: (B, n) log-odds as if no label had examples; None where labels have no names.
-        explanation: Attention and couplings; None unless asked for.
-    """
-
-    logits: Tensor
-    iterations: Tensor | None = None
-    agreement: Tensor | None = None
-    by_name: Tensor | None = None
-    explanation: Explanation | None = None
+    logits: Tensor  # (B, n) float32 log-odds: a label's probability is sigmoid(logit)
+    iterations: Tensor | None = None  # (B,) that the routing of each document took
+    agreement: Tensor | None = None  # (B, T) negative agreement score, NaN once a document stopped
+    by_name: Tensor | None = None  # (B, n) log-odds as if no label had examples, if labels have names
+    explanation: Explanation | None = None  # if asked for
 
 
 def log_odds(activations: Tensor) -> Tensor:
     """Return the logit of capsules' lengths, so that every network returns logits."""
-    inside = activations.float().clamp(_LEAST, 1 - torch.finfo(torch.float32).eps)
+    inside = activations.float().clamp(_SHORTEST, 1 - torch.finfo(torch.float32).eps)
     return torch.log(inside) - torch.log1p(-inside)
+
+
+def output_layer(size: int, label_count: int) -> nn.Linear:
+    """Return a linear layer from document vectors to the labels' log-odds."""
+    layer = nn.Linear(size, label_count)
+    nn.init.constant_(layer.bias, FIRST_BIAS)
+    return layer

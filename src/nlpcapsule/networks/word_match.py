@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nlpcapsule.encoders.transformer import mean_state
+from nlpcapsule.registry import NetworkInputs
 
 KINDS = 8  # kinds of words that can be asked for
 _HIDDEN = 16
@@ -35,17 +36,11 @@ _USUAL_LENGTH = 3.0  # log(1 + words) of a short sentence
 
 
 class TextReading(NamedTuple):
-    """The encoding of B texts.
+    """The encoding of B texts."""
 
-    Attributes:
-        tokens: (B, l) ids, padded at the end.
-        words: (B, l, v) a vector per token.
-        capsule: (B, d).
-    """
-
-    tokens: Tensor
-    words: Tensor
-    capsule: Tensor
+    tokens: Tensor  # (B, l) ids, padded at the end
+    words: Tensor  # (B, l, v) a vector per token
+    capsule: Tensor  # (B, d)
 
     def of(self, rows: Tensor) -> TextReading:
         """Return the texts of the given rows (A,)."""
@@ -55,30 +50,16 @@ class TextReading(NamedTuple):
 class WordMatch(nn.Module):
     """Compute the log-odds that word matches add to the capsules' cosine.
 
-    Args:
-        vocabulary_size: V, number of tokens.
-        word_size: v, the size of a word vector or state.
-        capsule_size: d.
-        padding_id: Id of the padding token.
-        idf: (V,) weight of each word, 0 for tokens that are not words; None: zeros, until a saved state is
-            loaded.
+    `inputs.idf` is 0 for tokens that are not words; without it, weights are 0 until a saved state is loaded.
     """
 
     idf: Tensor  # (V,)
     own_rate = 0.01  # read by the training loop; these few weights need larger steps than an encoder
 
-    def __init__(
-        self,
-        vocabulary_size: int,
-        word_size: int,
-        capsule_size: int,
-        padding_id: int = 0,
-        idf: np.ndarray | None = None,
-    ) -> None:
+    def __init__(self, inputs: NetworkInputs, word_size: int, capsule_size: int) -> None:
         super().__init__()
-        self.padding_id = padding_id
-        weights = np.zeros(vocabulary_size) if idf is None else idf
-        self.register_buffer("idf", torch.tensor(weights, dtype=torch.float32))
+        self.padding_id = inputs.padding_id
+        self.register_buffer("idf", word_weights(inputs))
         self.asked_kind = nn.Linear(capsule_size, KINDS)  # K
         self.word_kind = nn.Linear(word_size, KINDS)  # C
         self.score = nn.Sequential(nn.Linear(_FEATURES, _HIDDEN), nn.Tanh(), nn.Linear(_HIDDEN, 1))
@@ -130,6 +111,12 @@ class WordMatch(nn.Module):
         return tokens != self.padding_id
 
 
+def word_weights(inputs: NetworkInputs) -> Tensor:
+    """Return the idf of words (V,), or zeros."""
+    weights = np.zeros(inputs.vocabulary_size) if inputs.idf is None else inputs.idf
+    return torch.tensor(weights, dtype=torch.float32)
+
+
 def is_first(tokens: Tensor) -> Tensor:
     """Return a mask (B, l), True where a token occurs for the first time in its row.
 
@@ -142,15 +129,9 @@ def is_first(tokens: Tensor) -> Tensor:
 
 
 def largest_cosines(words: Tensor, others: Tensor, counted: Tensor) -> Tensor:
-    """Return the largest cosine of each word with any of the other words.
+    """Return the largest cosine (A, l) of words (A, l, v) with other words (A, l', v) that are counted.
 
-    Args:
-        words: (A, l, v).
-        others: (A, l', v).
-        counted: (A, l') False for words to ignore.
-
-    Returns:
-        (A, l) in [0, 1]; 0 where no other word is similar or counted.
+    It is in [0, 1], and 0 where no other word is similar or counted (A, l').
     """
     cosines = F.normalize(words, dim=-1) @ F.normalize(others, dim=-1).transpose(1, 2)  # (A, l, l')
     return cosines.masked_fill(~counted.unsqueeze(1), 0.0).amax(dim=2).clamp(min=0).float()

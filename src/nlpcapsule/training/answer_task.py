@@ -22,15 +22,7 @@ _PRETRAINED_WARMUP = 0.1
 
 
 class AnswerTask:
-    """Batches, loss and dev metrics for answer networks.
-
-    Args:
-        config: The configuration.
-        train: The training questions.
-        dev: Held-out questions; None trains without evaluation.
-        padding_id: Id of the padding token.
-        title: Its name in progress messages.
-    """
+    """Batches, loss and dev metrics for answer networks; without dev questions, nothing is evaluated."""
 
     select_by = "MAP"
 
@@ -56,16 +48,15 @@ class AnswerTask:
         device = device_of(network)
         generator = np.random.default_rng(step_seed)
         chosen = [self._candidates(int(row), generator) for row in rows]
-        answers = np.concatenate(chosen)
-        question_of = torch.from_numpy(np.repeat(np.arange(len(rows)), [len(part) for part in chosen])).to(
-            device
+        candidates = np.concatenate(chosen)
+        arrays = (
+            self.train.questions.padded(rows, self.padding_id),
+            self.train.answers.padded(candidates, self.padding_id),
+            np.repeat(np.arange(len(rows)), [len(part) for part in chosen]),
+            self.train.labels[candidates],
         )
-        logits = network(
-            torch.from_numpy(self.train.questions.padded(rows, self.padding_id)).to(device),
-            torch.from_numpy(self.train.answers.padded(answers, self.padding_id)).to(device),
-            question_of,
-        )
-        labels = torch.from_numpy(self.train.labels[answers]).to(device)
+        questions, answers, question_of, labels = (torch.from_numpy(array).to(device) for array in arrays)
+        logits = network(questions, answers, question_of)
         return answer_loss(self.config.training.loss, logits, labels, question_of)
 
     def _candidates(self, question: int, generator: np.random.Generator) -> np.ndarray:
@@ -75,11 +66,13 @@ class AnswerTask:
 
     def dev_metrics(self, network: nn.Module) -> dict[str, float]:
         """Return MAP and MRR on dev; the network is in eval mode."""
+        figures = self.evaluate(network)
+        return {} if figures is None else {name: figures[name] for name in ("MAP", "MRR")}
+
+    def evaluate(self, network: nn.Module) -> dict[str, float] | None:
+        """Return all metrics on dev; None without dev questions."""
         if self.dev is None:
-            return {}
-        scores = score_answers(
-            network, self.dev, padding_id=self.padding_id, batch=self.config.inference.batch_size
-        )
-        labels = [self.dev.labels[self.dev.candidates(row)] for row in range(len(self.dev))]
-        figures = answer_metrics(scores, labels)
-        return {name: figures[name] for name in ("MAP", "MRR")}
+            return None
+        batch_size = self.config.inference.batch_size
+        scores = score_answers(network, self.dev, padding_id=self.padding_id, batch=batch_size)
+        return answer_metrics(scores, [self.dev.labels[self.dev.candidates(i)] for i in range(len(self.dev))])

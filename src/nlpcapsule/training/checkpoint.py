@@ -31,36 +31,20 @@ START_AGAIN = (
 
 @dataclass
 class Position:
-    """Progress of a training run.
+    """Progress of a training run."""
 
-    Attributes:
-        epoch: Epochs finished.
-        batch: Batches finished in the epoch under way.
-        step: Optimiser steps taken.
-        best_score: The best dev score so far.
-        best_epoch: The epoch it was reached after, from 1.
-        loss_sum: Sum of the losses of the epoch under way.
-        history: One record per finished epoch, as in metrics.jsonl.
-        finished: No epoch is left.
-    """
-
-    epoch: int = 0
-    batch: int = 0
-    step: int = 0
-    best_score: float | None = None
-    best_epoch: int = 0
-    loss_sum: float = 0.0
-    history: list[dict[str, Any]] = field(default_factory=list)
-    finished: bool = False
+    epoch: int = 0  # epochs finished
+    batch: int = 0  # batches finished in the epoch under way
+    step: int = 0  # optimizer steps taken
+    best_score: float | None = None  # on dev
+    best_epoch: int = 0  # the epoch it was reached after, from 1
+    loss_sum: float = 0.0  # of the epoch under way
+    history: list[dict[str, Any]] = field(default_factory=list)  # one record per epoch, as in metrics.jsonl
+    finished: bool = False  # no epoch is left
 
     @classmethod
     def from_json(cls, text: str) -> Position:
-        """Parse the position that a checkpoint holds.
-
-        Raises:
-            TypeError: If a value has the wrong type.
-            ValueError: If it is not JSON, or a number is impossible.
-        """
+        """Parse the position that a checkpoint holds; a wrong one is a TypeError or a ValueError."""
         position = cls(**json.loads(text))
         counts = (position.epoch, position.batch, position.step, position.best_epoch)
         if any(type(count) is not int or not 0 <= count < 2**53 for count in counts):
@@ -79,11 +63,7 @@ class Position:
 
 
 class Checkpoint:
-    """Save and restore one network's training.
-
-    Args:
-        folder: Holds two files: `state.safetensors` and, once there is a dev score, the best weights.
-    """
+    """Save and restore one network's training: its state and, once there is a dev score, the best weights."""
 
     def __init__(self, folder: Path) -> None:
         self.state = folder / "state.safetensors"
@@ -99,7 +79,8 @@ class Checkpoint:
     ) -> None:
         """Save pending best weights, then the state of the run."""
         if self._kept is not None:
-            self._write_best(self._kept)
+            with atomic_path(self.best) as temporary:
+                save_file(self._kept, temporary, metadata={_CHECKSUM: _checksum(self._kept)})
             self._kept = None
         tensors = _prefixed("network", network)
         if average is not None:
@@ -109,20 +90,12 @@ class Checkpoint:
         with atomic_path(self.state) as temporary:
             save_file(tensors, temporary, metadata={"position": text, _CHECKSUM: _checksum(tensors, text)})
 
-    def save_best(self, network: nn.Module) -> None:
-        """Save the weights of the best epoch so far."""
-        self._write_best(_prefixed("network", network))
-
     def keep_best(self, network: nn.Module) -> None:
         """Keep the weights of the best epoch so far in memory until the next `save`.
 
         This keeps the two files consistent, however many epochs lie between two checkpoints.
         """
         self._kept = {name: tensor.clone() for name, tensor in _prefixed("network", network).items()}
-
-    def _write_best(self, weights: dict[str, torch.Tensor]) -> None:
-        with atomic_path(self.best) as temporary:
-            save_file(weights, temporary, metadata={_CHECKSUM: _checksum(weights)})
 
     def restore(
         self,
@@ -133,7 +106,7 @@ class Checkpoint:
         """Restore the run's state; a run that never saved starts from the beginning."""
         if not self.state.exists():
             return Position()
-        with _damage_refused(self.state):
+        with _reject_damage(self.state):
             tensors, metadata = _read(self.state)
             position = Position.from_json(metadata["position"])
             if position.best_epoch:  # needed only at the end, but report damage before training continues
@@ -152,12 +125,12 @@ class Checkpoint:
             self._load_best(network)
 
     def _load_best(self, network: nn.Module) -> None:
-        with _damage_refused(self.best):
+        with _reject_damage(self.best):
             network.load_state_dict(_stripped("network", _read(self.best)[0]))
 
 
 @contextmanager
-def _damage_refused(path: Path) -> Iterator[None]:
+def _reject_damage(path: Path) -> Iterator[None]:
     """Turn any error of reading a file into one that tells the user what to do."""
     try:
         yield
@@ -165,8 +138,7 @@ def _damage_refused(path: Path) -> Iterator[None]:
         SafetensorError,
         OSError,
         RuntimeError,
-        KeyError,
-        IndexError,
+        LookupError,
         TypeError,
         ValueError,
         AttributeError,

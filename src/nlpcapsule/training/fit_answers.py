@@ -18,10 +18,8 @@ from nlpcapsule.data.vectors import vector_words
 from nlpcapsule.data.word_frequency import inverse_document_frequency
 from nlpcapsule.encoders.word_embedding import embedding_size
 from nlpcapsule.errors import DataError
-from nlpcapsule.evaluation.answer_metrics import answer_metrics
 from nlpcapsule.networks.build import build_answer_network
 from nlpcapsule.networks.preparation import StartsFromTexts
-from nlpcapsule.scoring.answers import score_answers
 from nlpcapsule.scoring.facts import ModelFacts
 from nlpcapsule.scoring.models import AnswerModel
 from nlpcapsule.training.answer_task import AnswerTask
@@ -34,15 +32,7 @@ from nlpcapsule.training.run_folder import RunFolder
 
 @dataclass(frozen=True)
 class PreparedAnswers:
-    """Questions ready to be trained on.
-
-    Attributes:
-        tokenizer: Trained on the training part alone, or given.
-        train: Training questions.
-        dev: Held-out questions, or None.
-        vectors: (V, v) initial word vectors, or None.
-        notes: Remarks about the data, for the user.
-    """
+    """Questions ready to be trained on, with a tokenizer, word vectors (V, v), and notes for the user."""
 
     tokenizer: WordTokenizer
     train: EncodedQuestions
@@ -58,13 +48,7 @@ class PreparedAnswers:
 def prepare_answers(
     train: Sequence[Question], dev: Sequence[Question] | None, config: Config
 ) -> PreparedAnswers:
-    """Tokenize questions and candidates.
-
-    Args:
-        train: Training questions; candidates need labels.
-        dev: Held-out questions.
-        config: The configuration.
-    """
+    """Tokenize questions and candidates, which need labels."""
     if dev is None and config.training.dev_fraction:
         train, dev = hold_out(train, config.training.dev_fraction, config.training.seed)
     if not any(candidate.label == 1 for question in train for candidate in question.candidates):
@@ -110,14 +94,7 @@ def _trained_tokenizer(texts: Sequence[str], config: Config) -> WordTokenizer:
 def fit_answers(
     data: PreparedAnswers, config: Config, folder: RunFolder, progress: TrainingProgress
 ) -> AnswerModel:
-    """Train an answer model and write its folder.
-
-    Args:
-        data: What to train on.
-        config: The configuration.
-        folder: Where checkpoints and the finished model go.
-        progress: Receives progress.
-    """
+    """Train an answer model and write its folder."""
     folder.begin(config, data.fingerprint())
     for note in data.notes:
         progress.say(note)
@@ -137,17 +114,12 @@ def fit_answers(
     else:
         progress.say(f"{config.model.name} has no weights to train")
         network.to(PartialState().device).eval()
-    dev_metrics = None
-    if data.dev is not None:
-        scores = score_answers(network, data.dev, padding_id=padding_id, batch=config.inference.batch_size)
-        rows = range(len(data.dev))
-        dev_metrics = answer_metrics(scores, [data.dev.labels[data.dev.candidates(row)] for row in rows])
     facts = ModelFacts(
         training_questions=len(data.train),
         data=data.fingerprint(),
         embedding_size=embedding_size(config.network.word_vector_size, data.vectors),
         epochs_run=len(history),
-        dev=dev_metrics,
+        dev=task.evaluate(network),
     )
     model = AnswerModel(config, data.tokenizer, network, facts)
     folder.finish(model)

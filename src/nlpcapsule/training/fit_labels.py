@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from accelerate import PartialState
@@ -24,11 +25,10 @@ from nlpcapsule.networks.preparation import EmbedsDocuments, StartsFromTexts
 from nlpcapsule.scoring.build import hybrid_parts, network_scorer
 from nlpcapsule.scoring.documents import RANKED, rank_documents, rank_scores
 from nlpcapsule.scoring.facts import ModelFacts
-from nlpcapsule.scoring.hybrid_scorer import CANDIDATES, HybridParts, HybridScorer
+from nlpcapsule.scoring.hybrid_scorer import CANDIDATES, HybridScorer
 from nlpcapsule.scoring.models import LabelModel
 from nlpcapsule.scoring.network_scorer import NetworkScorer
 from nlpcapsule.scoring.scorer import Scores
-from nlpcapsule.training.embedded_documents import embed_documents
 from nlpcapsule.training.fit_lexical import fit_evidence, fit_lexical, learn_fusion
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.loop import train_network
@@ -49,13 +49,7 @@ def fit_labels(
 ) -> LabelModel:
     """Train a label model and write its folder.
 
-    Args:
-        data: What to train on.
-        config: The configuration.
-        folder: Where checkpoints and the finished model go.
-        progress: Receives progress.
-        lexical: A fitted lexical system to join with the network; None fits one for a hybrid.
-        nominator: A trained Kim-CNN, as `train_nominator` returns it; None trains one if needed.
+    A hybrid's lexical system and the Kim-CNN that nominates candidates are fitted, unless they are given.
     """
     folder.begin(config, data.fingerprint())
     for note in data.notes:
@@ -63,131 +57,175 @@ def fit_labels(
     if isinstance(config.model, LexicalSettings):
         model = fit_lexical(data, config, folder, progress)
     else:
-        model = _fit_network(data, config, folder, progress, lexical, nominator)
+        model = NetworkTraining(data, config, folder, progress, lexical, nominator).fit()
     folder.finish(model)
     return model
 
 
-def _fit_network(
-    data: PreparedLabels,
-    config: Config,
-    folder: RunFolder,
-    progress: TrainingProgress,
-    lexical: WordEvidence | None,
-    nominator: nn.Module | None,
-) -> LabelModel:
-    """Train a network, and its nominator if it needs one."""
-    padding_id, label_count = data.tokenizer.padding_id, len(data.labels)
-    network = build_label_network(config, data.tokenizer.size, label_count, padding_id, data.vectors)
-    recorder = Recorder(folder.path, "network", folder.tensorboard)
-    if lexical is None and config.lexical is not None and data.dev is not None:
-        lexical = fit_evidence(data, config, folder, progress)
-    if lexical is None and data.thesaurus is not None:
-        config = _without_nominations(config, progress)
-    wanted = config.inference.candidates or (0 if lexical is None else CANDIDATES)
-    ranks_candidates = lexical is not None or 0 < wanted < label_count
-    if lexical is None and nominator is None and needs_nominator(config, label_count):
-        nominator = train_nominator(data, config, folder, progress)
+@dataclass
+class NetworkTraining:
+    """The training of a network and of what nominates its candidates, step by step.
 
-    def nominate(tokens: Ragged, count: int) -> tuple[np.ndarray, np.ndarray]:
+    A hybrid's lexical system nominates candidates or, without one, a Kim-CNN if the network needs it.
+    """
+
+    data: PreparedLabels
+    config: Config
+    folder: RunFolder
+    progress: TrainingProgress
+    lexical: WordEvidence | None
+    nominator: nn.Module | None
+
+    def fit(self) -> LabelModel:
+        """Return the trained model."""
+        network = _build_network(self.config, self.data)  # first, since it rejects impossible settings
+        recorder = Recorder(self.folder.path, "network", self.folder.tensorboard)
+        self.fit_nominators()
+        hard_negatives, nominated = self.hard_negatives(), self.dev_candidates()
+        self.initialize(network)
+        learner, train, dev = self.trained_part(network)
+        padding_id, title = self.data.tokenizer.padding_id, self.config.network.name
+        candidates = None if nominated is None else nominated[0]
+        task = LabelTask(
+            self.config, train, dev, self.data.labels, padding_id, hard_negatives, candidates, title
+        )
+        checkpoint = self.folder.checkpoint / "network"
+        history = train_network(learner, task, self.config.training, checkpoint, self.progress, recorder)
+        model = self.model_of(network.eval(), history)
+        return model if self.data.dev is None else self.tune(model, network, task, nominated)
+
+    def fit_nominators(self) -> None:
+        """Fit the lexical system of a hybrid, or train the Kim-CNN that other networks need."""
+        data, config = self.data, self.config
+        if self.lexical is None and config.lexical is not None and data.dev is not None:
+            self.lexical = fit_evidence(data, config, self.folder, self.progress)
+        if self.lexical is not None:
+            return
+        if data.thesaurus is not None:
+            self.config = config = _without_nominations(config, self.progress)
+        if self.nominator is None and needs_nominator(config, len(data.labels)):
+            self.nominator = train_nominator(data, config, self.folder, self.progress)
+
+    @property
+    def candidate_count(self) -> int:
+        """How many labels are nominated for a document; 0 for all."""
+        return self.config.inference.candidates or (0 if self.lexical is None else CANDIDATES)
+
+    @property
+    def ranks_candidates(self) -> bool:
+        """Whether the network ranks nominated labels only."""
+        return self.lexical is not None or 0 < self.candidate_count < len(self.data.labels)
+
+    def hard_negatives(self) -> np.ndarray | None:
+        """Return labels (N, C) nominated for the training documents, if they are to be negatives."""
+        training = self.config.training
+        if training.negatives != "hard":
+            return None
+        width = min(max(self.candidate_count, 2 * training.negative_count), len(self.data.labels))
+        return self.nominate(self.data.train.tokens, width)[0]
+
+    def dev_candidates(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the held-out documents' candidates and their scores, if only candidates are ranked."""
+        if self.data.dev is None or not self.ranks_candidates:
+            return None
+        return self.nominate(self.data.dev.tokens, self.candidate_count)
+
+    def nominate(self, tokens: Ragged, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the candidates (N, C) of documents, best first, and their scores (N, C)."""
-        if lexical is not None:
-            return lexical.top(tokens, count)
-        assert nominator is not None
-        scorer = NetworkScorer(nominator, padding_id, config.inference.batch_size)
-        ranked = rank_documents(scorer, tokens, count)
+        if self.lexical is not None:
+            return self.lexical.top(tokens, count)
+        assert self.nominator is not None
+        batch_size, padding_id = self.config.inference.batch_size, self.data.tokenizer.padding_id
+        ranked = rank_documents(NetworkScorer(self.nominator, padding_id, batch_size), tokens, count)
         return ranked.labels, ranked.scores
 
-    train_candidates, nominated = None, None
-    if config.training.negatives == "hard":
-        width = min(max(wanted, 2 * config.training.negative_count), label_count)
-        train_candidates = nominate(data.train.tokens, width)[0]
-    if ranks_candidates and data.dev is not None:
-        nominated = nominate(data.dev.tokens, wanted)
-    if isinstance(network, StartsFromTexts):
-        network.start_from(data.train.tokens)
-    if isinstance(network, LabelQueryNetwork) and network.names is not None:
-        idf = inverse_document_frequency(data.train.tokens, data.tokenizer.size)
-        idf[[padding_id, data.tokenizer.unknown_id]] = 0
-        network.to(PartialState().device)  # on a GPU, if there is one, a transformer encodes the names faster
-        network.read_names(data.name_texts(), idf, data.labels.counts, data.train.tokens)
-    learner, train, dev = network, data.train, data.dev
-    if isinstance(network, EmbedsDocuments):
+    def initialize(self, network: nn.Module) -> None:
+        """Compute what a network learns from texts and label names before training."""
+        data = self.data
+        if isinstance(network, StartsFromTexts):
+            network.start_from(data.train.tokens)
+        if isinstance(network, LabelQueryNetwork) and network.names is not None:
+            idf = inverse_document_frequency(data.train.tokens, data.tokenizer.size)
+            idf[[data.tokenizer.padding_id, data.tokenizer.unknown_id]] = 0
+            network.to(PartialState().device)  # a transformer encodes the names faster on a GPU
+            network.read_names(data.name_texts(), idf, data.labels.counts, data.train.tokens)
+
+    def trained_part(self, network: nn.Module) -> tuple[nn.Module, EncodedDocuments, EncodedDocuments | None]:
+        """Return what is trained, the network or its head, and the documents that it reads."""
+        if not isinstance(network, EmbedsDocuments):
+            return network, self.data.train, self.data.dev
         network.to(PartialState().device)
-        learner, train, dev = embed_documents(network, data, config.inference.batch_size, progress)
-    task = LabelTask(
-        config,
-        train,
-        dev,
-        data.labels,
-        padding_id,
-        train_candidates,
-        None if nominated is None else nominated[0],
-        title=config.network.name,
-    )
-    history = train_network(learner, task, config.training, folder.checkpoint / "network", progress, recorder)
-    network.eval()
-    facts = ModelFacts(
-        training_documents=len(data.train),
-        data=data.fingerprint(),
-        embedding_size=embedding_size(config.network.word_vector_size, data.vectors),
-        epochs_run=len(history),
-        threshold=0.5,
-    )
-    nominating = nominator if ranks_candidates else None
-    alone = network_scorer(config, data.tokenizer, network, nominating)
-    model = LabelModel(config, data.tokenizer, data.labels, alone, facts)
-    if data.dev is None:
-        return model
-    # Score held-out documents once, in float32, as at inference.
-    joined = None
-    if lexical is not None and nominated is not None:
-        parts = hybrid_parts(config, data.tokenizer, data.labels, network, lexical)
-        joined = _join(parts, nominated, data.dev, config, progress)
-    if joined is not None and config.lexical is not None:
-        scorer, scores = joined
-        name = evidence_system(config.lexical, len(data.train), len(data.taught))
-        facts = replace(facts, lexical=name)
-        model = replace(model, scorer=scorer)
-        rankings = rank_scores(scores, RANKED, model.unused)
-    else:
-        rankings = model.rank_tokens(data.dev.tokens, RANKED)
-    threshold = tuned_threshold(config, rankings, data.dev)
-    dev_metrics = task.evaluate(rankings, threshold)
-    if joined is not None:  # the epochs' metrics were those of the network alone
-        told = "  ".join(f"{name} {dev_metrics[name]:.4f}" for name in ("P@1", "P@5", "nDCG@5"))
-        progress.say(f"network and lexical system, on the documents they were weighed on: {told}")
-    return replace(model, facts=replace(facts, threshold=threshold, dev=dev_metrics))
+        parts = [part for part in (self.data.train, self.data.dev) if part is not None]
+        self.progress.start("embedding", total=sum(map(len, parts)))
+        batch_size = self.config.inference.batch_size
+        learner, embedded = network.embed_documents(parts, batch_size, self.progress.parts)
+        return learner, embedded[0], embedded[1] if len(embedded) > 1 else None
+
+    def model_of(self, network: nn.Module, history: list[dict[str, Any]]) -> LabelModel:
+        """Return the model of the network alone."""
+        facts = ModelFacts(
+            training_documents=len(self.data.train),
+            data=self.data.fingerprint(),
+            embedding_size=embedding_size(self.config.network.word_vector_size, self.data.vectors),
+            epochs_run=len(history),
+            threshold=0.5,
+        )
+        nominator = self.nominator if self.ranks_candidates else None
+        scorer = network_scorer(self.config, self.data.tokenizer, network, nominator)
+        return LabelModel(self.config, self.data.tokenizer, self.data.labels, scorer, facts)
+
+    def tune(
+        self,
+        model: LabelModel,
+        network: nn.Module,
+        task: LabelTask,
+        nominated: tuple[np.ndarray, np.ndarray] | None,
+    ) -> LabelModel:
+        """Fit fusion weights and the threshold to held-out documents, scored once, as at inference."""
+        dev, config = self.data.dev, self.config
+        assert dev is not None
+        fused = None if nominated is None else self.fuse(network, *nominated)
+        if fused is None:
+            rankings = model.rank_tokens(dev.tokens, RANKED)
+        else:
+            assert config.lexical is not None
+            scorer, scores = fused
+            name = evidence_system(config.lexical, len(self.data.train), len(self.data.taught))
+            model = replace(model, scorer=scorer, facts=replace(model.facts, lexical=name))
+            rankings = rank_scores(scores, RANKED, model.unused)
+        threshold = tuned_threshold(config, rankings, dev)
+        metrics = task.evaluate(rankings, threshold)
+        if fused is not None:  # the epochs' metrics were those of the network alone
+            figures = "  ".join(f"{name} {metrics[name]:.4f}" for name in ("P@1", "P@5", "nDCG@5"))
+            self.progress.say(f"network and lexical system, on the documents they were weighed on: {figures}")
+        return replace(model, facts=replace(model.facts, threshold=threshold, dev=metrics))
+
+    def fuse(
+        self, network: nn.Module, candidates: np.ndarray, lexical_scores: np.ndarray
+    ) -> tuple[HybridScorer, Scores] | None:
+        """Learn the fusion weights from the held-out documents' candidates (N, C) and lexical scores (N, C).
+
+        Returns the hybrid scorer and its scores of these documents; None without a lexical system, and with
+        "auto" if there are too few documents.
+        """
+        data, config = self.data, self.config
+        if self.lexical is None or config.lexical is None or data.dev is None:
+            return None
+        parts = hybrid_parts(config, data.tokenizer, data.labels, network, self.lexical)
+        features, scored = parts.features(data.dev.tokens, candidates, lexical_scores)
+        try:
+            fusion = learn_fusion(features, candidates, data.dev)
+        except DataError as error:
+            if config.lexical != "auto":
+                raise
+            self.progress.say(f"the lexical system is left out: {error.problem}")
+            return None
+        return HybridScorer(parts, fusion), replace(scored, log_odds=fusion(features))
 
 
-def _join(
-    parts: HybridParts,
-    nominated: tuple[np.ndarray, np.ndarray],
-    dev: EncodedDocuments,
-    config: Config,
-    progress: TrainingProgress,
-) -> tuple[HybridScorer, Scores] | None:
-    """Learn the fusion weights; with "auto", return None if there are too few held-out documents.
-
-    Args:
-        parts: The lexical system and the network.
-        nominated: The held-out documents' candidates (N, C) and their lexical log-odds (N, C).
-        dev: The held-out documents.
-        config: The configuration.
-        progress: Reports when the lexical system is left out.
-
-    Returns:
-        The hybrid scorer and its scores of the held-out documents.
-    """
-    features, scored = parts.features(dev.tokens, *nominated)
-    try:
-        fusion = learn_fusion(features, nominated[0], dev)
-    except DataError as error:
-        if config.lexical != "auto":
-            raise
-        progress.say(f"the lexical system is left out: {error.problem}")
-        return None
-    return HybridScorer(parts, fusion), replace(scored, log_odds=fusion(features))
+def _build_network(config: Config, data: PreparedLabels) -> nn.Module:
+    tokenizer = data.tokenizer
+    return build_label_network(config, tokenizer.size, len(data.labels), tokenizer.padding_id, data.vectors)
 
 
 def _without_nominations(config: Config, progress: TrainingProgress) -> Config:
@@ -211,13 +249,10 @@ def train_nominator(
     data: PreparedLabels, config: Config, folder: RunFolder, progress: TrainingProgress
 ) -> nn.Module:
     """Train the Kim-CNN that nominates candidates, on the same documents as the network."""
-    beside = nominator_config(config)
-    nominator = build_label_network(
-        beside, data.tokenizer.size, len(data.labels), data.tokenizer.padding_id, data.vectors
-    )
-    task = LabelTask(
-        beside, data.train, data.dev, data.labels, data.tokenizer.padding_id, title="kim-cnn (nominates)"
-    )
+    config = nominator_config(config)
+    nominator = _build_network(config, data)
+    padding_id, title = data.tokenizer.padding_id, "kim-cnn (nominates)"
+    task = LabelTask(config, data.train, data.dev, data.labels, padding_id, title=title)
     recorder = Recorder(folder.path, "nominator", folder.tensorboard)
-    train_network(nominator, task, beside.training, folder.checkpoint / "nominator", progress, recorder)
+    train_network(nominator, task, config.training, folder.checkpoint / "nominator", progress, recorder)
     return nominator

@@ -25,7 +25,7 @@ from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
 
-_WEIGHED_ON_AT_MOST = 10_000  # documents: enough for a few dozen weights, at about a gigabyte of memory
+_MOST_DOCUMENTS = 10_000  # enough for a few dozen weights, at about a gigabyte of memory
 
 
 def fit_lexical(
@@ -33,11 +33,7 @@ def fit_lexical(
 ) -> LabelModel:
     """Fit a lexical system, reusing finished parts from the checkpoint of a stopped run.
 
-    Args:
-        data: What to train on.
-        config: The configuration; of its `training` section only the seed is used.
-        folder: Where checkpoints go.
-        progress: Receives progress.
+    Of the configuration's `training` section only the seed is used.
     """
     assert isinstance(config.model, LexicalSettings)
     vocabulary, ignored = data.tokenizer.vocabulary, (data.tokenizer.padding_id, data.tokenizer.unknown_id)
@@ -90,16 +86,10 @@ def _renumbered(documents: EncodedDocuments, labels: np.ndarray) -> EncodedDocum
 
 
 def learn_fusion(features: CandidateFeatures, candidates: np.ndarray, dev: EncodedDocuments) -> Fusion:
-    """Learn the fusion weights from held-out documents, or from a sample of them.
-
-    Args:
-        features: Features of each document's candidates.
-        candidates: (N, C) label ids.
-        dev: The documents.
-    """
+    """Learn the fusion weights from the candidates (N, C) of held-out documents, or of a sample of them."""
     rows = np.arange(len(dev))
-    if len(dev) > _WEIGHED_ON_AT_MOST:
-        rows = np.linspace(0, len(dev) - 1, _WEIGHED_ON_AT_MOST).astype(int)
+    if len(dev) > _MOST_DOCUMENTS:
+        rows = np.linspace(0, len(dev) - 1, _MOST_DOCUMENTS).astype(int)
     truth = [dev.labels[int(row)] for row in rows]
     return Fusion.fit(features[rows], is_relevant(candidates[rows], truth))
 

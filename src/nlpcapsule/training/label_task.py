@@ -22,17 +22,10 @@ from nlpcapsule.training.loop import WARMUP
 
 
 class LabelTask:
-    """Batches, loss and dev metrics for label networks.
+    """Batches, loss and dev metrics for label networks; without dev documents, nothing is evaluated.
 
-    Args:
-        config: The configuration.
-        train: The training documents.
-        dev: Held-out documents; None trains without evaluation.
-        labels: The label vocabulary.
-        padding_id: Id of the padding token.
-        train_candidates: (N, C) labels nominated for training documents: the hard negatives.
-        dev_candidates: (M, C) labels nominated for dev documents; None ranks all labels.
-        title: Its name in progress messages.
+    The labels nominated for training documents (N, C) are their hard negatives. Of dev documents only those
+    nominated (M, C) are ranked; None ranks all.
     """
 
     select_by = "nDCG@5"
@@ -59,10 +52,8 @@ class LabelTask:
 
     def batches(self, epoch: int) -> Sequence[np.ndarray]:
         """Return the epoch's batches of row indices."""
-        training = self.config.training
-        return batch_rows(
-            self.train.tokens.lengths, training.batch_size, training.seed, epoch, self.config.network.shuffles
-        )
+        training, shuffles = self.config.training, self.config.network.shuffles
+        return batch_rows(self.train.tokens.lengths, training.batch_size, training.seed, epoch, shuffles)
 
     def loss(self, network: nn.Module, rows: np.ndarray, step_seed: Sequence[int]) -> Tensor:
         """Return the loss of a batch over its outputs D⁺ ∪ D⁻."""
@@ -115,22 +106,12 @@ class LabelTask:
     def rank_dev(self, network: nn.Module) -> LabelRankings:
         """Rank the labels of the dev documents."""
         assert self.dev is not None
-        scorer = NetworkScorer(
-            network,
-            self.padding_id,
-            self.config.inference.batch_size,
-            bf16=self.config.training.precision == "bf16",
-        )
+        is_bf16 = self.config.training.precision == "bf16"
+        scorer = NetworkScorer(network, self.padding_id, self.config.inference.batch_size, bf16=is_bf16)
         return rank_documents(scorer, self.dev.tokens, RANKED, candidates=self.dev_candidates)
 
     def evaluate(self, rankings: LabelRankings, threshold: float | None = None) -> dict[str, float]:
         """Return all metrics of ranked dev documents."""
         assert self.dev is not None
-        return label_metrics(
-            rankings.labels,
-            rankings.scores,
-            list(self.dev.labels),
-            self.labels.counts,
-            len(self.train),
-            threshold,
-        )
+        truth, counts = list(self.dev.labels), self.labels.counts
+        return label_metrics(rankings.labels, rankings.scores, truth, counts, len(self.train), threshold)

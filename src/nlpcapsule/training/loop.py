@@ -23,21 +23,15 @@ from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
 
 WARMUP = 0.15  # fraction of the steps in which the learning rate rises
-_LOOK_EVERY = 10  # batches between reads of the loss: each read synchronises the GPU
+_LOSS_EVERY = 10  # batches between reads of the loss: each read synchronises the GPU
 
 
 class Task(Protocol):
-    """A learning task: labels of documents, or answers to questions.
+    """A learning task: labels of documents, or answers to questions."""
 
-    Attributes:
-        title: Its name in progress messages.
-        select_by: The dev metric of the best epoch.
-        warmup: Fraction of the steps in which the learning rate rises.
-    """
-
-    title: str
-    select_by: str
-    warmup: float
+    title: str  # in progress messages
+    select_by: str  # the dev metric of the best epoch
+    warmup: float  # fraction of the steps in which the learning rate rises
 
     def batches(self, epoch: int) -> Sequence[np.ndarray]:
         """Return the epoch's batches of row indices; deterministic."""
@@ -59,18 +53,8 @@ def train_network(
 ) -> list[dict[str, Any]]:
     """Train a network in place and leave it with the weights of its best epoch on dev (or the last).
 
-    A stopped run resumes from `folder` and ends with the same weights as an uninterrupted one.
-
-    Args:
-        network: The network, with initial weights.
-        task: Batches, loss and dev metrics.
-        settings: The `training` section.
-        folder: Where checkpoints go.
-        progress: Receives batches and epochs.
-        recorder: Writes the history.
-
-    Returns:
-        One record per epoch: loss, learning rate, seconds, dev metrics.
+    A stopped run resumes from the checkpoints in `folder` and ends with the same weights as an uninterrupted
+    one. Returns a record per epoch: loss, learning rate, seconds, dev metrics.
     """
     accelerator = Accelerator()
     checkpoint = Checkpoint(folder)
@@ -78,9 +62,8 @@ def train_network(
     if accelerator.num_processes > 1:  # sparse gradients cannot be summed across processes
         use_dense_gradients(network)
     optimizers = build_optimizers(network, settings)
-    allowed = torch.backends.cuda.matmul.allow_tf32
-    if settings.precision == "bf16":  # float32 operations may then use TF32
-        torch.backends.cuda.matmul.allow_tf32 = True
+    is_bf16, allowed = settings.precision == "bf16", torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = allowed or is_bf16  # float32 operations may then use TF32
     batches_per_epoch = len(task.batches(0))
     accumulated = settings.gradient_accumulation_steps
     steps_per_epoch = math.ceil(batches_per_epoch / accumulated)
@@ -105,12 +88,8 @@ def train_network(
             is_step = (position.batch + 1) % accumulated == 0 or position.batch + 1 == len(batches)
             step_seed = (settings.seed, position.epoch, position.batch, accelerator.process_index)
             torch.manual_seed(int(np.random.SeedSequence(step_seed).generate_state(1)[0]))
-            with (
-                nullcontext() if is_step else accelerator.no_sync(trained),
-                torch.autocast(
-                    accelerator.device.type, dtype=torch.bfloat16, enabled=settings.precision == "bf16"
-                ),
-            ):
+            autocast = torch.autocast(accelerator.device.type, torch.bfloat16, enabled=is_bf16)
+            with nullcontext() if is_step else accelerator.no_sync(trained), autocast:
                 loss = task.loss(trained, rows, step_seed)
             gathered = min(accumulated, len(batches) - position.batch + position.batch % accumulated)
             accelerator.backward(loss / gathered)
@@ -133,7 +112,7 @@ def train_network(
                 and 0 < settings.checkpoint_epochs < 1
                 and position.step % steps_per_epoch % checkpoint_steps == 0
             )
-            if at_checkpoint or position.batch % _LOOK_EVERY == 0 or position.batch == len(batches):
+            if at_checkpoint or position.batch % _LOSS_EVERY == 0 or position.batch == len(batches):
                 position.loss_sum = _finite(loss_sum, position, settings)
                 progress.batches(
                     position.epoch * len(batches) + position.batch, position.loss_sum / position.batch
@@ -202,18 +181,12 @@ def learning_rate(step: int, total: int, peak: float, warmup: float = WARMUP) ->
 def _next_epoch(
     position: Position, record: dict[str, Any], select_by: str, settings: TrainingSettings
 ) -> Position:
-    epoch = position.epoch + 1
-    score = record.get(select_by)
-    better = score is not None and (position.best_score is None or score > position.best_score)
-    best_epoch = epoch if better else position.best_epoch
-    return Position(
-        epoch=epoch,
-        step=position.step,
-        best_score=score if better else position.best_score,
-        best_epoch=best_epoch,
-        history=[*position.history, record],
-        finished=epoch >= settings.epochs,
-    )
+    epoch, score = position.epoch + 1, record.get(select_by)
+    best_score, best_epoch = position.best_score, position.best_epoch
+    if score is not None and (best_score is None or score > best_score):
+        best_score, best_epoch = score, epoch
+    history, finished = [*position.history, record], epoch >= settings.epochs
+    return Position(epoch, 0, position.step, best_score, best_epoch, 0.0, history, finished)
 
 
 def _share(rows: np.ndarray, accelerator: Accelerator) -> np.ndarray:

@@ -108,11 +108,7 @@ def restore_optimizers(optimizers: Sequence[torch.optim.Optimizer], tensors: dic
 
 
 def _check_shapes(optimizer: torch.optim.Optimizer, state: dict[int, dict[str, Any]]) -> None:
-    """Reject the optimizer state of a different network.
-
-    Raises:
-        ValueError: If the shapes differ.
-    """
+    """Raise a ValueError for the optimizer state of a different network."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for index, values in state.items():
         if not 0 <= index < len(parameters):

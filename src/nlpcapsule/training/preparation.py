@@ -72,9 +72,4 @@ def starting_vectors(config: Config, tokenizer: WordTokenizer, notes: list[str])
 
 def tuned_threshold(config: Config, rankings: LabelRankings, dev: EncodedDocuments) -> float:
     """Return the threshold that is best on held-out documents, as the configuration asks."""
-    return best_threshold(
-        rankings.scores,
-        rankings.labels,
-        list(dev.labels),
-        config.inference.threshold_for,
-    )
+    return best_threshold(rankings.scores, rankings.labels, list(dev.labels), config.inference.threshold_for)

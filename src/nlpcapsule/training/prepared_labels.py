@@ -19,31 +19,21 @@ from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.training.preparation import given_tokenizer, hold_out, hold_out_known, starting_vectors
 
-_FEWEST_WEIGHED = 10  # labelled documents needed to fit fusion weights, unless a lexical system is named
+_FEWEST_DOCUMENTS = 10  # labelled documents needed to fit fusion weights, unless a lexical system is named
 _NAME_TOKENS = 64  # of a name and its alternatives
 
 
 @dataclass(frozen=True)
 class PreparedLabels:
-    """Documents ready to be trained on, as token ids without their text.
+    """Documents ready to be trained on, as token ids without their text."""
 
-    Attributes:
-        tokenizer: Trained on the training part alone, or given.
-        labels: The labels of the training part, and those known only by name.
-        train: Training documents.
-        dev: Held-out documents, or None.
-        vectors: (V, v) initial word vectors, or None.
-        notes: Remarks about the data, for the user.
-        thesaurus: The labels' names, or None.
-    """
-
-    tokenizer: WordTokenizer
-    labels: LabelVocabulary
+    tokenizer: WordTokenizer  # trained on the training part alone, or given
+    labels: LabelVocabulary  # of the training part, and those known only by name
     train: EncodedDocuments
-    dev: EncodedDocuments | None
-    vectors: np.ndarray | None
-    notes: tuple[str, ...] = ()
-    thesaurus: Thesaurus | None = None
+    dev: EncodedDocuments | None  # held out
+    vectors: np.ndarray | None  # (V, v) initial word vectors
+    notes: tuple[str, ...] = ()  # remarks about the data, for the user
+    thesaurus: Thesaurus | None = None  # the labels' names
 
     @property
     def taught(self) -> np.ndarray:
@@ -77,10 +67,7 @@ def prepare_labels(
 ) -> PreparedLabels:
     """Tokenize documents and collect their labels.
 
-    Args:
-        train: Training documents; read twice, so pass a list or a re-readable file, not a generator.
-        dev: Held-out documents.
-        config: The configuration.
+    Documents are read twice: pass a list or a file that can be read again, not a generator.
     """
     thesaurus = read_thesaurus(config)
     if dev is None:
@@ -144,7 +131,7 @@ def _held_out(
     kept, held_out = hold_out_known(documents, fraction, seed)
     is_asked_for = config.lexical != "auto"
     telling = sum(bool(document.labels) for document in held_out)
-    if telling >= (1 if is_asked_for else _FEWEST_WEIGHED):
+    if telling >= (1 if is_asked_for else _FEWEST_DOCUMENTS):
         return kept, held_out
     if not is_asked_for:
         return documents, None  # the network works alone

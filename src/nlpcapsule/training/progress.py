@@ -13,11 +13,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 
 class TrainingProgress:
-    """Show a bar per stage on a terminal, a line per epoch elsewhere, or nothing.
+    """Show a bar per stage on a terminal, a line per epoch elsewhere, or nothing if quiet.
 
-    Args:
-        quiet: Print nothing.
-        console: Where to print; standard error by default, which keeps standard output clean.
+    It prints to standard error by default, which keeps standard output clean.
     """
 
     def __init__(self, quiet: bool = False, console: Console | None = None) -> None:

@@ -12,13 +12,7 @@ from nlpcapsule.errors import MissingExtraError
 
 
 class Recorder:
-    """Write a network's training history.
-
-    Args:
-        folder: The model folder.
-        name: "network" or "nominator": what the records are of.
-        tensorboard: Also write TensorBoard events under `folder/tensorboard`.
-    """
+    """Write the training history of a "network" or a "nominator" into the model folder."""
 
     def __init__(self, folder: Path, name: str = "network", tensorboard: bool = False) -> None:
         self.path = folder / ("metrics.jsonl" if name == "network" else f"{name}-metrics.jsonl")

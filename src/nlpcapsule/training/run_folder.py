@@ -19,13 +19,7 @@ from nlpcapsule.training.checkpoint import START_AGAIN
 
 
 class RunFolder:
-    """A model folder while its model is being trained.
-
-    Args:
-        path: The folder `nlpcapsule train --output` names.
-        resume: Continue the run it holds.
-        tensorboard: Whether training also writes TensorBoard curves here (extra `tensorboard`).
-    """
+    """A model folder while its model is being trained, or is trained further with `resume`."""
 
     def __init__(self, path: Path, resume: bool = False, tensorboard: bool = False) -> None:
         self.path, self.tensorboard = path, tensorboard
@@ -73,8 +67,8 @@ class RunFolder:
             data, settings = _read_note(note)
             if data != record["data"]:
                 raise ModelFolderError(
-                    f"{self.path}: the data are not those the run began with; resume with the same, or begin "
-                    "anew in another folder"
+                    f"{self.path}: the data are not those the run began with; resume with the same, or start "
+                    "again in another folder"
                 )
             changed = _differences(settings, record["config"])
             if changed:

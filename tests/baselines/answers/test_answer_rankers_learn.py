@@ -112,7 +112,11 @@ def sample():
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "learning_rate", "epochs"), SAMPLE_RUNS, ids=[run[0] for run in SAMPLE_RUNS]
+    ("name", "settings", "learning_rate", "epochs"),
+    [
+        pytest.param(*run, id=run[0], marks=[] if run[0] in ("cnn-lr", "hd-lstm") else pytest.mark.slow)
+        for run in SAMPLE_RUNS
+    ],
 )
 def test_new_sample_questions_are_ranked_better_than_at_random(name, settings, learning_rate, epochs, sample):
     train, new, idf = sample

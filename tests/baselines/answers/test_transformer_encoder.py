@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from tiny_transformer import CLS, PAD, POSITIONS, SEP, SIZE, VOCABULARY, write_t
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.encoders.transformer import TransformerEncoder, mean_state, tokenizer_file
 from nlpcapsule.errors import ConfigError, MissingExtraError
+from nlpcapsule.registry import NetworkInputs
 
 TEXTS = ["Where batan dovel", "why kimip unheardof lusor anna", "", "how [SEP] thus"]
 
@@ -21,8 +23,10 @@ def folder(tmp_path_factory):
 
 
 def encoder_of(folder, **settings):
-    options = {"vocabulary_size": VOCABULARY, "padding_id": PAD, "longest": POSITIONS, **settings}
-    return TransformerEncoder(str(folder), **options).eval()
+    own = {"pooled", "limited_by", "checkpointing"}
+    options = {name: settings.pop(name) for name in own & settings.keys()}
+    inputs = replace(NetworkInputs(VOCABULARY, PAD, POSITIONS), **settings)
+    return TransformerEncoder(str(folder), inputs, **options).eval()
 
 
 def rows_of(*lengths, width=None):
@@ -110,7 +114,7 @@ def test_its_configuration_rebuilds_it_without_the_folder(folder):
     encoder = encoder_of(folder, pooled=True)
     text = encoder.to_json()
     assert str(folder) not in text
-    again = encoder_of("no longer there", config=json.loads(text), pooled=True)
+    again = encoder_of("no longer there", transformer=json.loads(text), pooled=True)
     rows = rows_of(5, 3)
     with torch.no_grad():
         assert not torch.equal(again(rows, rows != PAD), encoder(rows, rows != PAD))
@@ -139,14 +143,14 @@ def test_what_cannot_be_used_is_refused_in_words(folder, tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match=r"knows 30 tokens and the tokenizer 31: leave text\.tokenizer out"):
         encoder_of(folder, vocabulary_size=31)
     with pytest.raises(ConfigError, match=r"reads 40 tokens at once and would be given 41: lower text\.max"):
-        encoder_of(folder, longest=41)
+        encoder_of(folder, length=41)
     with pytest.raises(ConfigError, match=r"transformer\.json is not a transformer's configuration"):
-        encoder_of(folder, config={"hidden_size": 4})
+        encoder_of(folder, transformer={"hidden_size": 4})
 
 
 def test_without_the_library_the_message_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'nlpcapsule\[transformers\]'"):
-        TransformerEncoder("some/model", 5, 0, 5)
+        TransformerEncoder("some/model", NetworkInputs(5, length=5))
     with pytest.raises(MissingExtraError, match=r"pip install 'nlpcapsule\[transformers\]'"):
         tokenizer_file("some/model")

@@ -8,18 +8,17 @@ Without `tune` nothing is trained: the pretrained weights, s and b stay fixed.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.baselines.answers.pretrained_defaults import PRETRAINED_ANSWER_DEFAULTS
-from nlpcapsule.config import Config
 from nlpcapsule.config.nesting import EncoderShorthand
 from nlpcapsule.config.settings import SystemSettings
 from nlpcapsule.encoders.transformer import PretrainedSettings, TransformerEncoder, mean_state
 from nlpcapsule.networks.answer_ranker import CosineRanker
-from nlpcapsule.registry import System, register
+from nlpcapsule.registry import NetworkInputs, System, register
 
 
 class BiEncoderSettings(SystemSettings):
@@ -31,10 +30,6 @@ class BiEncoderSettings(SystemSettings):
         description="the transformer: a section with `path`, or its folder or hub id",
     )
     tune: bool = Field(False, description="fine-tune the transformer; false keeps it frozen")
-
-    def check(self, config: Config) -> None:
-        """Reject settings that the transformer does not support."""
-        self.encoder.check(config)
 
 
 class MeanStateText(nn.Module):
@@ -51,26 +46,10 @@ class MeanStateText(nn.Module):
 
 
 class BiEncoder(CosineRanker):
-    """A transformer that encodes both texts, and the cosine of the results.
+    """A transformer that encodes both texts, and the cosine of the results."""
 
-    Args:
-        settings: The network's settings.
-        vocabulary_size: Number of tokens.
-        length: l, most tokens of a text.
-        padding_id: Id of the padding token.
-        transformer: The transformer's configuration where its weights will be loaded; None reads
-            `settings.encoder.path`.
-    """
-
-    def __init__(
-        self,
-        settings: BiEncoderSettings,
-        vocabulary_size: int,
-        length: int,
-        padding_id: int = 0,
-        transformer: dict[str, Any] | None = None,
-    ) -> None:
-        encoder = TransformerEncoder(settings.encoder.path, vocabulary_size, padding_id, length, transformer)
+    def __init__(self, settings: BiEncoderSettings, inputs: NetworkInputs) -> None:
+        encoder = TransformerEncoder(settings.encoder.path, inputs)
         # A logistic regression on MiniLM's cosines in TREC QA's training part, as a transformer's small
         # learning rate hardly moves them.
         super().__init__(MeanStateText(encoder), scale=12.0, offset=-8.0)
@@ -81,9 +60,7 @@ register(
     System(
         "bi-encoder",
         BiEncoderSettings,
-        answers=lambda settings, inputs: BiEncoder(
-            settings, inputs.vocabulary_size, inputs.length, inputs.padding_id, inputs.transformer
-        ),
+        answers=BiEncoder,
         defaults=PRETRAINED_ANSWER_DEFAULTS,
         extra="transformers",
     )

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from nlpcapsule.config.settings import SystemSettings
 from nlpcapsule.data.word_frequency import document_frequency
-from nlpcapsule.registry import System, register
+from nlpcapsule.registry import NetworkInputs, System, register
 
 
 class BM25Settings(SystemSettings):
@@ -35,20 +35,14 @@ class BM25Settings(SystemSettings):
 
 
 class BM25(nn.Module):
-    """Score answers by the question words they repeat; weights are counted, not trained.
+    """Score answers by the question words they repeat; weights are counted, not trained."""
 
-    Args:
-        settings: k₁ and b.
-        vocabulary_size: V, number of tokens.
-        padding_id: Id of the padding token.
-    """
-
-    def __init__(self, settings: BM25Settings, vocabulary_size: int, padding_id: int = 0) -> None:
+    def __init__(self, settings: BM25Settings, inputs: NetworkInputs) -> None:
         super().__init__()
         self.saturation, self.length_share = settings.k1, settings.b
-        self.padding_id = padding_id
+        self.padding_id = inputs.padding_id
         # Parameters without a gradient, since parameters determine a network's device.
-        self.idf = nn.Parameter(torch.zeros(vocabulary_size), requires_grad=False)  # (V,)
+        self.idf = nn.Parameter(torch.zeros(inputs.vocabulary_size), requires_grad=False)  # (V,)
         self.mean_length = nn.Parameter(torch.ones(()), requires_grad=False)  # L
 
     def start_from(self, texts: Iterable[Sequence[int] | np.ndarray]) -> None:
@@ -80,7 +74,7 @@ register(
     System(
         "bm25",
         BM25Settings,
-        answers=lambda settings, inputs: BM25(settings, inputs.vocabulary_size, inputs.padding_id),
+        answers=BM25,
         defaults={
             "answers": {"text": {"max_tokens": 500, "min_count": 1}, "training": {"loss": "pointwise"}}
         },

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -26,7 +25,7 @@ from nlpcapsule.baselines.answers.pair_network import (
     PairNetwork,
     PairSettings,
 )
-from nlpcapsule.registry import System, register
+from nlpcapsule.registry import NetworkInputs, System, register
 
 
 class CNNLRSettings(PairSettings):
@@ -39,17 +38,10 @@ class CNNLRSettings(PairSettings):
 
 
 class CNNLR(PairNetwork):
-    """Mean vectors of unigrams or bigrams, compared by one matrix; see `PairNetwork` for the arguments."""
+    """Mean vectors of unigrams or bigrams, compared by one matrix."""
 
-    def __init__(
-        self,
-        settings: CNNLRSettings,
-        vocabulary_size: int,
-        padding_id: int = 0,
-        vectors: np.ndarray | None = None,
-        idf: np.ndarray | None = None,
-    ) -> None:
-        super().__init__(settings, vocabulary_size, padding_id, vectors, idf)
+    def __init__(self, settings: CNNLRSettings, inputs: NetworkInputs) -> None:
+        super().__init__(settings, inputs)
         size = self.embedding.size
         self.bigrams = nn.Conv1d(size, size, kernel_size=2) if settings.order == 2 else None
         self.similarity = BilinearSimilarity(size)
@@ -77,13 +69,4 @@ class CNNLR(PairNetwork):
         return (states * weights).sum(dim=1)
 
 
-register(
-    System(
-        "cnn-lr",
-        CNNLRSettings,
-        answers=lambda settings, inputs: CNNLR(
-            settings, inputs.vocabulary_size, inputs.padding_id, inputs.vectors, inputs.idf
-        ),
-        defaults=ANSWER_DEFAULTS,
-    )
-)
+register(System("cnn-lr", CNNLRSettings, answers=CNNLR, defaults=ANSWER_DEFAULTS))

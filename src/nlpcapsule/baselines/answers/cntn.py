@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -22,7 +21,7 @@ from nlpcapsule.baselines.answers.pair_network import (
     PairSettings,
 )
 from nlpcapsule.baselines.answers.severyn_cnn import WideConvolution
-from nlpcapsule.registry import System, register
+from nlpcapsule.registry import NetworkInputs, System, register
 
 
 class CNTNSettings(PairSettings):
@@ -82,17 +81,10 @@ class TensorLayer(nn.Module):
 
 
 class CNTN(PairNetwork):
-    """Convolution, k-max pooling, tensor layer; see `PairNetwork` for the arguments."""
+    """Convolution, k-max pooling, tensor layer."""
 
-    def __init__(
-        self,
-        settings: CNTNSettings,
-        vocabulary_size: int,
-        padding_id: int = 0,
-        vectors: np.ndarray | None = None,
-        idf: np.ndarray | None = None,
-    ) -> None:
-        super().__init__(settings, vocabulary_size, padding_id, vectors, idf)
+    def __init__(self, settings: CNTNSettings, inputs: NetworkInputs) -> None:
+        super().__init__(settings, inputs)
         self.top_k = settings.top_k
         self.convolution = WideConvolution(self.embedding.size, settings.filters, settings.window)
         self.text = nn.Linear(settings.filters * settings.top_k, settings.text_size)
@@ -111,13 +103,4 @@ class CNTN(PairNetwork):
         return self.dropout(torch.tanh(self.text(pooled.flatten(start_dim=1))))
 
 
-register(
-    System(
-        "cntn",
-        CNTNSettings,
-        answers=lambda settings, inputs: CNTN(
-            settings, inputs.vocabulary_size, inputs.padding_id, inputs.vectors, inputs.idf
-        ),
-        defaults=ANSWER_DEFAULTS,
-    )
-)
+register(System("cntn", CNTNSettings, answers=CNTN, defaults=ANSWER_DEFAULTS))

@@ -8,7 +8,7 @@ Every word of the answer attends to the question, so nothing can be precomputed.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -16,11 +16,10 @@ from torch import Tensor, nn
 
 from nlpcapsule.baselines.answers.pair_network import FIRST_LOG_ODDS
 from nlpcapsule.baselines.answers.pretrained_defaults import PRETRAINED_ANSWER_DEFAULTS
-from nlpcapsule.config import Config
 from nlpcapsule.config.nesting import EncoderShorthand
 from nlpcapsule.config.settings import SystemSettings
 from nlpcapsule.encoders.transformer import PretrainedSettings, TransformerEncoder
-from nlpcapsule.registry import System, register
+from nlpcapsule.registry import NetworkInputs, System, register
 
 
 class CrossEncoderSettings(SystemSettings):
@@ -34,36 +33,14 @@ class CrossEncoderSettings(SystemSettings):
         description="the transformer: a section with `path`, or its folder or hub id",
     )
 
-    def check(self, config: Config) -> None:
-        """Reject settings that the transformer does not support."""
-        self.encoder.check(config)
-
 
 class CrossEncoder(nn.Module):
-    """A transformer over question and answer, and a linear layer.
+    """A transformer over question and answer, and a linear layer."""
 
-    Args:
-        settings: The network's settings.
-        vocabulary_size: Number of tokens.
-        length: l, most tokens of a text.
-        padding_id: Id of the padding token.
-        transformer: The transformer's configuration where its weights will be loaded; None reads
-            `settings.encoder.path`.
-    """
-
-    def __init__(
-        self,
-        settings: CrossEncoderSettings,
-        vocabulary_size: int,
-        length: int,
-        padding_id: int = 0,
-        transformer: dict[str, Any] | None = None,
-    ) -> None:
+    def __init__(self, settings: CrossEncoderSettings, inputs: NetworkInputs) -> None:
         super().__init__()
-        both = 2 * length - 1  # the answer's first token is left out
-        self.encoder = TransformerEncoder(
-            settings.encoder.path, vocabulary_size, padding_id, both, transformer, pooled=True
-        )
+        both = 2 * inputs.length - 1  # the answer's first token is left out
+        self.encoder = TransformerEncoder(settings.encoder.path, inputs, longest=both, pooled=True)
         self.dropout = nn.Dropout(settings.dropout)
         self.output = nn.Linear(self.encoder.size, 1)  # u, c
         nn.init.normal_(self.output.weight, std=0.02)
@@ -106,9 +83,7 @@ register(
     System(
         "cross-encoder",
         CrossEncoderSettings,
-        answers=lambda settings, inputs: CrossEncoder(
-            settings, inputs.vocabulary_size, inputs.length, inputs.padding_id, inputs.transformer
-        ),
+        answers=CrossEncoder,
         defaults=PRETRAINED_ANSWER_DEFAULTS,
         extra="transformers",
     )

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -23,7 +22,7 @@ from nlpcapsule.baselines.answers.pair_network import (
     HiddenLayerScore,
     PairNetwork,
 )
-from nlpcapsule.registry import System, register
+from nlpcapsule.registry import NetworkInputs, System, register
 
 
 class HDLSTMSettings(LSTMTextSettings):
@@ -63,17 +62,10 @@ class CosineSimilarity(nn.Module):
 
 
 class HDLSTM(PairNetwork):
-    """Two LSTMs and their circular correlation; see `PairNetwork` for the arguments."""
+    """Two LSTMs and their circular correlation."""
 
-    def __init__(
-        self,
-        settings: HDLSTMSettings,
-        vocabulary_size: int,
-        padding_id: int = 0,
-        vectors: np.ndarray | None = None,
-        idf: np.ndarray | None = None,
-    ) -> None:
-        super().__init__(settings, vocabulary_size, padding_id, vectors, idf)
+    def __init__(self, settings: HDLSTMSettings, inputs: NetworkInputs) -> None:
+        super().__init__(settings, inputs)
         size = settings.state_size
         self.of_questions = LSTMTextVector(self.embedding.size, settings)
         self.of_answers = LSTMTextVector(self.embedding.size, settings)
@@ -90,13 +82,4 @@ class HDLSTM(PairNetwork):
         return self.score(circular_correlation(asked, answered), self.similarity(asked, answered), overlap)
 
 
-register(
-    System(
-        "hd-lstm",
-        HDLSTMSettings,
-        answers=lambda settings, inputs: HDLSTM(
-            settings, inputs.vocabulary_size, inputs.padding_id, inputs.vectors, inputs.idf
-        ),
-        defaults=ANSWER_DEFAULTS,
-    )
-)
+register(System("hd-lstm", HDLSTMSettings, answers=HDLSTM, defaults=ANSWER_DEFAULTS))

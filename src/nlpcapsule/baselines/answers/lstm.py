@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-import numpy as np
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
@@ -21,7 +20,7 @@ from nlpcapsule.baselines.answers.pair_network import (
     PairNetwork,
     PairSettings,
 )
-from nlpcapsule.registry import System, register
+from nlpcapsule.registry import NetworkInputs, System, register
 
 
 class LSTMTextSettings(PairSettings):
@@ -80,17 +79,10 @@ class LSTMTextVector(nn.Module):
 
 
 class LSTMRanker(PairNetwork):
-    """Two LSTMs and a hidden layer; see `PairNetwork` for the arguments."""
+    """Two LSTMs and a hidden layer."""
 
-    def __init__(
-        self,
-        settings: LSTMSettings,
-        vocabulary_size: int,
-        padding_id: int = 0,
-        vectors: np.ndarray | None = None,
-        idf: np.ndarray | None = None,
-    ) -> None:
-        super().__init__(settings, vocabulary_size, padding_id, vectors, idf)
+    def __init__(self, settings: LSTMSettings, inputs: NetworkInputs) -> None:
+        super().__init__(settings, inputs)
         self.of_questions = LSTMTextVector(self.embedding.size, settings)
         self.of_answers = LSTMTextVector(self.embedding.size, settings)
         joined = 2 * settings.state_size + self.overlap_size
@@ -103,13 +95,4 @@ class LSTMRanker(PairNetwork):
         return self.score(asked, answered, self.overlap(questions, answers, question_of))
 
 
-register(
-    System(
-        "lstm",
-        LSTMSettings,
-        answers=lambda settings, inputs: LSTMRanker(
-            settings, inputs.vocabulary_size, inputs.padding_id, inputs.vectors, inputs.idf
-        ),
-        defaults=ANSWER_DEFAULTS,
-    )
-)
+register(System("lstm", LSTMSettings, answers=LSTMRanker, defaults=ANSWER_DEFAULTS))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -24,7 +23,7 @@ from nlpcapsule.baselines.answers.pair_network import (
     PairNetwork,
     PairSettings,
 )
-from nlpcapsule.registry import System, register
+from nlpcapsule.registry import NetworkInputs, System, register
 
 
 class MVLSTMSettings(PairSettings):
@@ -56,17 +55,10 @@ def largest_values(table: Tensor, valid: Tensor, k: int) -> Tensor:
 
 
 class MVLSTM(PairNetwork):
-    """All positions of two texts compared; see `PairNetwork` for the arguments."""
+    """All positions of two texts compared."""
 
-    def __init__(
-        self,
-        settings: MVLSTMSettings,
-        vocabulary_size: int,
-        padding_id: int = 0,
-        vectors: np.ndarray | None = None,
-        idf: np.ndarray | None = None,
-    ) -> None:
-        super().__init__(settings, vocabulary_size, padding_id, vectors, idf)
+    def __init__(self, settings: MVLSTMSettings, inputs: NetworkInputs) -> None:
+        super().__init__(settings, inputs)
         self.top_k = settings.top_k
         size = 2 * settings.state_size
         self.lstm = nn.LSTM(self.embedding.size, settings.state_size, batch_first=True, bidirectional=True)
@@ -92,13 +84,4 @@ class MVLSTM(PairNetwork):
         return (states if self.transform is not None else F.normalize(states, dim=-1)), mask
 
 
-register(
-    System(
-        "mv-lstm",
-        MVLSTMSettings,
-        answers=lambda settings, inputs: MVLSTM(
-            settings, inputs.vocabulary_size, inputs.padding_id, inputs.vectors, inputs.idf
-        ),
-        defaults=ANSWER_DEFAULTS,
-    )
-)
+register(System("mv-lstm", MVLSTMSettings, answers=MVLSTM, defaults=ANSWER_DEFAULTS))

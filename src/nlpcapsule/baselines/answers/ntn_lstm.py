@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-import numpy as np
 from torch import Tensor
 
 from nlpcapsule.baselines.answers.cntn import TensorLayer
 from nlpcapsule.baselines.answers.lstm import LSTMTextSettings, LSTMTextVector
 from nlpcapsule.baselines.answers.pair_network import ANSWER_DEFAULTS, PairNetwork
-from nlpcapsule.registry import System, register
+from nlpcapsule.registry import NetworkInputs, System, register
 
 
 class NTNLSTMSettings(LSTMTextSettings):
@@ -28,17 +27,10 @@ class NTNLSTMSettings(LSTMTextSettings):
 
 
 class NTNLSTM(PairNetwork):
-    """Two LSTMs and a tensor layer; see `PairNetwork` for the arguments."""
+    """Two LSTMs and a tensor layer."""
 
-    def __init__(
-        self,
-        settings: NTNLSTMSettings,
-        vocabulary_size: int,
-        padding_id: int = 0,
-        vectors: np.ndarray | None = None,
-        idf: np.ndarray | None = None,
-    ) -> None:
-        super().__init__(settings, vocabulary_size, padding_id, vectors, idf)
+    def __init__(self, settings: NTNLSTMSettings, inputs: NetworkInputs) -> None:
+        super().__init__(settings, inputs)
         self.of_questions = LSTMTextVector(self.embedding.size, settings)
         self.of_answers = LSTMTextVector(self.embedding.size, settings)
         self.relation = TensorLayer(settings.state_size, settings.slices, self.overlap_size)
@@ -50,13 +42,4 @@ class NTNLSTM(PairNetwork):
         return self.relation(asked, answered, self.overlap(questions, answers, question_of))
 
 
-register(
-    System(
-        "ntn-lstm",
-        NTNLSTMSettings,
-        answers=lambda settings, inputs: NTNLSTM(
-            settings, inputs.vocabulary_size, inputs.padding_id, inputs.vectors, inputs.idf
-        ),
-        defaults=ANSWER_DEFAULTS,
-    )
-)
+register(System("ntn-lstm", NTNLSTMSettings, answers=NTNLSTM, defaults=ANSWER_DEFAULTS))

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.baselines.answers.word_overlap import FEATURES, overlap_features
 from nlpcapsule.config.settings import EMBEDDING_SIZE, SystemSettings
-from nlpcapsule.encoders.word_embedding import WordEmbedding
-from nlpcapsule.registry import Sections
+from nlpcapsule.encoders.word_encoder import new_embedding
+from nlpcapsule.networks.word_match import word_weights
+from nlpcapsule.registry import NetworkInputs, Sections
 
 ANSWER_DEFAULTS: Mapping[str, Sections] = {
     "answers": {"text": {"max_tokens": 64}, "training": {"loss": "pointwise", "epochs": 10}}
@@ -33,32 +33,16 @@ FIRST_LOG_ODDS = -2.0  # most candidates are wrong
 
 
 class PairNetwork(nn.Module):
-    """Base class of answer rankers; a pair's score depends only on its own words.
-
-    Args:
-        settings: The network's settings.
-        vocabulary_size: V, number of tokens.
-        padding_id: Id of the padding token.
-        vectors: Initial word vectors.
-        idf: (V,) weight of each word in the overlap; None: zeros, until a saved state is loaded.
-    """
+    """Base class of answer rankers; a pair's score depends only on its own words."""
 
     idf: Tensor  # (V,)
 
-    def __init__(
-        self,
-        settings: PairSettings,
-        vocabulary_size: int,
-        padding_id: int = 0,
-        vectors: np.ndarray | None = None,
-        idf: np.ndarray | None = None,
-    ) -> None:
+    def __init__(self, settings: PairSettings, inputs: NetworkInputs) -> None:
         super().__init__()
-        self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
+        self.embedding = new_embedding(settings.embedding_size, inputs)
         self.dropout = nn.Dropout(settings.dropout)
         self.overlap_size = FEATURES if settings.overlap else 0
-        weights = np.zeros(vocabulary_size) if idf is None else idf
-        self.register_buffer("idf", torch.tensor(weights, dtype=torch.float32))
+        self.register_buffer("idf", word_weights(inputs))
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
         """Score candidates.

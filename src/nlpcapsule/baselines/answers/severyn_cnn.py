@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -23,7 +22,7 @@ from nlpcapsule.baselines.answers.pair_network import (
     PairNetwork,
     PairSettings,
 )
-from nlpcapsule.registry import System, register
+from nlpcapsule.registry import NetworkInputs, System, register
 
 
 class SeverynCNNSettings(PairSettings):
@@ -58,17 +57,10 @@ class WideConvolution(nn.Module):
 
 
 class SeverynCNN(PairNetwork):
-    """Two convolutions and their bilinear similarity; see `PairNetwork` for the arguments."""
+    """Two convolutions and their bilinear similarity."""
 
-    def __init__(
-        self,
-        settings: SeverynCNNSettings,
-        vocabulary_size: int,
-        padding_id: int = 0,
-        vectors: np.ndarray | None = None,
-        idf: np.ndarray | None = None,
-    ) -> None:
-        super().__init__(settings, vocabulary_size, padding_id, vectors, idf)
+    def __init__(self, settings: SeverynCNNSettings, inputs: NetworkInputs) -> None:
+        super().__init__(settings, inputs)
         filters = settings.filters
         self.of_questions = WideConvolution(self.embedding.size, filters, settings.window)
         self.of_answers = WideConvolution(self.embedding.size, filters, settings.window)
@@ -89,13 +81,4 @@ class SeverynCNN(PairNetwork):
         return torch.amax(torch.relu(states) * valid.unsqueeze(1), dim=-1)
 
 
-register(
-    System(
-        "severyn-cnn",
-        SeverynCNNSettings,
-        answers=lambda settings, inputs: SeverynCNN(
-            settings, inputs.vocabulary_size, inputs.padding_id, inputs.vectors, inputs.idf
-        ),
-        defaults=ANSWER_DEFAULTS,
-    )
-)
+register(System("severyn-cnn", SeverynCNNSettings, answers=SeverynCNN, defaults=ANSWER_DEFAULTS))

@@ -1,4 +1,13 @@
-"""Routing by agreement, the last step from condensed to label capsules: one file per algorithm."""
+"""Routing by agreement, the last step from condensed to label capsules: one file per algorithm.
+
+All routings are pure functions of votes û_{j|i} and of options with the same names:
+
+    iterations      T (`max_iterations`, T_max, if adaptive)
+    softmax         "standard", or "leaky" for couplings with a leak
+    kappa           κ of the squash
+    alpha           α, the step along the kernel
+    valid           (B, n), False at padding; None without padding
+"""
 
 from __future__ import annotations
 
@@ -10,7 +19,6 @@ from nlpcapsule.capsules.routing.dynamic import dynamic
 from nlpcapsule.capsules.routing.em import em
 from nlpcapsule.capsules.routing.kde_em import kde_em
 from nlpcapsule.capsules.routing.kde_mean_shift import kde_mean_shift
-from nlpcapsule.capsules.routing.label_query import LabelsRouted, route_labels
 from nlpcapsule.capsules.routing.routed import Routed
 from nlpcapsule.registry import Registry
 
@@ -23,14 +31,4 @@ ROUTINGS.register("kde-em")(kde_em)
 ROUTINGS.register("adaptive-kde")(adaptive_kde)
 ROUTINGS.register("adaptive-kde-literal")(partial(adaptive_kde, literal=True))  # Algorithm 1 as printed
 
-__all__ = [
-    "ROUTINGS",
-    "LabelsRouted",
-    "Routed",
-    "adaptive_kde",
-    "dynamic",
-    "em",
-    "kde_em",
-    "kde_mean_shift",
-    "route_labels",
-]
+__all__ = ["ROUTINGS", "Routed", "adaptive_kde", "dynamic", "em", "kde_em", "kde_mean_shift"]

@@ -8,13 +8,12 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from nlpcapsule.capsules.routing.kde_mean_shift import Evidence, Iteration, mean_shift
+from nlpcapsule.capsules.routing.kde_mean_shift import Iteration, MeanShiftState, mean_shift
 from nlpcapsule.capsules.routing.kernel import VoteKernel
 from nlpcapsule.capsules.routing.routed import (
     ActiveDocuments,
     Routed,
     activation,
-    check_iterations,
     full_precision,
     log_of_sum,
     mask_padding,
@@ -45,21 +44,10 @@ def adaptive_kde(
     NAS = log Σ_ij w_ij k_ij of the document alone, with Σ_i w_ij = 1; it is the agreement score. Stopped
     documents are no longer computed, and a document's result does not depend on the others.
 
-    Args:
-        votes: û_{j|i}.
-        max_iterations: T_max.
-        eps: ε.
-        softmax: "leaky", or "standard" for couplings without a leak.
-        kappa: κ of the squash.
-        alpha: α, the step along the kernel.
-        valid: (B, n), False at padding; None without padding.
-        literal: Algorithm 1 exactly as printed; see `as_printed`.
-        stop: "instance" as above; "batch", as the released code does, stops all documents when the log of
-            the batch's mean settles.
-        clamp_kernel: False for the released code's kernel 1 - x, negative beyond 1. The log is then taken of
-            zero where the sum is below it.
+    `literal` is Algorithm 1 exactly as printed (`as_printed`). The released code stops all documents when the
+    log of the batch's mean settles (`stop="batch"`), and its kernel 1 - x is not clamped: it is negative
+    beyond 1, and the log is taken of zero where the sum is below it.
     """
-    check_iterations("max_iterations", max_iterations)
     if stop not in get_args(StopRule):
         raise ConfigError(f"unknown stop rule {stop!r}; {did_you_mean(stop, get_args(StopRule))}")
     kernel = VoteKernel.of(votes, kappa=None if literal else kappa, clamped=clamp_kernel)
@@ -67,22 +55,22 @@ def adaptive_kde(
     documents = ActiveDocuments(votes.shape[0], votes.device)
     active_valid = valid
     last = torch.full(votes.shape[:1], torch.inf, dtype=votes.dtype, device=votes.device)  # (active,)
-    evidence: Evidence | None = None
+    state: MeanShiftState | None = None
     for iteration in range(1, max_iterations + 1):
-        now = iterate(kernel, evidence, active_valid, is_last=iteration == max_iterations)
+        now = iterate(kernel, state, active_valid, is_last=iteration == max_iterations)
         scores = log_of_sum(now.agreement)  # (active,)
         documents.score(scores)
         watched = scores if stop == "instance" else log_of_sum(now.agreement.mean()).expand_as(scores)
-        if now.evidence is None:
+        if now.state is None:
             documents.finish(now.capsules, now.coupling.detach())
             break
         stopping = (watched - last).abs() < eps  # (active,)
         remaining = documents.stop(stopping, now.capsules, now.coupling.detach())
         if remaining.numel() == 0:
             break
-        evidence, last = now.evidence, watched
+        state, last = now.state, watched
         if remaining.numel() < stopping.numel():
-            kernel, evidence = kernel.select(remaining), evidence.select(remaining)
+            kernel, state = kernel.select(remaining), state.select(remaining)
             last = last[remaining]
             active_valid = None if active_valid is None else active_valid[remaining]
     capsules = mask_padding(documents.result(0), valid)  # (B, n, d)
@@ -93,7 +81,7 @@ def adaptive_kde(
 
 def as_printed(
     kernel: VoteKernel,
-    before: Evidence | None,
+    before: MeanShiftState | None,
     valid: Tensor | None,
     softmax: SoftmaxKind,
     kappa: float,
@@ -105,14 +93,7 @@ def as_printed(
     c_ij = 1/n at first;  c = softmax_j c;  v_j = Σ_i c_ij 1[x_ij < 1] û_{j|i} / Σ_i 1[x_ij < 1];
     c += α k(x) with x_ij = ‖û_{j|i} - v_j‖²;  the objective is Σ_ij c_ij k_ij, of the c just updated.
 
-    Args:
-        kernel: k on the unsquashed votes.
-        before: The previous iteration's state, with c as its logits; None in the first.
-        valid: (B, n), False at padding; None without padding.
-        softmax: The kind of softmax, "leaky" in Algorithm 1.
-        kappa: Not used.
-        alpha: α, the step along the kernel.
-        is_last: Whether k is only used as a score, without a gradient.
+    The kernel is that of the unsquashed votes, the previous iteration's logits are c, and κ is not used.
     """
     votes = kernel.votes
     if before is None:
@@ -133,5 +114,5 @@ def as_printed(
         updated = torch.add(coupling, value, alpha=alpha)  # (B, m, n)
     with torch.no_grad():
         agreement = mask_padding((updated * value).sum(dim=1), valid).sum(dim=1)  # (B,)
-    evidence = None if is_last else Evidence(updated, kernel.support(value))
-    return Iteration(capsules, coupling, agreement, evidence)
+    state = None if is_last else MeanShiftState(updated, kernel.support(value))
+    return Iteration(capsules, coupling, agreement, state)

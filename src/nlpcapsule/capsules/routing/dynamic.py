@@ -5,13 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from nlpcapsule.capsules.routing.routed import (
-    Routed,
-    check_iterations,
-    full_precision,
-    log_of_sum,
-    routed_alike,
-)
+from nlpcapsule.capsules.routing.routed import Routed, full_precision, log_of_sum, routed_alike
 from nlpcapsule.capsules.softmax import SoftmaxKind, couple, uniform_coupling
 from nlpcapsule.capsules.squash import squash
 from nlpcapsule.capsules.votes import Votes
@@ -29,15 +23,7 @@ def dynamic(
     """Iterate c = softmax_j b;  s_j = Σ_i c_ij û_{j|i};  v_j = squash(s_j);  b_ij += ⟨û_{j|i}, v_j⟩.
 
     The agreement score is the log of the objective Σ_ij c_ij ⟨v_j, û_{j|i}⟩ = Σ_j ⟨v_j, s_j⟩.
-
-    Args:
-        votes: û_{j|i}.
-        iterations: T.
-        softmax: "standard", or "leaky" for couplings with a leak.
-        kappa: κ of the squash.
-        valid: (B, n), False at padding; None without padding.
     """
-    check_iterations("iterations", iterations)
     coupling = uniform_coupling(votes, softmax, valid)  # (B, m, n)
     sums = votes.total() * coupling[:, 0].unsqueeze(-1)  # (B, n, d)
     capsules = squash(sums, kappa)  # (B, n, d)

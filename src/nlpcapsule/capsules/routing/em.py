@@ -9,14 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nlpcapsule.capsules.routing.kernel import NEGLIGIBLE, mass_of, weighted_mean
-from nlpcapsule.capsules.routing.routed import (
-    Routed,
-    below_one,
-    check_iterations,
-    full_precision,
-    mask_padding,
-    routed_alike,
-)
+from nlpcapsule.capsules.routing.routed import Routed, below_one, full_precision, mask_padding, routed_alike
 from nlpcapsule.capsules.softmax import SoftmaxKind, couple, uniform_coupling
 from nlpcapsule.capsules.votes import Votes
 
@@ -44,18 +37,10 @@ def em(
     capsule is v_j = μ_j, without a squash. The agreement score is the mean log density of a vote,
     Σ_ij R_ij log N_ij / Σ_ij R_ij.
 
-    Args:
-        votes: û_{j|i}.
-        iterations: T.
-        softmax: "standard" as above; "leaky" adds an output of density 1 that is not returned.
-        kappa: Not used, as EM does not squash; present so that all routings have the same signature.
-        beta_u: β_u, the cost of describing a vote, a number or a tensor that broadcasts to (B, n).
-        beta_a: β_a, the cost up to which an output is active, likewise.
-        inverse_temperature: λ, likewise.
-        variance_floor: The smallest σ²; below it rounding dominates.
-        valid: (B, n), False at padding; None without padding.
+    β_u is the cost of describing a vote, and β_a the cost up to which an output is active; they and λ are
+    numbers or broadcast to (B, n). A leaky softmax adds an output of density 1 that is not returned. σ² has a
+    floor, below which rounding dominates. κ is not used.
     """
-    check_iterations("iterations", iterations)
     shares = uniform_coupling(votes, softmax, valid)  # (B, m, n), R
     agreement = []
     for iteration in range(1, iterations + 1):

@@ -6,13 +6,7 @@ import torch
 from torch import Tensor
 
 from nlpcapsule.capsules.routing.kernel import NEGLIGIBLE, VoteKernel, kernel_agreement, weighted_mean
-from nlpcapsule.capsules.routing.routed import (
-    Routed,
-    check_iterations,
-    full_precision,
-    log_of_sum,
-    routed_alike,
-)
+from nlpcapsule.capsules.routing.routed import Routed, full_precision, log_of_sum, routed_alike
 from nlpcapsule.capsules.softmax import SoftmaxKind, uniform_coupling
 from nlpcapsule.capsules.squash import squash
 from nlpcapsule.capsules.votes import Votes
@@ -33,16 +27,8 @@ def kde_em(
     E-step: r_ij = π_j k_ij / Σ_j π_j k_ij with k_ij = max(0, 1 - ‖squash(û_{j|i}) - v_j‖²).
 
     An input outside all kernels has no share: its r_ij are all 0. The agreement score is
-    log Σ_ij r_ij k_ij, with Σ_i r_ij = 1.
-
-    Args:
-        votes: û_{j|i}.
-        iterations: T.
-        softmax: "standard" renormalises as above; "leaky" adds 1 to the denominator, as in the leaky softmax.
-        kappa: κ of the squash.
-        valid: (B, n), False at padding; None without padding.
+    log Σ_ij r_ij k_ij, with Σ_i r_ij = 1. If leaky, 1 is added to the denominator of r_ij.
     """
-    check_iterations("iterations", iterations)
     kernel = VoteKernel.of(votes, kappa)
     shares = uniform_coupling(votes, softmax, valid)  # (B, m, n), r
     capsules = squash(votes.total() / votes.shape[1], kappa)  # (B, n, d)
@@ -52,8 +38,8 @@ def kde_em(
         agreement.append(kernel_agreement(shares, value))
         weight = shares.mean(dim=1, keepdim=True)  # (B, 1, n), π; zero for padding
         density = weight * value  # (B, m, n)
-        everybody = density.sum(dim=-1, keepdim=True)  # (B, m, 1)
-        shares = density / (1.0 + everybody if softmax == "leaky" else everybody.clamp_min(NEGLIGIBLE))
+        total = density.sum(dim=-1, keepdim=True)  # (B, m, 1)
+        shares = density / (1.0 + total if softmax == "leaky" else total.clamp_min(NEGLIGIBLE))
         capsules = squash(weighted_mean(votes, shares), kappa)  # (B, n, d)
     with torch.no_grad():  # the last value changes nothing and is only scored
         agreement.append(kernel_agreement(shares, kernel(capsules)))

@@ -8,13 +8,7 @@ import torch
 from torch import Tensor
 
 from nlpcapsule.capsules.routing.kernel import VoteKernel, kernel_agreement, weighted_mean
-from nlpcapsule.capsules.routing.routed import (
-    Routed,
-    check_iterations,
-    full_precision,
-    log_of_sum,
-    routed_alike,
-)
+from nlpcapsule.capsules.routing.routed import Routed, full_precision, log_of_sum, routed_alike
 from nlpcapsule.capsules.softmax import SoftmaxKind, couple, uniform_coupling
 from nlpcapsule.capsules.squash import squash
 from nlpcapsule.capsules.votes import Votes
@@ -33,63 +27,44 @@ def kde_mean_shift(
     """Maximise the paper's Σ_ij c_ij k(d(v_j, û_{j|i})) in T iterations of `mean_shift`.
 
     The agreement score is NAS = log Σ_ij w_ij k_ij, with Σ_i w_ij = 1.
-
-    Args:
-        votes: û_{j|i}.
-        iterations: T.
-        softmax: "leaky", or "standard" for couplings without a leak.
-        kappa: κ of the squash.
-        alpha: α, the step along the kernel.
-        valid: (B, n), False at padding; None without padding.
     """
-    check_iterations("iterations", iterations)
     kernel = VoteKernel.of(votes, kappa)
     agreement: list[Tensor] = []
-    evidence: Evidence | None = None
+    state: MeanShiftState | None = None
     for iteration in range(1, iterations + 1):
-        now = mean_shift(kernel, evidence, valid, softmax, kappa, alpha, is_last=iteration == iterations)
-        evidence = now.evidence
+        now = mean_shift(kernel, state, valid, softmax, kappa, alpha, is_last=iteration == iterations)
+        state = now.state
         agreement.append(now.agreement)
     return routed_alike(now.capsules, log_of_sum(torch.stack(agreement, dim=1)), now.coupling, valid)
 
 
 @dataclass
-class Evidence:
-    """State that an iteration passes to the next one.
+class MeanShiftState:
+    """State that an iteration passes to the next one."""
 
-    Attributes:
-        logits: b (B, m, n), the input of the next softmax.
-        support: 1[x_ij < 1] (B, m, n) around this iteration's v; None if it is 1 everywhere.
-    """
+    logits: Tensor  # b (B, m, n), the input of the next softmax
+    support: Tensor | None  # 1[x_ij < 1] (B, m, n) around this iteration's v; None if it is 1 everywhere
 
-    logits: Tensor
-    support: Tensor | None
-
-    def select(self, documents: Tensor) -> Evidence:
+    def select(self, documents: Tensor) -> MeanShiftState:
         """Return the state of these documents only."""
-        return Evidence(self.logits[documents], None if self.support is None else self.support[documents])
+        return MeanShiftState(
+            self.logits[documents], None if self.support is None else self.support[documents]
+        )
 
 
 @dataclass
 class Iteration:
-    """The result of one iteration.
+    """The result of one iteration."""
 
-    Attributes:
-        capsules: v (B, n, d).
-        coupling: c (B, m, n), the couplings that v was computed from.
-        agreement: The objective's value Σ_ij w_ij k_ij (B,), before the log. Detached.
-        evidence: For the next iteration; None in the last one.
-    """
-
-    capsules: Tensor
-    coupling: Tensor
-    agreement: Tensor
-    evidence: Evidence | None
+    capsules: Tensor  # v (B, n, d)
+    coupling: Tensor  # c (B, m, n), the couplings that v was computed from
+    agreement: Tensor  # the objective's value Σ_ij w_ij k_ij (B,), before the log; detached
+    state: MeanShiftState | None  # for the next iteration; None in the last one
 
 
 def mean_shift(
     kernel: VoteKernel,
-    before: Evidence | None,
+    before: MeanShiftState | None,
     valid: Tensor | None,
     softmax: SoftmaxKind,
     kappa: float,
@@ -100,16 +75,8 @@ def mean_shift(
 
     c = softmax_j b;  w_ij = c_ij 1[x_ij < 1];  v_j = squash(Σ_i w_ij û_{j|i} / Σ_i w_ij);  b += α k(x),
     with x_ij = ‖squash(û_{j|i}) - v_j‖² and k(x) = max(0, 1 - x). The indicator is the kernel's derivative in
-    the previous iteration; the first iteration, with b = 0, has none.
-
-    Args:
-        kernel: k, with its votes û_{j|i}.
-        before: The previous iteration's state; None in the first.
-        valid: (B, n), False at padding; None without padding.
-        softmax: The kind of softmax.
-        kappa: κ of the squash.
-        alpha: α, the step along the kernel.
-        is_last: Whether k is only used as a score, without a gradient.
+    the previous iteration; the first iteration, with b = 0 and nothing before it, has none. In the last one k
+    is only used as a score, without a gradient.
     """
     votes = kernel.votes
     if before is None:
@@ -126,4 +93,4 @@ def mean_shift(
         return Iteration(capsules, coupling, agreement, None)
     step = value if alpha == 1.0 else alpha * value  # (B, m, n)
     logits = step if before is None else before.logits + step  # (B, m, n)
-    return Iteration(capsules, coupling, agreement, Evidence(logits, kernel.support(value)))
+    return Iteration(capsules, coupling, agreement, MeanShiftState(logits, kernel.support(value)))

@@ -19,18 +19,12 @@ class VoteKernel:
 
     The squash g only scales a vote, g(û) = s û with s = ‖û‖ / (κ + ‖û‖²), so
     1 - x = (1 - ‖s û‖²) + 2 s ⟨û, v⟩ - ‖v‖². Terms that do not depend on v are computed once, by `of`.
-
-    Attributes:
-        votes: û_{j|i}.
-        at_zero: 1 - ‖g(û)‖² (B, m, n), the kernel's value for v = 0.
-        twice_stretch: 2 s (B, m, n), or a scalar 2 where votes are not squashed.
-        clamped: False for the released code's 1 - x, whose support is unbounded.
     """
 
-    votes: Votes
-    at_zero: Tensor
-    twice_stretch: Tensor
-    clamped: bool = True
+    votes: Votes  # û_{j|i}
+    at_zero: Tensor  # 1 - ‖g(û)‖² (B, m, n), the kernel's value for v = 0
+    twice_stretch: Tensor  # 2 s (B, m, n), or a scalar 2 where votes are not squashed
+    clamped: bool = True  # False for the released code's 1 - x, whose support is unbounded
 
     @classmethod
     def of(cls, votes: Votes, kappa: float | None, clamped: bool = True) -> VoteKernel:
@@ -52,13 +46,9 @@ class VoteKernel:
         return value.relu_() if self.clamped else value
 
     def support(self, value: Tensor) -> Tensor | None:
-        """Return 1[x_ij < 1] (B, m, n), the kernel's derivative up to sign; all ones where no vote is inside.
+        """Return 1[x_ij < 1] (B, m, n), the kernel's derivative up to sign, for values k (B, m, n).
 
-        Args:
-            value: k (B, m, n), as `__call__` returns it.
-
-        Returns:
-            None if the kernel is not clamped: the indicator is 1 everywhere.
+        It is all ones where no vote is inside, and None if the kernel is not clamped: 1 everywhere.
         """
         if not self.clamped:
             return None
@@ -91,10 +81,5 @@ def mass_of(weights: Tensor) -> Tensor:
 
 @torch.no_grad()
 def kernel_agreement(weights: Tensor, value: Tensor) -> Tensor:
-    """Return Σ_ij w_ij k_ij (B,) with the weights of each output scaled to Σ_i w_ij = 1.
-
-    Args:
-        weights: (B, m, n), zero for padding.
-        value: k (B, m, n).
-    """
+    """Return Σ_ij w_ij k_ij (B,) with weights (B, m, n), 0 for padding, scaled to Σ_i w_ij = 1."""
     return ((weights * value).sum(dim=1) / mass_of(weights)).sum(dim=1)

@@ -31,18 +31,14 @@ KERNEL_GAIN = 10.0
 class LabelsRouted:
     """The result of routing B documents from m condensed capsules to n labels.
 
-    Attributes:
-        label_capsules: v_j (B, n, d).
-        iterations: (B,) int64, the number of iterations each document used.
-        agreement: (B, T), each document's agreement score by iteration, NaN after it stopped. Detached. The
-            last possible iteration changes nothing and is scored only with `score_last`.
-        coupling: (B, n, m), the couplings that gave v_j, detached; None unless `keep_coupling`.
+    The agreement score is NaN after a document stopped. The last possible iteration changes nothing and is
+    scored only with `score_last`.
     """
 
-    label_capsules: Tensor
-    iterations: Tensor
-    agreement: Tensor
-    coupling: Tensor | None
+    label_capsules: Tensor  # v_j (B, n, d)
+    iterations: Tensor  # (B,) int64, used by each document
+    agreement: Tensor  # (B, T), each document's score by iteration; detached
+    coupling: Tensor | None  # (B, n, m), the couplings that gave v_j, detached; None unless `keep_coupling`
 
 
 def route_labels(
@@ -52,7 +48,6 @@ def route_labels(
     agreement: LabelAgreement = "adaptive-kde",
     gate: float | Tensor = 0.1,
     iterations: int = 3,
-    max_iterations: int = 10,
     eps: float = 0.05,
     compared: Tensor | None = None,
     project: nn.Module | None = None,
@@ -79,27 +74,24 @@ def route_labels(
         first_coupling: The initial logits ⟨q_j, K u_i⟩ + slot_ji (B, n, m).
         agreement: "dot", "kde" or "adaptive-kde".
         gate: The weight of agreement, a number or a learned scalar.
-        iterations: T of "dot" and "kde".
-        max_iterations: T_max of "adaptive-kde".
+        iterations: T, or T_max of "adaptive-kde".
         eps: ε of "adaptive-kde".
         compared: Capsules (B, m, d) centred and scaled for the agreement; None: unchanged.
         project: Computes LN(R v) for "dot".
-        valid: (B, n), False at padding, which is not part of NAS; None without padding.
+        valid: (B, n), False at padding, which is not part of NAS.
         keep_coupling: Whether to return the last couplings.
         score_last: Whether to score the last iteration, which affects nothing but the score.
     """
-    is_adaptive = agreement == "adaptive-kde"
-    limit = max_iterations if is_adaptive else iterations
-    check_iterations("max_iterations" if is_adaptive else "iterations", limit)
+    check_iterations({"iterations": iterations})
     agree = _agreement_function(agreement, project)
     gain = torch.as_tensor(gate, device=capsules.device) * (1.0 if agreement == "dot" else KERNEL_GAIN)
 
     logits, active = first_coupling, capsules if compared is None else compared
     documents = ActiveDocuments(capsules.shape[0], capsules.device)
     last = torch.full(capsules.shape[:1], torch.inf, device=capsules.device)  # (active,)
-    for iteration in range(1, limit + 1):
+    for iteration in range(1, iterations + 1):
         coupling = torch.softmax(logits, dim=-1)  # (B, n, m)
-        if iteration == limit:
+        if iteration == iterations:
             scores = torch.full_like(last, torch.nan)
             if score_last:
                 with torch.no_grad():
@@ -110,7 +102,7 @@ def route_labels(
         agreed, scores = agree(active, coupling, valid)  # (B, n, m), (B,)
         documents.score(scores)
         logits = torch.addcmul(logits, agreed, gain)  # (B, n, m)
-        if is_adaptive:
+        if agreement == "adaptive-kde":
             stopping = (scores - last).abs() < eps  # (active,)
             remaining = documents.stop(stopping, coupling)
             if remaining.numel() == 0:

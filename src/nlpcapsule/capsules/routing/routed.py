@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec
 
 import torch
 from torch import Tensor
@@ -20,20 +20,15 @@ Options = ParamSpec("Options")
 class Routed:
     """The result of routing B documents from m to n capsules of size d.
 
-    Attributes:
-        capsules: v_j (B, n, d); zero for padding.
-        activations: a_j (B, n) in [0, 1), the length of v_j (EM: its own); zero for padding.
-        iterations: (B,) int64, the number of iterations each document used.
-        agreement: (B, T), each document's agreement score after each iteration, as the routing's docstring
-            defines it; NaN after the document has stopped. Detached.
-        coupling: c_ij (B, m, n), the couplings that v_j was computed from. Detached.
+    The agreement score is the one that the routing's docstring defines, NaN after a document has stopped. It
+    and the couplings are detached.
     """
 
-    capsules: Tensor
-    activations: Tensor
-    iterations: Tensor
-    agreement: Tensor
-    coupling: Tensor
+    capsules: Tensor  # v_j (B, n, d); zero for padding
+    activations: Tensor  # a_j (B, n) in [0, 1), the length of v_j (EM: its own); zero for padding
+    iterations: Tensor  # (B,) int64, used by each document
+    agreement: Tensor  # (B, T), each document's score after each iteration
+    coupling: Tensor  # c_ij (B, m, n), from which v_j was computed
 
     def float(self) -> Routed:
         """Return the result in float32."""
@@ -49,7 +44,7 @@ class Routed:
 def full_precision(
     routing: Callable[Concatenate[Votes, Options], Routed],
 ) -> Callable[Concatenate[Votes, Options], Routed]:
-    """Switch autocast off inside a routing.
+    """Check the iterations of a routing, and switch autocast off inside it.
 
     Agreement is a small difference of larger numbers, and a stop compares two logarithms of it with 0.05:
     bfloat16 is too coarse for both.
@@ -57,16 +52,18 @@ def full_precision(
 
     @functools.wraps(routing)
     def route(votes: Votes, *args: Options.args, **options: Options.kwargs) -> Routed:
+        check_iterations(options)
         with torch.autocast(votes.device.type, enabled=False):
             return routing(votes, *args, **options)
 
     return route
 
 
-def check_iterations(name: str, number: int) -> None:
-    """Raise an error unless there is at least one iteration."""
-    if number < 1:
-        raise ConfigError(f"`{name}` must be a positive integer. Got {number} instead.")
+def check_iterations(options: Mapping[str, Any]) -> None:
+    """Raise an error if a routing's options ask for no iteration."""
+    for name, number in options.items():
+        if name in ("iterations", "max_iterations") and number < 1:
+            raise ConfigError(f"`{name}` must be a positive integer. Got {number} instead.")
 
 
 def mask_padding(per_output: Tensor, valid: Tensor | None) -> Tensor:
@@ -93,14 +90,7 @@ def log_of_sum(agreement: Tensor) -> Tensor:
 
 
 def routed_alike(capsules: Tensor, agreement: Tensor, coupling: Tensor, valid: Tensor | None) -> Routed:
-    """Return the result of a routing that gives all documents the same number of iterations.
-
-    Args:
-        capsules: v (B, n, d).
-        agreement: (B, T), the number of iterations is T.
-        coupling: c (B, m, n).
-        valid: (B, n), False at padding; None without padding.
-    """
+    """Return v (B, n, d), agreement (B, T) and c (B, m, n) of a routing with T iterations for all."""
     documents, iterations = agreement.shape
     capsules = mask_padding(capsules, valid)
     used = torch.full((documents,), iterations, dtype=torch.int64, device=capsules.device)
@@ -108,16 +98,11 @@ def routed_alike(capsules: Tensor, agreement: Tensor, coupling: Tensor, valid: T
 
 
 class ActiveDocuments:
-    """The documents that still iterate, and the results of those that have stopped.
-
-    Attributes:
-        active: (A,) indices in the batch of the documents that still iterate.
-        iterations: (B,) int64, the iterations of each document so far.
-    """
+    """The documents that still iterate, and the results of those that have stopped."""
 
     def __init__(self, documents: int, device: torch.device) -> None:
-        self.active = torch.arange(documents, device=device)
-        self.iterations = torch.zeros(documents, dtype=torch.int64, device=device)
+        self.active = torch.arange(documents, device=device)  # (A,) indices of those that still iterate
+        self.iterations = torch.zeros(documents, dtype=torch.int64, device=device)  # (B,) so far
         self._scores: list[Tensor] = []  # one (B,) per iteration
         self._stopped: list[Tensor] = []
         self._results: list[tuple[Tensor, ...]] = []
@@ -130,14 +115,9 @@ class ActiveDocuments:
         self._scores.append(column)
 
     def stop(self, stopping: Tensor, *results: Tensor) -> Tensor:
-        """Stop documents and keep their rows of the results.
+        """Stop some of the active documents (A,), and keep their rows of the results (A, …).
 
-        Args:
-            stopping: (A,) booleans.
-            results: Tensors whose first axis is the active documents.
-
-        Returns:
-            The positions, among those active so far, of the documents that continue.
+        Returns the positions, among those active so far, of the documents that continue.
         """
         remaining = (~stopping).nonzero().squeeze(1)
         if remaining.numel() == 0:

@@ -1,6 +1,6 @@
 """Render docs/configuration.md from the settings themselves, so that it stays up to date.
 
-python -m nlpcapsule.config.reference > docs/configuration.md
+python -m docs.write_configuration > docs/configuration.md
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nlpcapsule.registry import ENCODER_MODULES, find_system, system_names
 _INTRODUCTION = """\
 # Configuration
 
-This page is written by `python -m nlpcapsule.config.reference > docs/configuration.md`.
+This page is written by `python -m docs.write_configuration > docs/configuration.md`.
 
 A configuration has four sections: `text`, `model`, `training` and `inference`. Inside `model`, a hybrid has
 the section of its network, and a network with an encoder has the section of the encoder:

@@ -4,11 +4,10 @@ import pytest
 import torch
 from tiny_networks import tiny_network, token_rows
 
-from class_constants import settings_of
+from nlpcapsule.baselines.official import OfficialNetwork, OfficialSettings
 from nlpcapsule.capsules.routing.adaptive_kde import adaptive_kde
 from nlpcapsule.capsules.votes import FormedVotes, PairwiseVotes
-from nlpcapsule.networks.official import OfficialNetwork, OfficialSettings
-from nlpcapsule.networks.routing_choice import route
+from nlpcapsule.registry import NetworkInputs
 
 
 def primary_capsules(network, tokens):
@@ -23,7 +22,7 @@ def primary_capsules(network, tokens):
 
 def test_eurlex_has_one_transform_per_pair():
     with torch.device("meta"):
-        network = OfficialNetwork(OfficialSettings(embedding_size=300), 100, label_count=3956, length=500)
+        network = OfficialNetwork(OfficialSettings(embedding_size=300), NetworkInputs(100, label_count=3956))
     assert network.transform.rows.numel() == 128 * 3956 * 16 * 16 == 129_630_208
     assert network.compression.weight.shape == (128, 14_272)
     assert [layer.weight.shape for layer in network.primary] == [(512, 32, 1)] * 3
@@ -98,11 +97,11 @@ def test_training_stops_on_the_batch_and_inference_on_each_document():
 
 
 def test_it_routes_as_the_released_code_does():
-    settings = settings_of(OfficialSettings, epsilon=1e-12, iterations=4)
+    network = tiny_network("official", epsilon=1e-12, iterations=4)
     votes = FormedVotes(2 * torch.randn(2, 6, 5, 8, generator=torch.Generator().manual_seed(0)))
     options = {"eps": 1e-12, "max_iterations": 4, "kappa": 0.5, "softmax": "standard"}
     released = adaptive_kde(votes, clamp_kernel=False, **options).activations
-    torch.testing.assert_close(route(votes, settings, as_released=True).activations, released)
+    torch.testing.assert_close(network.route(votes).activations, released)
     assert not torch.allclose(adaptive_kde(votes, clamp_kernel=True, **options).activations, released)
 
 

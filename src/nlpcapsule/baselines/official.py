@@ -11,35 +11,30 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.capsules.compression import CapsuleCompression
 from nlpcapsule.capsules.pair_transforms import PairTransforms
-from nlpcapsule.capsules.softmax import SoftmaxKind
+from nlpcapsule.capsules.routing import Routed, adaptive_kde
 from nlpcapsule.capsules.squash import squash
+from nlpcapsule.capsules.votes import Votes
 from nlpcapsule.config import Config
-from nlpcapsule.config.settings import EMBEDDING_SIZE, SystemSettings, Widths, check_widths
-from nlpcapsule.encoders.word_embedding import WordEmbedding
+from nlpcapsule.config.settings import EMBEDDING_SIZE, Widths, check_widths
+from nlpcapsule.encoders.word_encoder import new_embedding
 from nlpcapsule.networks.embedding_convolution import EmbeddingConvolution
-from nlpcapsule.networks.routing_choice import route
+from nlpcapsule.networks.routing_choice import RoutedSettings
 from nlpcapsule.networks.scored import Scored, log_odds
-from nlpcapsule.registry import System, register
+from nlpcapsule.registry import NetworkInputs, System, register
 
 
-class OfficialSettings(SystemSettings):
+class OfficialSettings(RoutedSettings):
     """`official`: the released code, for comparison."""
 
-    routes_to_chosen: ClassVar[bool] = True
-    scores_candidates: ClassVar[bool] = True
     shuffles: ClassVar[bool] = False
     windows: ClassVar[Widths] = (2, 4, 8)  # filter widths along the embedding
     routing: ClassVar[str] = "adaptive-kde"
-    epsilon: ClassVar[float] = 0.05  # stops when the batch's mean NAS moves less
-    alpha: ClassVar[float] = 1.0  # step size of the coupling update
-    softmax: ClassVar[SoftmaxKind] = "standard"  # over outputs
     kappa: ClassVar[float] = 0.5  # squash: ‖x‖²/(κ+‖x‖²)
 
     name: Literal["official"] = "official"
@@ -51,16 +46,6 @@ class OfficialSettings(SystemSettings):
         50, ge=1, description="maximum routing iterations; the released code has no limit"
     )
 
-    @property
-    def is_adaptive(self) -> bool:
-        """Whether the routing decides when each document stops."""
-        return True
-
-    @property
-    def most_iterations(self) -> int:
-        """T_max."""
-        return self.iterations
-
     def check(self, config: Config) -> None:
         """Reject filters that are wider than the embedding."""
         check_widths(self.windows, self.embedding_size, config)
@@ -70,36 +55,17 @@ _PAIR_STD = 1e-4
 
 
 class OfficialNetwork(nn.Module):
-    """The released chain for labels.
+    """The released chain for labels."""
 
-    Args:
-        settings: The network's settings.
-        vocabulary_size: Number of tokens.
-        label_count: n.
-        length: l.
-        padding_id: Id of the padding token.
-        vectors: Initial word vectors.
-    """
-
-    def __init__(
-        self,
-        settings: OfficialSettings,
-        vocabulary_size: int,
-        label_count: int,
-        length: int,
-        padding_id: int = 0,
-        vectors: np.ndarray | None = None,
-    ) -> None:
+    def __init__(self, settings: OfficialSettings, inputs: NetworkInputs) -> None:
         super().__init__()
         self.settings = settings
         filters, size = settings.filters, settings.capsule_size
-        self.embedding = WordEmbedding(vocabulary_size, settings.embedding_size, padding_id, vectors)
-        self.convolution = EmbeddingConvolution(
-            length, self.embedding.size, settings.windows, filters, padding_id
-        )
+        self.embedding = new_embedding(settings.embedding_size, inputs)
+        self.convolution = EmbeddingConvolution(inputs, self.embedding.size, settings.windows, filters)
         self.primary = nn.ModuleList(nn.Conv1d(filters, filters * size, 1) for _ in settings.windows)
         self.compression = CapsuleCompression(filters * sum(self.convolution.map_sizes), settings.condensed)
-        self.transform = PairTransforms(label_count, settings.condensed, size, _PAIR_STD)  # W_ij
+        self.transform = PairTransforms(inputs.label_count, settings.condensed, size, _PAIR_STD)  # W_ij
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
         """Score labels; see `LabelQueryNetwork.forward` for the arguments."""
@@ -110,28 +76,28 @@ class OfficialNetwork(nn.Module):
         ]
         primary = squash(torch.cat(capsules, dim=1), self.settings.kappa)  # (B, P, d)
         condensed = self.compression(primary)  # (B, m, d)
-        routed = route(
-            self.transform(condensed, outputs),
-            self.settings,
-            valid=valid,
-            as_released=True,
-            batch_stop=self.training,
-        )
+        routed = self.route(self.transform(condensed, outputs), valid)
         return Scored(log_odds(routed.activations), routed.iterations, routed.agreement)
+
+    def route(self, votes: Votes, valid: Tensor | None = None) -> Routed:
+        """Route û_{j|i} as the released code does; `valid` (B, n) is False at padding."""
+        return adaptive_kde(
+            votes,
+            max_iterations=self.settings.most_iterations,
+            eps=self.settings.epsilon,
+            softmax="standard",
+            kappa=self.settings.kappa,
+            valid=valid,
+            stop="batch" if self.training else "instance",
+            clamp_kernel=False,
+        )
 
 
 register(
     System(
         "official",
         OfficialSettings,
-        labels=lambda settings, inputs: OfficialNetwork(
-            settings,
-            inputs.vocabulary_size,
-            inputs.label_count,
-            inputs.length,
-            inputs.padding_id,
-            inputs.vectors,
-        ),
+        labels=OfficialNetwork,
         defaults={
             "labels": {
                 "training": {"negatives": "batch", "weight_decay": 0.0},

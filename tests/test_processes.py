@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from nlpcapsule import processes
-from nlpcapsule.processes import module_command, safe_import_path
+from nlpcapsule.processes import module_command, starting_workers
 
 # As a user has it: the package is found, and no relative folder is on the path.
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(processes.__file__).parents[1])}
@@ -129,8 +129,8 @@ def test_a_module_from_a_folder_comes_after_pythons_own(tmp_path: Path) -> None:
 def test_workers_that_joblib_starts_import_nothing_from_the_working_folder(tmp_path: Path) -> None:
     (tmp_path / "random.py").write_text(HIJACK)
     program = (
-        "import joblib\nfrom math import sqrt\nfrom nlpcapsule.processes import safe_import_path\n"
-        "with safe_import_path():\n"
+        "import joblib\nfrom math import sqrt\nfrom nlpcapsule.processes import starting_workers\n"
+        "with starting_workers():\n"
         "    print(joblib.Parallel(n_jobs=2)(joblib.delayed(sqrt)(n) for n in (1, 4)))\n"
     )
     done = subprocess.run(
@@ -144,12 +144,31 @@ def test_workers_that_joblib_starts_import_nothing_from_the_working_folder(tmp_p
     assert (done.returncode, done.stdout) == (0, "[1.0, 2.0]\n"), done.stderr
 
 
+def test_workers_leave_ctrl_c_to_the_process_that_started_them(tmp_path: Path) -> None:
+    program = (
+        "import joblib, os, signal\nfrom nlpcapsule.processes import starting_workers\n"
+        "with starting_workers():\n"
+        "    run = joblib.Parallel(n_jobs=2, return_as='generator')\n"
+        "    answers = run(joblib.delayed(os.killpg)(0, signal.SIGINT) for _ in range(2))\n"
+        "try:\n    list(answers)\nexcept KeyboardInterrupt:\n    print('stopped')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        start_new_session=True,
+    )
+    assert (done.stdout, done.stderr) == ("stopped\n", "")
+
+
 def test_the_variable_is_as_before_behind_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
     for before in (None, "", "1"):
         monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
         if before is not None:
             monkeypatch.setenv("PYTHONSAFEPATH", before)
-        with safe_import_path():
+        with starting_workers():
             assert os.environ["PYTHONSAFEPATH"] == "1"
         assert os.environ.get("PYTHONSAFEPATH") == before
 

@@ -43,17 +43,38 @@ def module_command(module: str, folder: Path | None = None) -> list[str]:
 
 
 @contextmanager
-def safe_import_path() -> Iterator[None]:
-    """Remove the working folder from the module path of processes that a library starts in this block."""
+def starting_workers() -> Iterator[None]:
+    """Prepare this process for a library that starts worker processes in this block.
+
+    The workers import nothing from the working folder. They ignore Ctrl-C, which a terminal sends to all
+    processes at once: this process handles it, behind the block, and ends them.
+    """
     before = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"
     try:
-        yield
+        with _without_interrupts():
+            yield
     finally:
         if before is None:
             del os.environ[_SAFE_PATH]
         else:
             os.environ[_SAFE_PATH] = before
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Hold Ctrl-C back until the end of the block; processes that are started in it never see one."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # starting it inside the block would let Ctrl-C in again
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def child_environment() -> dict[str, str]:

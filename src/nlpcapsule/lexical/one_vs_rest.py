@@ -25,7 +25,7 @@ from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import check_array, load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import BagOfWords
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
-from nlpcapsule.processes import safe_import_path, watch_parent
+from nlpcapsule.processes import starting_workers, watch_parent
 from nlpcapsule.registry import System, register
 
 _LEAD_TOKENS = "first words of a document that are additional, separate features; 0: none"
@@ -108,6 +108,11 @@ class OneVsRest(LexicalRanker):
         """Write one file."""
         save_arrays(folder / _FILE, **self.bag.to_arrays(), weights=self.weights, bias=self.bias)
 
+    @property
+    def files(self) -> set[str]:
+        """The name of its file."""
+        return {_FILE}
+
     @classmethod
     def load(cls, settings: OneVsRestSettings, folder: Path) -> Self:
         """Read the output of `save`."""
@@ -146,7 +151,7 @@ def _fit_blocks(
     """
     workers = max(1, min(joblib.cpu_count(), count))
     run = joblib.Parallel(n_jobs=workers, return_as="generator")
-    with safe_import_path():  # the call starts the workers
+    with starting_workers():  # the call starts the workers
         fitted = run(
             joblib.delayed(_fit_in_worker)(
                 os.getpid(), features, start, targets, settings.C, settings.smallest_weight, seed

@@ -153,11 +153,12 @@ def train(
             with TrainingProgress(quiet) as progress:
                 fit_answers(answers, settled, folder, progress)
     except KeyboardInterrupt:
-        begun = folder.checkpoint.exists()
-        way = "give the same command again with --resume" if begun else "nothing was written"
-        typer.echo(f"stopped; {way}", err=True)
+        if folder.has_checkpoint:
+            typer.echo("stopped; the same command with --resume continues from here", err=True)
+        else:
+            typer.echo("stopped before the first checkpoint; nothing is kept", err=True)
         raise typer.Exit(130) from None
-    except NlpCapsuleError:
+    except Exception:
         if not resume:
             _take_back(output, existed)
         raise

@@ -91,14 +91,14 @@ def default_encoder(system: str) -> str:
 def _check_encoder(system: str, name: Any) -> None:
     """Reject an encoder that a system does not support."""
     if not isinstance(name, str):
-        raise ConfigError(f"model.encoder.name={quoted(name)}: expected the name of an encoder")
+        raise ConfigError(f"encoder.name={quoted(name)}: expected the name of an encoder")
     only = find_system(system).settings.model_fields["encoder"].annotation
     if only is EncoderSettings or name == default_encoder(system):
         return
     expected = "a pretrained transformer, its folder or its id on the Hugging Face hub"
     if default_encoder(system) != TRANSFORMER:
         expected = f"the encoder {default_encoder(system)!r}"
-    raise ConfigError(f"model.encoder={quoted(name)}: {system!r} needs {expected}")
+    raise ConfigError(f"encoder={quoted(name)}: {system!r} needs {expected}")
 
 
 def section_classes(model: Mapping[str, Any], prefix: str = "model") -> Iterator[tuple[str, type[Settings]]]:

@@ -198,7 +198,7 @@ def _pretrained(encoder: str) -> Any:
     try:
         with _silence(library.utils.logging):
             facts = library.AutoConfig.from_pretrained(encoder, trust_remote_code=False, **where)
-            check_model_type(facts.model_type, f"model.encoder={encoder!r}")
+            check_model_type(facts.model_type, f"encoder={encoder!r}")
             # No pickled weights, no code from the hub, and float32 whatever the file holds.
             return library.AutoModel.from_pretrained(
                 encoder, use_safetensors=True, trust_remote_code=False, dtype=torch.float32, **where
@@ -244,7 +244,7 @@ def _silence(logging: Any) -> Iterator[None]:
 def _unreadable(encoder: str, error: Exception) -> ConfigError:
     problem = (str(error).splitlines() or [type(error).__name__])[0]
     return ConfigError(
-        f"encoder.path={encoder!r} is no pretrained transformer: expected a folder with config.json, "
+        f"encoder={encoder!r} is no pretrained transformer: expected a folder with config.json, "
         f"model.safetensors and tokenizer.json, or a hub id ({problem})"
     )
 

@@ -135,7 +135,7 @@ def refuse_fetching(encoder: str) -> None:
     """
     if _is_loading.get():
         raise ConfigError(
-            f"model.encoder={encoder!r}: a saved model brings its transformer along, and this one does not; "
+            f"encoder={encoder!r}: a saved model brings its transformer along, and this one does not; "
             "restore the folder, or train again (an encoder of a plugin needs its --plugin here, too)"
         )
 

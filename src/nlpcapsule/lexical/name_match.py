@@ -134,6 +134,11 @@ class NameMatch:
             examples=self.examples,
         )
 
+    @property
+    def files(self) -> set[str]:
+        """The name of its file."""
+        return {FILE}
+
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read the output of `save`."""

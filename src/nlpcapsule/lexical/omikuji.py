@@ -27,7 +27,7 @@ from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import MissingExtraError, ModelFolderError, NlpCapsuleError
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays, single_integer
 from nlpcapsule.lexical.bag_of_words import BagOfWords
-from nlpcapsule.lexical.omikuji_tree import check_tree, rewrite_tree
+from nlpcapsule.lexical.omikuji_tree import SETTINGS_FILE, TREE_FILE, check_tree, rewrite_tree
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
 from nlpcapsule.registry import System, register
 from nlpcapsule.strict_json import read_json
@@ -146,6 +146,12 @@ class OmikujiTrees(LexicalRanker):
             path = _tree_folder(folder, number)
             shutil.rmtree(path, ignore_errors=True)  # the library reads every tree it finds there
             _write(tree, path)
+
+    @property
+    def files(self) -> set[str]:
+        """The names of its files; `check_tree` accepts no others in a tree's folder."""
+        trees = [_tree_folder(Path(), number) for number in range(len(self.trees))]
+        return {_FILE, *((tree / name).as_posix() for tree in trees for name in (SETTINGS_FILE, TREE_FILE))}
 
     @classmethod
     def load(cls, settings: OmikujiSettings, folder: Path) -> Self:

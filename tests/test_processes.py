@@ -30,14 +30,13 @@ time.sleep(60)
 POOL = """
 import os, sys, time
 import joblib
-from nlpcapsule.processes import watch_parent
+from nlpcapsule.processes import pool_options
 
-def work(parent, folder):
-    watch_parent(parent)
+def work(folder):
     open(os.path.join(folder, str(os.getpid())), "w").close()
     time.sleep(60)
 
-joblib.Parallel(n_jobs=2)(joblib.delayed(work)(os.getpid(), sys.argv[1]) for _ in range(2))
+joblib.Parallel(n_jobs=2, **pool_options())(joblib.delayed(work)(sys.argv[1]) for _ in range(1))
 """
 
 
@@ -85,17 +84,18 @@ def test_a_child_whose_parent_is_gone_already_ends() -> None:
     assert done.returncode == 128 + signal.SIGTERM
 
 
-def test_workers_of_a_pool_end_with_the_process_that_started_them(tmp_path: Path) -> None:
+def test_workers_of_a_pool_end_with_the_process_that_started_them_also_without_a_task(tmp_path: Path) -> None:
     script = tmp_path / "pool.py"
     script.write_text(POOL)
     started = tmp_path / "started"
     started.mkdir()
     with subprocess.Popen([sys.executable, str(script), str(started)]) as parent:
-        assert wait_until(lambda: len(list(started.iterdir())) == 2)
-        workers = [int(path.name) for path in started.iterdir()]
+        assert wait_until(lambda: len(list(started.iterdir())) == 1)
+        children = [child.pid for child in psutil.Process(parent.pid).children()]
         parent.kill()
-    assert parent.pid not in workers
-    assert wait_until(lambda: not any(map(is_running, workers)))
+    assert len(children) >= 2
+    assert int(next(started.iterdir()).name) in children
+    assert wait_until(lambda: not any(map(is_running, children)))
 
 
 def test_the_parents_number_is_not_left_to_grandchildren() -> None:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 PARENT_VARIABLE = "NLPCAPSULE_PARENT"  # the process id of the parent, for the child only
 WATCH_SECONDS = 0.5
@@ -40,6 +41,11 @@ def module_command(module: str, folder: Path | None = None) -> list[str]:
     if folder is None:
         return [sys.executable, "-P", "-m", module]
     return [sys.executable, "-P", "-c", _RUN_FROM_FOLDER, str(folder.absolute()), module]
+
+
+def pool_options() -> dict[str, Any]:
+    """Return options of a `joblib.Parallel` whose workers end with this process, also without a task."""
+    return {"backend": "loky", "initializer": watch_parent, "initargs": (os.getpid(),)}
 
 
 @contextmanager

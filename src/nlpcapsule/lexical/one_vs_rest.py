@@ -5,12 +5,11 @@ min over w, b of   ½ (‖w‖² + b²) + C Σ_i max(0, 1 − y_i (w · x_i + b)
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import joblib
 import numpy as np
@@ -25,7 +24,7 @@ from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import check_array, load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import BagOfWords
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
-from nlpcapsule.processes import starting_workers, watch_parent
+from nlpcapsule.processes import pool_options, starting_workers
 from nlpcapsule.registry import System, register
 
 _LEAD_TOKENS = "first words of a document that are additional, separate features; 0: none"
@@ -150,21 +149,13 @@ def _fit_blocks(
     run to run.
     """
     workers = max(1, min(joblib.cpu_count(), count))
-    run = joblib.Parallel(n_jobs=workers, return_as="generator")
+    run = joblib.Parallel(n_jobs=workers, return_as="generator", **pool_options())
     with starting_workers():  # the call starts the workers
         fitted = run(
-            joblib.delayed(_fit_in_worker)(
-                os.getpid(), features, start, targets, settings.C, settings.smallest_weight, seed
-            )
+            joblib.delayed(_fit_block)(features, start, targets, settings.C, settings.smallest_weight, seed)
             for start, targets in blocks
         )
     yield from fitted
-
-
-def _fit_in_worker(parent: int, *block: Any) -> tuple[int, tuple[sparse.csr_matrix, np.ndarray]]:
-    """Run `_fit_block` in a process that ends with its parent."""
-    watch_parent(parent)
-    return _fit_block(*block)
 
 
 def _fit_block(

@@ -89,6 +89,11 @@ class Neighbours:
         """Write one file."""
         save_arrays(folder / _FILE, idf=self.bag.idf, documents=self.documents, labels=self.labels)
 
+    @property
+    def files(self) -> set[str]:
+        """The name of its file."""
+        return {_FILE}
+
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read the output of `save`."""

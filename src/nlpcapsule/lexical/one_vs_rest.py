@@ -5,7 +5,6 @@ min over w, b of   ½ (‖w‖² + b²) + C Σ_i max(0, 1 − y_i (w · x_i + b)
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +24,7 @@ from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import check_array, load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS_HELP, BagOfWords
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
-from nlpcapsule.processes import safe_import_path, watch_parent
+from nlpcapsule.processes import pool_options, starting_workers
 from nlpcapsule.registry import System, register
 
 
@@ -101,6 +100,11 @@ class OneVsRest(LexicalRanker):
         """Write one file."""
         save_arrays(folder / _FILE, **self.bag.to_arrays(), weights=self.weights, bias=self.bias)
 
+    @property
+    def files(self) -> set[str]:
+        """The name of its file."""
+        return {_FILE}
+
     @classmethod
     def load(cls, settings: OneVsRestSettings, folder: Path) -> Self:
         """Read the output of `save`."""
@@ -136,9 +140,10 @@ def _fit_blocks(
     Uses processes: liblinear's threads share one random generator, and the weights would differ slightly from
     run to run.
     """
-    run = joblib.Parallel(n_jobs=max(1, min(joblib.cpu_count(), len(tasks))), return_as="generator")
-    common = os.getpid(), features, settings.C, settings.smallest_weight, seed
-    with safe_import_path():  # the call starts the workers
+    workers = max(1, min(joblib.cpu_count(), len(tasks)))
+    run = joblib.Parallel(n_jobs=workers, return_as="generator", **pool_options())
+    common = features, settings.C, settings.smallest_weight, seed
+    with starting_workers():  # the call starts the workers
         fitted = run(joblib.delayed(_fit_block)(start, targets, *common) for start, targets in tasks)
     yield from fitted
 
@@ -146,14 +151,12 @@ def _fit_blocks(
 def _fit_block(
     start: int,
     targets: sparse.csc_matrix,
-    parent: int,
     features: sparse.csr_matrix,
     penalty: float,
     smallest_weight: float,
     seed: int,
 ) -> tuple[int, Block]:
-    """Return a block and its start; the process ends with its parent."""
-    watch_parent(parent)
+    """Return a block and its start."""
     documents, words = features.shape
     weights, bias = [], np.empty(targets.shape[1], dtype=np.float32)
     for label in range(targets.shape[1]):

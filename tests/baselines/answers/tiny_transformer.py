@@ -14,7 +14,7 @@ SIZE, POSITIONS = 16, 40
 VOCABULARY = len(SPECIAL) + len(WORDS)
 
 
-def write_transformer(folder, vocabulary_size=VOCABULARY):
+def write_transformer(folder, vocabulary_size=VOCABULARY, positions=POSITIONS):
     """Writes config.json, model.safetensors and tokenizer.json; skips where transformers is missing."""
     transformers = pytest.importorskip("transformers", reason="needs pip install 'nlpcapsule[transformers]'")
     import torch
@@ -26,7 +26,7 @@ def write_transformer(folder, vocabulary_size=VOCABULARY):
         num_hidden_layers=2,
         num_attention_heads=2,
         intermediate_size=32,
-        max_position_embeddings=POSITIONS,
+        max_position_embeddings=positions,
         initializer_range=0.2,  # or all states would be much alike
         hidden_dropout_prob=0.0,  # so small a network learns nothing with it
         attention_probs_dropout_prob=0.0,

@@ -184,6 +184,7 @@ class LabelQueryNetwork(nn.Module):
     """
 
     idf: Tensor | None
+    masked_routing: bool = False  # as in `route_labels`; an exported network needs it
 
     def __init__(
         self,
@@ -279,6 +280,7 @@ class LabelQueryNetwork(nn.Module):
             compared=None if self.vote_scale is None else self.vote_scale(capsules, mask),
             valid=valid,
             keep_coupling=explain,
+            masked=self.masked_routing,
         )
         if self.vote_scale is not None:
             self.vote_scale.steer(routed.agreement, self.settings.epsilon)

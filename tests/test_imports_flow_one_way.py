@@ -19,6 +19,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 STAGES: list[set[str]] = [
     {"errors"},
     {"processes"},
+    {"threads"},
     {"strict_json"},
     {"atomic_files"},
     {"registry"},
@@ -32,6 +33,7 @@ STAGES: list[set[str]] = [
     {"networks"},
     {"evaluation"},
     {"scoring"},
+    {"export"},
     {"model_folder"},
     {"training"},
     {"baselines"},

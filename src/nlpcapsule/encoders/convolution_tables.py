@@ -45,7 +45,9 @@ class ConvolutionTables(nn.Module):
             padded = nn.functional.pad(tokens, (left, width - 1 - left), value=self.padding_id)
             total = bias
             for offset in range(width):
-                total = total + nn.functional.embedding(padded[:, offset : offset + tokens.shape[1]], table[offset])
+                total = total + nn.functional.embedding(
+                    padded[:, offset : offset + tokens.shape[1]], table[offset]
+                )
             states.append(total)  # (B, l, filters)
         return torch.relu(torch.cat(states, dim=2))
 

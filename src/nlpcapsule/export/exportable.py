@@ -23,27 +23,27 @@ class ExportableNetwork(nn.Module):
 
     Args:
         network: The network, which is not changed.
+        candidates: Whether the labels to score are an input; all labels are scored otherwise.
         table_limit: Most bytes of tables that replace convolutions.
     """
 
-    def __init__(self, network: nn.Module, table_limit: int = MOST_TABLE_BYTES) -> None:
+    def __init__(
+        self, network: nn.Module, candidates: bool = True, table_limit: int = MOST_TABLE_BYTES
+    ) -> None:
         super().__init__()
+        self.candidates = candidates
         if not isinstance(network, LabelQueryNetwork):
             raise ConfigError(
                 f"{type(network).__name__} cannot be exported: expected `label-query`, alone or in a hybrid"
             )
         encoder = network.document.encoder
-        network.document.encoder = nn.Identity()  # not copied: its replacement holds what is needed
-        try:
-            self.network = copy.deepcopy(network)
-        finally:
-            network.document.encoder = encoder
-        self.network.document.encoder = exportable_encoder(encoder, table_limit)
+        # Copies the network with another encoder in its place.
+        self.network = copy.deepcopy(network, {id(encoder): exportable_encoder(encoder, table_limit)})
         self.network.masked_routing = True
         self.eval().requires_grad_(False)
 
-    def forward(self, tokens: Tensor, candidates: Tensor) -> Tensor:
-        """Map token ids (B, l) and label ids (B, C) to logits (B, C)."""
+    def forward(self, tokens: Tensor, candidates: Tensor | None = None) -> Tensor:
+        """Map token ids (B, l) and label ids (B, C), or None for all labels, to logits (B, C)."""
         return self.network(tokens, candidates).logits
 
 
@@ -151,7 +151,9 @@ class PaddedWindows(_Substitute):
         sizes = torch.minimum((texts - start).clamp(min=0), longest)  # (B, K) tokens of the text in a window
         needed = number < counts  # (B, K)
         widths = torch.minimum(sizes + MARKS, lengths).clamp(min=1) * needed  # (B, K)
-        column = torch.arange(torch.sym_min(self.encoder.window, tokens.shape[1]), device=tokens.device)  # (w,)
+        column = torch.arange(
+            torch.sym_min(self.encoder.window, tokens.shape[1]), device=tokens.device
+        )  # (w,)
         mask = column < widths.unsqueeze(2)  # (B, K, w)
         inside = (column > 0) & (column <= sizes.unsqueeze(2)) & needed.unsqueeze(2)
         end = (lengths - 1).clamp(min=0).unsqueeze(2)  # (B, 1, 1) where the row's last mark stands

@@ -12,11 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import joblib
 import numpy as np
 from pydantic import Field
 from scipy import sparse
-from sklearn.svm import LinearSVC
 
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
@@ -27,6 +25,7 @@ from nlpcapsule.lexical.bag_of_words import BagOfWords
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
 from nlpcapsule.processes import safe_import_path, watch_parent
 from nlpcapsule.registry import System, register
+from nlpcapsule.threads import thread_count
 
 _LEAD_TOKENS = "first words of a document that are additional, separate features; 0: none"
 
@@ -144,7 +143,9 @@ def _fit_blocks(
     Uses processes: liblinear's threads share one random generator, and the weights would differ slightly from
     run to run.
     """
-    workers = max(1, min(joblib.cpu_count(), count))
+    import joblib  # slow to import and only needed here
+
+    workers = max(1, min(thread_count(), count))
     run = joblib.Parallel(n_jobs=workers, return_as="generator")
     with safe_import_path():  # the call starts the workers
         fitted = run(
@@ -171,6 +172,8 @@ def _fit_block(
     seed: int,
 ) -> tuple[int, tuple[sparse.csr_matrix, np.ndarray]]:
     """Return the block's start, weights (block, V) and bias (block,)."""
+    from sklearn.svm import LinearSVC  # slow to import and only needed here
+
     documents, words = features.shape
     weights, bias = [], np.empty(targets.shape[1], dtype=np.float32)
     for label in range(targets.shape[1]):

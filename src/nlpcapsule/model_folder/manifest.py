@@ -18,6 +18,7 @@ FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 LEXICAL = "lexical"
 FUSION = "fusion.json"
+ONNX = "onnx"  # the exported network: `nlpcapsule.export.onnx_file`
 SAVING = ".nlpcapsule-saving"  # inside a model folder: a model that is being written
 SAVED = ".nlpcapsule-saved"  # a complete model that is about to replace the folder's model
 

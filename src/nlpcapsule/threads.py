@@ -1,9 +1,9 @@
 """How many threads and processes compute: no more than the machine grants, and fewer where that is faster.
 
-A container may show sixty-four cores and grant one. Threads that wait for each other after every step are then
-slower than a single one, and so they are on a core that another process uses.
+A container may show sixty-four cores and grant one. Threads that wait for each other after every step are
+then slower than a single one, and so they are on a core that another process uses.
 
-`use_threads` is called once, by a command. Everything that starts threads or processes asks `thread_count`.
+A command calls `use_threads` once. Everything that starts threads or processes asks `thread_count`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ _WORTHWHILE = 0.9  # fewer threads are kept if they take at most this share of t
 _PROBES, _STEPS, _SIZE = 3, 20, 256
 
 _chosen: int | None = None
+_is_asked_for = False  # whether the user chose the number
 
 
 def thread_count() -> int:
@@ -35,35 +36,33 @@ def use_threads(asked: int | None) -> int:
     Returns:
         The number.
     """
-    global _chosen
-    _chosen = asked or _from_environment() or available_cpus()
+    global _chosen, _is_asked_for
+    asked = asked or _from_environment()
+    _chosen, _is_asked_for = asked or available_cpus(), asked is not None
     for name in _POOLS:
-        if asked is not None or not os.environ.get(name):
-            os.environ[name] = str(_chosen)
+        os.environ[name] = str(_chosen)
     return _chosen
 
 
-def keep_faster_torch_threads(asked: int | None, say: Callable[[str], None]) -> None:
+def keep_faster_torch_threads(say: Callable[[str], None]) -> None:
     """Time a few steps of torch with all threads and with fewer, and keep the faster number.
 
+    A number that the user asked for is kept as it is.
+
     Args:
-        asked: The number that the user asks for, which is kept; so is OMP_NUM_THREADS.
         say: Called with a remark if fewer are faster.
     """
     global _chosen
     import torch
 
     most = thread_count()
-    given = os.environ.get("OMP_NUM_THREADS")
     torch.set_num_threads(most)
-    if asked is not None or most == 1 or (given is not None and given != str(most)):
+    if _is_asked_for or most == 1:
         return
     _chosen = fastest(halves(most), _seconds_of_steps)
     torch.set_num_threads(_chosen)
     if _chosen < most:
-        say(
-            f"threads: {_chosen} of {most}, which other processes use as well; --threads {most} takes them all"
-        )
+        say(f"{_chosen} of {most} threads: more are slower, as other processes compute; --threads overrides")
 
 
 def fastest(counts: Iterator[int], seconds: Callable[[int], float]) -> int:
@@ -104,7 +103,9 @@ def _quotas(root: Path) -> Iterator[float]:
     except (OSError, ValueError):
         return
     for line in lines:
-        _, controllers, path = (line.split(":", 2) + ["", ""])[:3]
+        if line.count(":") < 2:
+            continue
+        _, controllers, path = line.split(":", 2)
         if controllers == "":  # version 2
             for group in _with_parents(root / _CGROUPS, path):
                 yield from _ratio(_numbers(group / "cpu.max"))

@@ -61,7 +61,7 @@ def evaluate(
     from nlpcapsule.scoring.models import LabelModel
     from nlpcapsule.training.progress import TrainingProgress
 
-    keep_faster_torch_threads(threads, say)
+    keep_faster_torch_threads(say)
     loaded = load_model(model)
     with errors_about(data), TrainingProgress(quiet) as progress:
         if isinstance(loaded, LabelModel):

@@ -140,7 +140,7 @@ def train(
     from nlpcapsule.training.progress import TrainingProgress
     from nlpcapsule.training.run_folder import RunFolder
 
-    keep_faster_torch_threads(threads, say)
+    keep_faster_torch_threads(say)
     folder = RunFolder(output, resume, tensorboard)
     if resume and folder.finished:
         refuse_missing(train, dev, label_names)

@@ -28,28 +28,29 @@ class ConvolutionTables(nn.Module):
         self.padding_id = encoder.embedding.padding_id
         words = encoder.embedding.table.weight.detach()  # (V, v)
         self.tables = nn.ParameterList()
-        self.biases = nn.ParameterList()
-        for convolution in encoder.convolutions:
+        for width, convolution in zip(self.windows, encoder.convolutions, strict=True):
             assert isinstance(convolution, nn.Conv1d)
             assert convolution.bias is not None
             weight = convolution.weight.detach()  # (filters, v, width)
-            table = torch.einsum("wv,fvo->owf", words, weight)  # (width, V, filters)
-            self.tables.append(nn.Parameter(table.contiguous(), requires_grad=False))
-            self.biases.append(nn.Parameter(convolution.bias.detach(), requires_grad=False))
+            table = torch.einsum("wv,fvo->owf", words, weight).contiguous()  # (width, V, filters)
+            table[_centre(width)] += convolution.bias.detach()  # the row of the word itself is always added
+            self.tables.append(nn.Parameter(table, requires_grad=False))
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Return states (B, l, H) after the ReLU, not yet zeroed at padding, of token ids (B, l)."""
         states = []
-        for width, table, bias in zip(self.windows, self.tables, self.biases, strict=True):
-            left = (width - 1) // 2
+        for width, table in zip(self.windows, self.tables, strict=True):
+            left = _centre(width)
             padded = nn.functional.pad(tokens, (left, width - 1 - left), value=self.padding_id)
-            total = bias
-            for offset in range(width):
-                total = total + nn.functional.embedding(
-                    padded[:, offset : offset + tokens.shape[1]], table[offset]
-                )
-            states.append(total)  # (B, l, filters)
-        return torch.relu(torch.cat(states, dim=2))
+            rows = (padded[:, offset : offset + tokens.shape[1]] for offset in range(width))
+            parts = [nn.functional.embedding(row, part) for row, part in zip(rows, table, strict=True)]
+            states.append(torch.relu(sum(parts[1:], start=parts[0])))  # (B, l, filters)
+        return torch.cat(states, dim=2)
+
+
+def _centre(width: int) -> int:
+    """Return the offset in a window of the word that a state belongs to."""
+    return (width - 1) // 2
 
 
 def table_bytes(encoder: ConvolutionEncoder) -> int:

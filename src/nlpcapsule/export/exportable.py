@@ -53,7 +53,7 @@ def exportable_encoder(encoder: Encoder, table_limit: int = MOST_TABLE_BYTES) ->
         case ConvolutionEncoder() if table_bytes(encoder) <= table_limit:
             return TabulatedConvolution(encoder)
         case BiLSTMEncoder():
-            return PaddedBiLSTM(encoder)
+            return OnnxBiLSTM(encoder)
         case WindowedTransformer():
             return PaddedWindows(encoder)
     return copy.deepcopy(encoder)
@@ -86,43 +86,49 @@ class TabulatedConvolution(_Substitute):
         return self.tables(tokens) * mask.unsqueeze(-1), mask
 
 
-class PaddedBiLSTM(_Substitute):
-    """A bidirectional LSTM over padded rows: the backward direction reads each row reversed.
+class OnnxBiLSTM(_Substitute):
+    """A bidirectional LSTM as ONNX's operator, which takes the rows' lengths.
 
-    Padding comes after a row's words in both directions, so it affects no word.
+    torch's own would be exported step by step, for one length only. Outside of an export the encoder reads.
     """
 
     encoder: BiLSTMEncoder
 
-    def __init__(self, encoder: BiLSTMEncoder) -> None:
-        super().__init__(encoder)
-        lstm = encoder.lstm
-        self.forwards, self.backwards = nn.ModuleList(), nn.ModuleList()
-        for layer in range(lstm.num_layers):
-            size = lstm.input_size if layer == 0 else 2 * lstm.hidden_size
-            for directions, suffix in ((self.forwards, ""), (self.backwards, "_reverse")):
-                one = nn.LSTM(size, lstm.hidden_size, batch_first=True)
-                for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
-                    weights = getattr(lstm, f"{name}_l{layer}{suffix}").detach()
-                    setattr(one, f"{name}_l0", nn.Parameter(weights.clone(), requires_grad=False))
-                directions.append(one)
-
     def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Map token ids (B, l) to states (B, l, H) and the mask (B, l) of real tokens."""
+        if not torch.compiler.is_exporting():
+            return self.encoder(tokens)
         words, mask = self.encoder.embedding(tokens)  # (B, l, v)
-        place = torch.arange(tokens.shape[1], device=tokens.device)  # (l,)
-        last = mask.sum(dim=1, keepdim=True).clamp(min=1) - 1  # (B, 1)
-        turned = torch.where(place <= last, last - place, place)  # (B, l) its own inverse
-        states = words
-        for forwards, backwards in zip(self.forwards, self.backwards, strict=True):
-            behind = _take(backwards(_take(states, turned))[0], turned)
-            states = torch.cat([forwards(states)[0], behind], dim=2)  # (B, l, H)
-        return states * mask.unsqueeze(-1), mask
+        lengths = mask.sum(dim=1).clamp(min=1).to(torch.int32)  # (B,)
+        states = words.transpose(0, 1)  # (l, B, v)
+        for layer in range(self.encoder.lstm.num_layers):
+            states = self._layer(states, lengths, layer)  # (l, B, H)
+        return states.transpose(0, 1) * mask.unsqueeze(-1), mask
+
+    def _layer(self, states: Tensor, lengths: Tensor, layer: int) -> Tensor:
+        """Map states (l, B, v) to (l, B, H)."""
+        lstm = self.encoder.lstm
+        weights = [_both_directions(lstm, f"{name}_l{layer}") for name in ("weight_ih", "weight_hh")]
+        biases = [_both_directions(lstm, f"{name}_l{layer}") for name in ("bias_ih", "bias_hh")]
+        shape = (states.shape[0], 2, states.shape[1], lstm.hidden_size)
+        found = torch.onnx.ops.symbolic(
+            "LSTM",
+            (states, *weights, torch.cat(biases, dim=1), lengths),
+            {"hidden_size": lstm.hidden_size, "direction": "bidirectional"},
+            dtype=states.dtype,
+            shape=shape,
+            version=14,
+        )  # (l, 2, B, H / 2)
+        return found.transpose(1, 2).flatten(2)
 
 
-def _take(rows: Tensor, places: Tensor) -> Tensor:
-    """Return rows (B, l, v) in the order of places (B, l)."""
-    return rows.gather(1, places.unsqueeze(-1).expand(-1, -1, rows.shape[2]))
+def _both_directions(lstm: nn.LSTM, name: str) -> Tensor:
+    """Return the weights (2, 4 H, …) of both directions with their gates in ONNX's order."""
+    found = []
+    for suffix in ("", "_reverse"):
+        into, forget, cell, out = getattr(lstm, name + suffix).chunk(4)
+        found.append(torch.cat([into, out, forget, cell]))
+    return torch.stack(found)
 
 
 class PaddedWindows(_Substitute):

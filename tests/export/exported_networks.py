@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -61,3 +62,9 @@ def documents(seed: int = 3) -> tuple[Tensor, Tensor]:
     for row, length in zip(tokens, (LENGTH, 9, 5, 2, 1), strict=True):
         row[length:] = 0
     return tokens, torch.randint(0, LABELS, (5, 4), generator=generator)
+
+
+def unpadded_documents(seed: int = 3) -> Iterator[tuple[Tensor, Tensor]]:
+    """The same, one by one and without padding."""
+    for row, candidates in zip(*documents(seed), strict=True):
+        yield row[row > 0].unsqueeze(0), candidates.unsqueeze(0)

@@ -27,7 +27,7 @@ FAST = "convolution adaptive-kde"
 def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
     network, folder = exported_kind(request.param), tmp_path_factory.mktemp("onnx")
     assert write_onnx(network, folder) == [GRAPH, WEIGHTS]
-    return network, OnnxScorer.load(folder / GRAPH, LABELS, 0)
+    return network, OnnxScorer.load(folder / GRAPH, LABELS)
 
 
 def ragged(tokens: torch.Tensor) -> Ragged:
@@ -46,21 +46,32 @@ def test_logits_are_those_of_torch_within_a_ten_thousandth(exported) -> None:
         assert every.labels.tolist() == list(range(LABELS))
 
 
-def test_threads_and_batches_change_no_result(exported, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_and_other_documents_change_no_result(exported, monkeypatch: pytest.MonkeyPatch) -> None:
     _, scorer = exported
     tokens = Ragged.from_rows(row[row > 0].numpy() for seed in range(8) for row in documents(seed)[0])
     monkeypatch.setattr(onnx_scorer, "thread_count", lambda: 1)
-    alone = OnnxScorer(scorer.session, LABELS, batch=1).score(tokens).log_odds
+    alone = [scorer.score(tokens.take([row])).log_odds[0] for row in range(len(tokens))]
     monkeypatch.setattr(onnx_scorer, "thread_count", lambda: 3)
-    np.testing.assert_allclose(scorer.score(tokens).log_odds, alone, atol=1e-5, rtol=0)
-    np.testing.assert_array_equal(scorer.score(tokens).log_odds, scorer.score(tokens).log_odds)
+    np.testing.assert_array_equal(scorer.score(tokens).log_odds, alone)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["convolution kde", "bilstm kde", "transformer kde"])
+def test_8_bits_are_close(tmp_path: Path, kind: str) -> None:
+    network = exported_kind(kind)
+    assert write_onnx(network, tmp_path, int8=True) == [GRAPH, WEIGHTS]
+    assert not list(tmp_path.glob(".*"))
+    tokens, candidates = documents()
+    expected = network(tokens, candidates).logits.detach().numpy()
+    found = OnnxScorer.load(tmp_path / GRAPH, LABELS).score(ragged(tokens), candidates.numpy()).log_odds
+    assert 1e-6 < np.abs(found - expected).max() < 0.2
 
 
 @pytest.mark.slow
 def test_a_network_over_all_labels_also_scores_chosen_ones(tmp_path: Path) -> None:
     network = exported_kind("convolution kde")
     write_onnx(network, tmp_path, candidates=False)
-    scorer = OnnxScorer.load(tmp_path / GRAPH, LABELS, 0)
+    scorer = OnnxScorer.load(tmp_path / GRAPH, LABELS)
     tokens, candidates = documents()
     expected = network(tokens).logits.detach()
     np.testing.assert_allclose(scorer.score(ragged(tokens)).log_odds, expected.numpy(), atol=1e-4, rtol=0)
@@ -71,4 +82,4 @@ def test_a_network_over_all_labels_also_scores_chosen_ones(tmp_path: Path) -> No
 def test_a_file_that_is_no_network_is_refused(tmp_path: Path) -> None:
     (tmp_path / GRAPH).write_bytes(b"no network")
     with pytest.raises(ModelFolderError, match="ONNX Runtime"):
-        OnnxScorer.load(tmp_path / GRAPH, LABELS, 0)
+        OnnxScorer.load(tmp_path / GRAPH, LABELS)

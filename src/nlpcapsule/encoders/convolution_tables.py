@@ -14,6 +14,8 @@ from torch import Tensor, nn
 
 from nlpcapsule.encoders.convolution import ConvolutionEncoder
 
+_LARGEST = 127  # of 8 bits
+
 
 class ConvolutionTables(nn.Module):
     """The tables of an encoder's convolutions.
@@ -38,14 +40,40 @@ class ConvolutionTables(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Return states (B, l, H) after the ReLU, not yet zeroed at padding, of token ids (B, l)."""
-        states = []
-        for width, table in zip(self.windows, self.tables, strict=True):
-            left = _centre(width)
-            padded = nn.functional.pad(tokens, (left, width - 1 - left), value=self.padding_id)
-            rows = (padded[:, offset : offset + tokens.shape[1]] for offset in range(width))
-            parts = [nn.functional.embedding(row, part) for row, part in zip(rows, table, strict=True)]
-            states.append(torch.relu(sum(parts[1:], start=parts[0])))  # (B, l, filters)
-        return torch.cat(states, dim=2)
+        sums = [_sum_of_rows(tokens, table, self.padding_id) for table in self.tables]
+        return torch.cat([torch.relu(total) for total in sums], dim=2)
+
+
+class SmallTables(nn.Module):
+    """Tables of 8 bits, with a scale for each filter.
+
+    Args:
+        tables: The tables in float32.
+    """
+
+    def __init__(self, tables: ConvolutionTables) -> None:
+        super().__init__()
+        self.padding_id = tables.padding_id
+        self.tables, self.scales = nn.ParameterList(), nn.ParameterList()
+        for table in tables.tables:
+            scale = (table.abs().amax(dim=(0, 1)) / _LARGEST).clamp(min=torch.finfo(torch.float32).tiny)
+            small = (table / scale).round().to(torch.int8)  # (width, V, filters)
+            self.tables.append(nn.Parameter(small, requires_grad=False))
+            self.scales.append(nn.Parameter(scale, requires_grad=False))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Return states (B, l, H) after the ReLU, not yet zeroed at padding, of token ids (B, l)."""
+        sums = [_sum_of_rows(tokens, table, self.padding_id) for table in self.tables]
+        scaled = [torch.relu(total * scale) for total, scale in zip(sums, self.scales, strict=True)]
+        return torch.cat(scaled, dim=2)
+
+
+def _sum_of_rows(tokens: Tensor, table: Tensor, padding_id: int) -> Tensor:
+    """Return Σ_o T_o[x_(t+o)] (B, l, filters) of token ids (B, l) and tables (width, V, filters)."""
+    width, left = len(table), _centre(len(table))
+    padded = nn.functional.pad(tokens, (left, width - 1 - left), value=padding_id)
+    rows = [part[padded[:, o : o + tokens.shape[1]]].float() for o, part in enumerate(table)]
+    return sum(rows[1:], start=rows[0])
 
 
 def _centre(width: int) -> int:

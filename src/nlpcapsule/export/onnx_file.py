@@ -46,7 +46,7 @@ def write_onnx(network: nn.Module, folder: Path, *, candidates: bool = True, int
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(error.name or "onnx", "onnx") from None
-    exportable = ExportableNetwork(network, candidates)
+    exportable = ExportableNetwork(network, candidates, int8)
     with TemporaryDirectory(dir=folder, prefix=".export-") as temporary:
         graph = Path(temporary) / GRAPH
         _export(exportable, graph)

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import MissingExtraError, ModelFolderError
 from nlpcapsule.scoring.scorer import Scores
 from nlpcapsule.threads import thread_count
-
-# Documents per run: their states should fit into a core's cache, which larger batches leave.
-BATCH = 4
 
 
 def has_runtime() -> bool:
@@ -28,20 +25,18 @@ def has_runtime() -> bool:
 class OnnxScorer:
     """A scorer around an exported label network.
 
-    Each thread computes whole batches. Threads never wait for each other, and the number of threads does not
-    change a result.
+    Documents are scored one by one: larger batches would leave a core's cache, need padding, and share the
+    range of 8-bit activations. Threads take documents in turn and never wait for each other.
 
     Attributes:
         session: ONNX Runtime's session; threads may share it.
         label_count: n.
-        padding_id: Id of the padding token.
-        batch: Documents per run; documents of similar length go together.
     """
 
     session: Any
     label_count: int
-    padding_id: int = 0
-    batch: int = BATCH
+
+    batch: ClassVar[int] = 64  # documents whose scores of all labels are in memory at once
 
     @property
     def network(self) -> None:
@@ -49,13 +44,12 @@ class OnnxScorer:
         return None
 
     @classmethod
-    def load(cls, path: Path, label_count: int, padding_id: int) -> OnnxScorer:
+    def load(cls, path: Path, label_count: int) -> OnnxScorer:
         """Open an exported network.
 
         Args:
             path: The ONNX file, whose weights lie in the same folder.
             label_count: n.
-            padding_id: Id of the padding token.
 
         Raises:
             MissingExtraError: If ONNX Runtime is not installed.
@@ -76,7 +70,7 @@ class OnnxScorer:
         inputs = {each.name for each in session.get_inputs()}
         if inputs not in ({"tokens"}, {"tokens", "candidates"}):
             raise ModelFolderError(f"{path} takes {sorted(inputs)}: expected tokens, and candidates")
-        return cls(session, label_count, padding_id)
+        return cls(session, label_count)
 
     def candidates(self, tokens: Ragged) -> None:
         """Return None: the network scores all labels."""
@@ -85,25 +79,23 @@ class OnnxScorer:
         """Score all labels, or the given candidates (N, C)."""
         labels = np.arange(self.label_count) if candidates is None else candidates
         log_odds = np.empty((len(tokens), labels.shape[-1]), dtype=np.float32)
-        order = np.argsort(tokens.lengths, kind="stable")
-        parts = [order[start : start + self.batch] for start in range(0, len(order), self.batch)]
 
-        def score_part(rows: np.ndarray) -> None:
-            asked = np.broadcast_to(labels, log_odds.shape)[rows]  # (B, C)
-            log_odds[rows] = self._run(tokens.padded(rows, self.padding_id), asked)
+        def score_document(row: int) -> None:
+            log_odds[row] = self._logits(tokens[row], labels if candidates is None else candidates[row])
 
-        workers = min(thread_count(), len(parts))
+        workers = min(thread_count(), len(tokens))
         if workers > 1:
             with ThreadPoolExecutor(workers) as pool:
-                list(pool.map(score_part, parts))
+                list(pool.map(score_document, range(len(tokens))))
         else:
-            for rows in parts:
-                score_part(rows)
+            for row in range(len(tokens)):
+                score_document(row)
         return Scores(labels, log_odds)
 
-    def _run(self, tokens: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return logits (B, C) of labels (B, C) for token ids (B, l)."""
+    def _logits(self, tokens: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the logits (C,) of labels (C,) for the token ids (l,) of a document."""
+        inputs = {"tokens": tokens.astype(np.int64)[None]}
         if len(self.session.get_inputs()) == 1:  # it scores all labels
-            return np.take_along_axis(self.session.run(["logits"], {"tokens": tokens})[0], labels, axis=1)
-        inputs = {"tokens": tokens, "candidates": labels.astype(np.int64)}
-        return self.session.run(["logits"], inputs)[0]
+            return self.session.run(["logits"], inputs)[0][0, labels]
+        inputs["candidates"] = labels.astype(np.int64)[None]
+        return self.session.run(["logits"], inputs)[0][0]

@@ -68,7 +68,7 @@ def _read(files: ModelFiles) -> LabelModel:
     facts = ModelFacts.from_json(files.json("facts.json"))
     check_label_rows(files.json("labels.json"))
     labels = LabelVocabulary.from_json(files.text("labels.json"))
-    network = OnnxScorer.load(files.path(GRAPH), len(labels), tokenizer.padding_id)
+    network = OnnxScorer.load(files.path(GRAPH), len(labels))
     scorer: LabelScorer = network
     if (FUSION in files) != (facts.lexical is not None):
         raise ModelFolderError(f"{FUSION} and the lexical system that facts.json names do not come together")

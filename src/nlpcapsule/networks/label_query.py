@@ -124,27 +124,30 @@ class CondensedCapsules(nn.Module):
         self.to_capsule = nn.Linear(states, size)
         self.norm = nn.LayerNorm(size)
 
-    def condense(self, states: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
+    def condense(self, states: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Return capsules (B, m, d), and a mask (B, l) of real capsules if every token is one."""
         if self.compress_query is None:
             return self.norm(self.to_capsule(states)), mask
         pooled = self.attention(states, mask).to(states.dtype) @ states  # (B, m, H)
         return self.norm(self.to_capsule(pooled)), None
 
-    def attention(self, states: Tensor, mask: Tensor) -> Tensor:
+    def attention(self, states: Tensor, mask: Tensor | None) -> Tensor:
         """Return the share of each state in each capsule.
 
         Args:
             states: (B, l, H).
-            mask: (B, l) of the real states.
+            mask: (B, l) of the real states; None if all are.
 
         Returns:
             (B, m, l), 0 at padding; a capsule's shares sum to 1. Without compression capsule i is state i.
         """
         if self.compress_query is None:
-            return torch.diag_embed(mask.float())
-        scores = states @ self.compress_query.T.to(states.dtype)  # (B, l, m)
-        return scores.float().masked_fill(~mask.unsqueeze(-1), -torch.inf).softmax(dim=1).transpose(1, 2)
+            real = torch.ones_like(states[..., 0]) if mask is None else mask.float()
+            return torch.diag_embed(real)
+        scores = (states @ self.compress_query.T.to(states.dtype)).float()  # (B, l, m)
+        if mask is not None:
+            scores = scores.masked_fill(~mask.unsqueeze(-1), -torch.inf)
+        return scores.softmax(dim=1).transpose(1, 2)
 
 
 def agreement_projection(settings: LabelQuerySettings) -> nn.Module | None:
@@ -313,10 +316,11 @@ class WholeDocument(nn.Module):
         super().__init__()
         self.mlp = nn.Sequential(nn.Linear(state_size, size), nn.GELU(), nn.Dropout(dropout))
 
-    def forward(self, states: Tensor, mask: Tensor, rows: Tensor) -> Tensor:
+    def forward(self, states: Tensor, mask: Tensor | None, rows: Tensor) -> Tensor:
         """Map states (B, l, H), a mask (B, l) and rows r (n, e) or (B, n, e) to scores (B, n)."""
-        # States may be negative, and padding's zeros would then be the maximum.
-        largest = states.masked_fill(~mask.unsqueeze(-1), -torch.inf).amax(dim=1)  # (B, H)
+        if mask is not None:  # states may be negative, and padding's zeros would then be the maximum
+            states = states.masked_fill(~mask.unsqueeze(-1), -torch.inf)
+        largest = states.amax(dim=1)  # (B, H)
         document = self.mlp(largest)  # (B, e)
         if rows.dim() == 2:
             return nn.functional.linear(document, rows)

@@ -10,7 +10,6 @@ import typer
 
 from nlpcapsule.cli.files import check_folder_name, say
 from nlpcapsule.cli.options import ModelFolder, Quiet
-from nlpcapsule.errors import ConfigError
 
 
 class Format(StrEnum):
@@ -34,23 +33,8 @@ def export(
     `nlpcapsule predict` then uses it, and starts without torch.
     """
     check_folder_name(model)
-    from nlpcapsule.export.onnx_file import write_onnx
-    from nlpcapsule.model_folder import add_files, load_model
-    from nlpcapsule.model_folder.manifest import ONNX
-    from nlpcapsule.scoring.hybrid_scorer import HybridScorer
-    from nlpcapsule.scoring.models import LabelModel
-    from nlpcapsule.scoring.nominated_scorer import NominatedScorer
+    from nlpcapsule.model_folder.exporting import export_model
 
-    loaded = load_model(model, device="cpu")
-    if not isinstance(loaded, LabelModel) or loaded.network is None:
-        raise ConfigError(f"{model} has no network for labels: only such networks can be exported")
-    if isinstance(loaded.scorer, NominatedScorer):
-        raise ConfigError(
-            f"{model} nominates candidates with a second network: expected a hybrid, or a network over all "
-            "labels (inference.candidates=0)"
-        )
-    network, candidates = loaded.network, isinstance(loaded.scorer, HybridScorer)
-    add_files(model, ONNX, lambda place: write_onnx(network, place, candidates=candidates, int8=int8))
+    size = export_model(model, int8)
     if not quiet:
-        size = sum(path.stat().st_size for path in (model / ONNX).iterdir()) / 2**20
-        say(f"{model / ONNX}: {size:.0f} MiB; `nlpcapsule predict` uses it from now on")
+        say(f"{size / 2**20:.0f} MiB were added to {model}; `nlpcapsule predict` uses them from now on")

@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.speed.rounds import Timing, process_cost, time_in_turn
+from benchmarks.speed.rounds import Timing, command_cost, time_in_turn
 from nlpcapsule.data.documents import Document
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.evaluation.bootstrap import paired_bootstrap
 from nlpcapsule.model_folder import add_files, load_for_prediction
 from nlpcapsule.model_folder.exporting import export_model
 from nlpcapsule.model_folder.manifest import ONNX
-from nlpcapsule.processes import module_command
 from nlpcapsule.scoring.models import LabelModel
 
 REFERENCE = "omikuji"
@@ -84,9 +83,7 @@ def speed_of_prediction(
     hits = {name: _hits(model, documents) for name, model in loaded.items()}
     rows = []
     for name, place in places.items():
-        cost = process_cost(
-            [*module_command("nlpcapsule"), "predict", str(place.absolute()), str(one), "--quiet"]
-        )
+        cost = command_cost("predict", str(place.absolute()), str(one), "--quiet")
         base = name.split(" ")[0]
         rows.append(
             Row(

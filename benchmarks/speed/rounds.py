@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
@@ -62,15 +62,24 @@ class ProcessCost:
     peak_memory_mib: float
 
 
-def process_cost(command: Sequence[str]) -> ProcessCost:
-    """Run a command whose output is dropped and return what it took.
+# The process reports on itself: its parent would see its own memory of before it became another program.
+_REPORTING = """
+import atexit, sys, time
+from nlpcapsule.compare.memory import peak_process_memory
+atexit.register(lambda: print(time.process_time(), peak_process_memory() / 2**20, file=sys.stderr))
+from nlpcapsule.__main__ import main
+main()
+"""
+
+
+def command_cost(*arguments: str) -> ProcessCost:
+    """Run `nlpcapsule` with arguments and return what the process took.
 
     Raises:
         CalledProcessError: If it fails.
     """
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, command)
-    return ProcessCost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 2**10)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", _REPORTING, *arguments], capture_output=True, text=True, check=True
+    )
+    cpu_seconds, peak_memory = done.stderr.split()[-2:]
+    return ProcessCost(float(cpu_seconds), float(peak_memory))

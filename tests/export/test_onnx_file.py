@@ -59,8 +59,9 @@ def test_threads_and_other_documents_change_no_result(exported, monkeypatch: pyt
 @pytest.mark.parametrize("kind", ["convolution kde", "bilstm kde", "transformer kde"])
 def test_8_bits_are_close(tmp_path: Path, kind: str) -> None:
     network = exported_kind(kind)
-    assert write_onnx(network, tmp_path, int8=True) == [GRAPH, WEIGHTS]
-    assert not list(tmp_path.glob(".*"))
+    names = write_onnx(network, tmp_path, int8=True)
+    assert GRAPH in names
+    assert sorted(names) == sorted(path.name for path in tmp_path.iterdir())
     tokens, candidates = documents()
     expected = network(tokens, candidates).logits.detach().numpy()
     found = OnnxScorer.load(tmp_path / GRAPH, LABELS).score(ragged(tokens), candidates.numpy()).log_odds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -166,25 +167,30 @@ class EvenWindows(_Substitute):
 
     def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Map token ids (B, l) to states (B, L, h), zero at padding, and the mask (B, L) of real ones."""
-        most, stride = self.encoder.window - MARKS, self.encoder.stride
-        length = tokens.shape[1]
-        text = torch.sym_max(length - MARKS, 0)  # tokens between the marks
-        count = 1 + _up(torch.sym_max(text - most, 0), stride or most)  # K
-        step = stride or torch.sym_max(_up(text, count), 1)
-        longest = torch.sym_min(text, most if stride else step)
-        start = torch.arange(count, device=tokens.device).unsqueeze(1) * step  # (K, 1) in the text
-        sizes = (text - start).clamp(max=longest)  # (K, 1) tokens of the text in each window
-        column = torch.arange(torch.sym_min(longest + MARKS, length), device=tokens.device)  # (w,)
-        mask = column < (sizes + MARKS).clamp(max=length)  # (K, w)
+        most, stride, width = self.encoder.window - MARKS, self.encoder.stride, tokens.shape[1]
+        # Sizes of arrays: the exporter cannot multiply them with arrays, for which `length` is one, too.
+        text_size = torch.sym_max(width - MARKS, 0)  # tokens between the marks
+        count_size = 1 + _up(torch.sym_max(text_size - most, 0), stride or most)  # K
+        longest_size = torch.sym_min(text_size, most if stride else _up(text_size, count_size))
+        length = torch.ones_like(tokens[0]).sum()  # ()
+        text = (length - MARKS).clamp(min=0)
+        count = 1 + _up((text - most).clamp(min=0), stride or most)
+        step = _up(text, count) if stride is None else torch.full_like(count, stride)
+        longest = step if stride is None else torch.full_like(count, most)
+        start = torch.arange(count_size, device=tokens.device).unsqueeze(1) * step  # (K, 1) in the text
+        sizes = torch.minimum(text - start, longest)  # (K, 1) tokens of the text in each window
+        column = torch.arange(torch.sym_min(longest_size + MARKS, width), device=tokens.device)  # (w,)
+        mask = column < torch.minimum(sizes + MARKS, length)  # (K, w)
         inside = (column > 0) & (column <= sizes)
-        source = torch.where(inside, start + column, (length - 1) * (column > 0))  # (K, w) place in the row
+        source = torch.where(inside, start + column, (length - 1) * (column > 0).long())  # (K, w) in the row
         cut = tokens[:, source].masked_fill(~mask, self.encoder.encoder.padding_id)  # (B, K, w)
-        states = self.encoder.encoder.read(cut.flatten(0, 1), mask.repeat(len(tokens), 1))  # (B K, w, h)
+        rows = mask.unsqueeze(0).expand(len(tokens), -1, -1)  # (B, K, w)
+        states = self.encoder.encoder.read(cut.flatten(0, 1), rows.flatten(0, 1))  # (B K, w, h)
         has_text = sizes > 0  # a document without text keeps its marks
-        counted = ((has_text & inside) | (~has_text & mask)).flatten().repeat(len(tokens), 1)  # (B, K w)
+        counted = ((has_text & inside) | (~has_text & mask)).flatten().expand(len(tokens), -1)  # (B, K w)
         return states.view(*counted.shape, -1) * counted.unsqueeze(-1), counted
 
 
-def _up(total: int, part: int) -> int:
+def _up(total: Any, part: Any) -> Any:
     """Divide and round up."""
     return (total + part - 1) // part

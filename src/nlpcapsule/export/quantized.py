@@ -22,8 +22,8 @@ def quantize(path: Path) -> None:
 
     model = onnx.load(path)
     del model.graph.value_info[:]  # shapes before the exporter's optimization, which contradict later ones
-    for part in (path, weights_of(path)):
-        part.unlink()
+    path.unlink()
+    weights_of(path).unlink(missing_ok=True)
     logging.getLogger().addFilter(_is_no_advice)
     try:
         quantize_dynamic(
@@ -37,7 +37,8 @@ def quantize(path: Path) -> None:
         )
     finally:
         logging.getLogger().removeFilter(_is_no_advice)
-    weights_of(path).chmod(_READABLE)  # the library makes a file that only its owner can read
+    if weights_of(path).exists():  # small weights are part of the graph
+        weights_of(path).chmod(_READABLE)  # the library makes a file that only its owner can read
 
 
 def weights_of(path: Path) -> Path:

@@ -22,6 +22,7 @@ from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import check_array, load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import BagOfWords
+from nlpcapsule.lexical.dense_products import dense_products
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
 from nlpcapsule.processes import safe_import_path, watch_parent
 from nlpcapsule.registry import System, register
@@ -98,7 +99,7 @@ class OneVsRest(LexicalRanker):
         chunk = max(1, _SCORES_AT_A_TIME // len(self.bias))
         for start in range(0, len(tokens), chunk):
             rows = slice(start, start + chunk)
-            scores = (features[rows] @ self._weights_by_word).toarray() + self.bias  # (chunk, n)
+            scores = dense_products(features[rows], self._weights_by_word) + self.bias  # (chunk, n)
             labels[rows] = top_columns(scores, width)
             margins[rows] = np.take_along_axis(scores, labels[rows], axis=1)
         return labels, margins

@@ -184,10 +184,11 @@ class EvenWindows(_Substitute):
         inside = (column > 0) & (column <= sizes)
         source = torch.where(inside, start + column, (length - 1) * (column > 0).long())  # (K, w) in the row
         cut = tokens[:, source].masked_fill(~mask, self.encoder.encoder.padding_id)  # (B, K, w)
-        rows = mask.unsqueeze(0).expand(len(tokens), -1, -1)  # (B, K, w)
+        documents = tokens.shape[0]  # `len` would fix it in the export
+        rows = mask.unsqueeze(0).expand(documents, -1, -1)  # (B, K, w)
         states = self.encoder.encoder.read(cut.flatten(0, 1), rows.flatten(0, 1))  # (B K, w, h)
         has_text = sizes > 0  # a document without text keeps its marks
-        counted = ((has_text & inside) | (~has_text & mask)).flatten().expand(len(tokens), -1)  # (B, K w)
+        counted = ((has_text & inside) | (~has_text & mask)).flatten().expand(documents, -1)  # (B, K w)
         return states.view(*counted.shape, -1) * counted.unsqueeze(-1), counted
 
 

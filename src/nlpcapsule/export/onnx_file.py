@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 import torch
 from torch import nn
 
-from nlpcapsule.errors import MissingExtraError
+from nlpcapsule.errors import MissingExtraError, NlpCapsuleError
 from nlpcapsule.export.exportable import ExportableNetwork
 
 GRAPH = "network.onnx"
@@ -82,6 +82,9 @@ def _export(network: ExportableNetwork, path: Path) -> None:
         )
         assert program is not None
         program.save(path, external_data=True)
+    for each in program.model.graph.inputs:  # the exporter may fix a size without a word
+        if any(isinstance(size, int) for size in each.shape or (0,)):
+            raise NlpCapsuleError(f"the export would take {each.name} of the shape {each.shape} only")
 
 
 @contextmanager

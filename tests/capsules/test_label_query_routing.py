@@ -197,3 +197,35 @@ def test_impossible_options_are_refused():
         route_labels(u, logits, agreement="dot")
     with pytest.raises(ConfigError, match="`iterations` must be a positive integer"):
         route_labels(u, logits, agreement="kde", iterations=0)
+
+
+@pytest.mark.parametrize("score_last", [False, True])
+@pytest.mark.parametrize("iterations", [1, 2, 6])
+@pytest.mark.parametrize("agreement", AGREEMENTS)
+def test_the_masked_loop_gives_the_same_result_and_gradients(agreement, iterations, score_last):
+    u, logits = inputs(documents=6)
+    options = {
+        "agreement": agreement,
+        "iterations": iterations,
+        "max_iterations": iterations,
+        "compared": (u - u.mean(dim=1, keepdim=True)) / 0.6**0.5,
+        "project": projection(),
+        "keep_coupling": True,
+        "score_last": score_last,
+        "valid": torch.arange(4) < torch.tensor([[4], [3], [4], [2], [4], [1]]),
+    }
+    plain, masked = (route_labels(u, logits, masked=masked, **options) for masked in (False, True))
+    if agreement == "adaptive-kde" and iterations == 6:
+        assert len(set(plain.iterations.tolist())) > 1
+    torch.testing.assert_close(masked.label_capsules, plain.label_capsules)
+    torch.testing.assert_close(masked.coupling, plain.coupling)
+    assert masked.iterations.tolist() == plain.iterations.tolist()
+    width = plain.agreement.shape[1]  # it ends with the last document to stop
+    torch.testing.assert_close(
+        masked.agreement[:, :width], plain.agreement, equal_nan=True, check_dtype=False
+    )
+    assert masked.agreement[:, width:].isnan().all()
+    expected = torch.autograd.grad(plain.label_capsules.square().sum(), (u, logits), retain_graph=True)
+    found = torch.autograd.grad(masked.label_capsules.square().sum(), (u, logits))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)

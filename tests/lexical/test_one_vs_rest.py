@@ -112,7 +112,7 @@ def test_other_settings_take_no_block_of_an_earlier_training(tmp_path):
 
 def test_two_processes_learn_the_very_same_weights(ranker, tmp_path, monkeypatch):
     monkeypatch.setattr(one_vs_rest, "_BLOCK", 6)
-    monkeypatch.setattr(one_vs_rest.joblib, "cpu_count", lambda: 2)
+    monkeypatch.setattr(one_vs_rest, "thread_count", lambda: 2)
     fitted = OneVsRest.fit(SETTINGS, documents_of_rule(240, seed=1), fitting_in(tmp_path))
     assert_same_weights(fitted, ranker)
 

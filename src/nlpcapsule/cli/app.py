@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from nlpcapsule import __version__
-from nlpcapsule.cli import compare, demo, evaluate, inspect, predict, systems, train
+from nlpcapsule.cli import compare, demo, evaluate, export, inspect, predict, systems, train
 from nlpcapsule.errors import NlpCapsuleError, out_of_memory
 
 # Typer uses click's errors or its built-in copies; this is the UsageError of either.
@@ -32,6 +32,7 @@ app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("inspect")(inspect.inspect)
+app.command("export")(export.export)
 app.command("compare")(compare.compare)
 app.command("systems")(systems.systems)
 

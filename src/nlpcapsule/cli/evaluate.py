@@ -17,13 +17,15 @@ from nlpcapsule.cli.files import (
     check_output_file,
     errors_about,
     questions_in,
+    say,
     shown,
     tell_bad_rows,
 )
-from nlpcapsule.cli.options import ModelFolder, Quiet, reads_data
+from nlpcapsule.cli.options import ModelFolder, Quiet, Threads, reads_data
 from nlpcapsule.data.documents import Document
 from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.errors import DataError, quoted
+from nlpcapsule.threads import keep_faster_torch_threads, use_threads
 
 if TYPE_CHECKING:
     from nlpcapsule.data.labels import LabelVocabulary
@@ -48,6 +50,7 @@ def evaluate(
             "--strict-labels", help="Fail if the data have labels that the training data did not have."
         ),
     ] = False,
+    threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
     """Compute metrics of a model on labelled data.
@@ -57,10 +60,12 @@ def evaluate(
     """
     check_folder_name(model)
     check_output_file(json_file, "--json", data, model)
+    use_threads(threads)
     from nlpcapsule.model_folder import load_model
     from nlpcapsule.scoring.models import LabelModel
     from nlpcapsule.training.progress import TrainingProgress
 
+    keep_faster_torch_threads(say)
     loaded = load_model(model)
     with errors_about(data), TrainingProgress(quiet) as progress:
         if isinstance(loaded, LabelModel):

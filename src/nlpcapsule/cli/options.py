@@ -15,6 +15,16 @@ from nlpcapsule.data.readers.reading import ReadOptions
 Command = Callable[..., None]
 
 ModelFolder = typer.Argument(metavar="MODEL", help="Folder that `nlpcapsule train` wrote.")
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        metavar="NUMBER",
+        min=1,
+        help="Threads, and processes of a lexical system; as many as the machine grants, or fewer where that "
+        "is faster, if left out.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")]
 
 FORMATS = ", ".join(dict.fromkeys([*DOCUMENT_FORMATS, *QUESTION_FORMATS]))

@@ -15,13 +15,14 @@ import typer
 from nlpcapsule.atomic_files import atomic_text
 from nlpcapsule.cli.chunks import arriving_chunks, full_chunks
 from nlpcapsule.cli.files import check_folder_name, check_output_file, say, tell_bad_rows
-from nlpcapsule.cli.options import ModelFolder, Quiet, reads_data
+from nlpcapsule.cli.options import ModelFolder, Quiet, Threads, reads_data
 from nlpcapsule.data.documents import Document, Question
 from nlpcapsule.data.readers.document_files import read_documents
 from nlpcapsule.data.readers.lines import is_stream
 from nlpcapsule.data.readers.question_files import read_questions
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
 from nlpcapsule.errors import DataError
+from nlpcapsule.threads import use_threads
 
 if TYPE_CHECKING:
     from nlpcapsule.scoring.models import AnswerModel, LabelModel, RankedLabel
@@ -70,6 +71,7 @@ def predict(
         Path | None,
         typer.Option("--output", metavar="FILE.jsonl", help="File to write.  [default: standard output]"),
     ] = None,
+    threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
     """Predict the labels of texts, or rank the answers to questions.
@@ -81,11 +83,12 @@ def predict(
     check_folder_name(model)
     check_output_file(output, "--output", input, model)
     least = _threshold(threshold)
-    from nlpcapsule.model_folder import load_model
+    use_threads(threads)
+    from nlpcapsule.model_folder import load_for_prediction
     from nlpcapsule.scoring.models import LabelModel
     from nlpcapsule.training.progress import TrainingProgress
 
-    loaded = load_model(model)
+    loaded = load_for_prediction(model, say=say)
     if suggest_unseen and not (isinstance(loaded, LabelModel) and (loaded.labels.counts == 0).any()):
         raise DataError(
             "--suggest-unseen: the model knows no label that its training documents do not have",

@@ -19,12 +19,14 @@ from nlpcapsule.cli.files import (
     questions_in,
     refuse_missing,
     refuse_same_stdin,
+    say,
     shown,
 )
-from nlpcapsule.cli.options import Quiet, reads_data
+from nlpcapsule.cli.options import Quiet, Threads, reads_data
 from nlpcapsule.config import PRESETS, Config
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
 from nlpcapsule.errors import DataError, NlpCapsuleError
+from nlpcapsule.threads import keep_faster_torch_threads, use_threads
 
 if TYPE_CHECKING:
     from nlpcapsule.training.fit_answers import PreparedAnswers
@@ -118,6 +120,7 @@ def train(
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also write TensorBoard curves into MODEL/tensorboard.")
     ] = False,
+    threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
     """Train a model on your data and write it to a folder.
@@ -138,6 +141,7 @@ def train(
     if dev is None and dev_split is not None:
         raise NlpCapsuleError("--dev-split names a part of the dev data: name the data with --dev, too")
     check_output_folder(output)
+    use_threads(threads)
     choose_device(device)
 
     from nlpcapsule.training.fit_answers import fit_answers
@@ -145,6 +149,7 @@ def train(
     from nlpcapsule.training.progress import TrainingProgress
     from nlpcapsule.training.run_folder import RunFolder
 
+    keep_faster_torch_threads(say)
     folder = RunFolder(output, resume, tensorboard)
     if resume and folder.finished:
         refuse_missing(train, dev, label_names)

@@ -115,17 +115,17 @@ class TransformerEncoder(nn.Module):
         `kinds` (B, l) is 0 in the first text of a row and 1 in the second; None for a single text.
         """
         if torch.is_grad_enabled():
-            return self._read(tokens, mask, kinds)
+            return self.read(tokens, mask, kinds)
         # Batch rows of similar length: less padding, and memory for few rows at a time.
         lengths = mask.sum(dim=1).clamp(min=1)  # (B,)
         states = torch.zeros(*tokens.shape, self.size, device=tokens.device)
         for rows in lengths.argsort(stable=True).split(_ROWS_AT_ONCE):
             width = int(lengths[rows[-1]])
             part = None if kinds is None else kinds[rows, :width]
-            states[rows, :width] = self._read(tokens[rows, :width], mask[rows, :width], part).float()
+            states[rows, :width] = self.read(tokens[rows, :width], mask[rows, :width], part).float()
         return states
 
-    def _read(self, tokens: Tensor, mask: Tensor, kinds: Tensor | None) -> Tensor:
+    def read(self, tokens: Tensor, mask: Tensor, kinds: Tensor | None = None) -> Tensor:
         """Map token ids (B, l) to states (B, l, h)."""
         # A row of padding attends to its padding: attention to nothing would be NaN.
         seen = mask | ~mask.any(dim=1, keepdim=True)

@@ -25,7 +25,7 @@ from nlpcapsule.encoders.word_embedding import to_unit_length
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.registry import NetworkInputs
 
-_MARKS = 2  # special tokens of a row: the first and the last
+MARKS = 2  # special tokens of a row: the first and the last
 
 
 class Windows(NamedTuple):
@@ -56,10 +56,10 @@ class TransformerSettings(PretrainedSettings):
     def check(self, config: Config) -> None:
         """Reject windows that leave tokens out, and settings that answer networks do not support."""
         super().check(config)
-        if self.stride is not None and self.stride > self.window - _MARKS:
+        if self.stride is not None and self.stride > self.window - MARKS:
             raise ConfigError(
                 f"encoder.stride={self.stride} would leave tokens out: windows of encoder.window="
-                f"{self.window} tokens, two of them special, may lie at most {self.window - _MARKS} apart"
+                f"{self.window} tokens, two of them special, may lie at most {self.window - MARKS} apart"
             )
         if config.task != "answers":
             return
@@ -147,9 +147,9 @@ def cut_windows(tokens: Tensor, padding_id: int, window: int, stride: int | None
                 [101,   7, 102,   0],
                 [101,   8, 102,   0]])
     """
-    device, most = tokens.device, window - _MARKS
+    device, most = tokens.device, window - MARKS
     lengths = (tokens != padding_id).sum(dim=1)  # (B,)
-    texts = (lengths - _MARKS).clamp(min=0)  # (B,) tokens between the marks
+    texts = (lengths - MARKS).clamp(min=0)  # (B,) tokens between the marks
     further = (texts - most).clamp(min=0)
     counts = 1 + _up(further, stride or most)  # (B,)
     steps = _up(texts, counts) if stride is None else torch.full_like(counts, stride)  # (B,)
@@ -158,7 +158,7 @@ def cut_windows(tokens: Tensor, padding_id: int, window: int, stride: int | None
     start = number * steps[document]  # (W,) in the text
     longest = steps[document] if stride is None else torch.full_like(start, most)
     sizes = (texts[document] - start).minimum(longest)  # (W,) tokens of the text in each window
-    widths = (sizes + _MARKS).minimum(lengths[document]).clamp(min=1)  # (W,) a row may be too short for marks
+    widths = (sizes + MARKS).minimum(lengths[document]).clamp(min=1)  # (W,) a row may be too short for marks
     column = torch.arange(int(widths.max()), device=device)  # (w,)
     mask = column < widths.unsqueeze(1)  # (W, w)
     inside = (column > 0) & (column <= sizes.unsqueeze(1))

@@ -14,7 +14,6 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.preprocessing import normalize
 
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.word_frequency import document_frequency
@@ -52,7 +51,7 @@ class BagOfWords:
         if not self.lead_tokens:
             return whole
         lead = _weighted(tokens.cut(self.lead_tokens), self.lead_idf)
-        return normalize(sparse.hstack([whole, _LEAD_WEIGHT * lead], format="csr")).astype(np.float32)
+        return _to_unit_length(sparse.hstack([whole, _LEAD_WEIGHT * lead], format="csr"))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays to save with the model."""
@@ -90,7 +89,15 @@ def _weighted(tokens: Ragged, idf: np.ndarray) -> sparse.csr_matrix:
     weights = word_counts(tokens, len(idf))
     weights.data = (1 + np.log(weights.data)) * idf[weights.indices]
     weights.eliminate_zeros()
-    return normalize(weights).astype(np.float32)
+    return _to_unit_length(weights)
+
+
+def _to_unit_length(rows: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Scale the rows to length 1, in float32; empty rows stay empty."""
+    row_of = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    squared = np.bincount(row_of, np.square(rows.data, dtype=np.float64), minlength=rows.shape[0])
+    scaled = (rows.data / np.sqrt(squared)[row_of]).astype(np.float32)
+    return sparse.csr_matrix((scaled, rows.indices, rows.indptr), rows.shape)
 
 
 def word_counts(tokens: Ragged, vocabulary_size: int) -> sparse.csr_matrix:

@@ -22,6 +22,7 @@ from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import check_array, load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import BagOfWords
+from nlpcapsule.lexical.dense_products import dense_products
 from nlpcapsule.lexical.ranker import label_matrix
 
 NEAREST = 20  # K
@@ -67,7 +68,7 @@ class Neighbours:
         chunk = max(1, _NUMBERS_AT_A_TIME // max(self.labels.shape))  # by training documents, and by labels
         for start in range(0, len(tokens), chunk):
             rows = slice(start, start + chunk)
-            cosines = (features[rows] @ self._documents_by_word).toarray()  # (chunk, training documents)
+            cosines = dense_products(features[rows], self._documents_by_word)  # (chunk, training documents)
             best = top_columns(cosines, NEAREST)  # (chunk, K), nearest first
             weights = np.take_along_axis(cosines, best, axis=1).clip(0, 1).astype(np.float64) ** SHARPNESS
             nearest[rows] = np.take_along_axis(cosines, best[:, :1], axis=1)[:, 0]

@@ -11,11 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self, TypeAlias
 
-import joblib
 import numpy as np
 from pydantic import Field
 from scipy import sparse
-from sklearn.svm import LinearSVC
 
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
@@ -23,9 +21,11 @@ from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import check_array, load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS_HELP, BagOfWords
+from nlpcapsule.lexical.dense_products import dense_products
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
 from nlpcapsule.processes import pool_options, starting_workers
 from nlpcapsule.registry import System, register
+from nlpcapsule.threads import thread_count
 
 
 class OneVsRestSettings(LexicalSettings):
@@ -91,7 +91,7 @@ class OneVsRest(LexicalRanker):
         chunk = max(1, _SCORES_AT_A_TIME // len(self.bias))
         for start in range(0, len(tokens), chunk):
             rows = slice(start, start + chunk)
-            scores = (features[rows] @ self._weights_by_word).toarray() + self.bias  # (chunk, n)
+            scores = dense_products(features[rows], self._weights_by_word) + self.bias  # (chunk, n)
             labels[rows] = top_columns(scores, width)
             margins[rows] = np.take_along_axis(scores, labels[rows], axis=1)
         return labels, margins
@@ -140,7 +140,9 @@ def _fit_blocks(
     Uses processes: liblinear's threads share one random generator, and the weights would differ slightly from
     run to run.
     """
-    workers = max(1, min(joblib.cpu_count(), len(tasks)))
+    import joblib  # slow to import and only needed here
+
+    workers = max(1, min(thread_count(), len(tasks)))
     run = joblib.Parallel(n_jobs=workers, return_as="generator", **pool_options())
     common = features, settings.C, settings.smallest_weight, seed
     with starting_workers():  # the call starts the workers
@@ -157,6 +159,8 @@ def _fit_block(
     seed: int,
 ) -> tuple[int, Block]:
     """Return a block and its start."""
+    from sklearn.svm import LinearSVC  # slow to import and only needed here
+
     documents, words = features.shape
     weights, bias = [], np.empty(targets.shape[1], dtype=np.float32)
     for label in range(targets.shape[1]):

@@ -9,6 +9,7 @@
       fusion.json           the fusion weights                       (where there are both)
       nominator.safetensors the candidate generator's weights        (where there is one)
       transformer.json      a pretrained transformer's configuration (where there is one)
+      onnx/                 the network for ONNX Runtime             (after `nlpcapsule export`)
       facts.json            threshold, dev metrics, data fingerprint
       manifest.json         format version and a checksum per file: written last
 
@@ -17,18 +18,45 @@
 it or downloads anything. SECURITY.md describes what is trusted.
 """
 
-from nlpcapsule.model_folder.loading import load_model
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from nlpcapsule.model_folder.manifest import LEXICAL, MANIFEST, has_model
-from nlpcapsule.model_folder.nominator import nominator_config
-from nlpcapsule.model_folder.saving import finish_interrupted_save, save_model, weights_of
+
+if TYPE_CHECKING:
+    from nlpcapsule.model_folder.loading import load_model
+    from nlpcapsule.model_folder.nominator import nominator_config
+    from nlpcapsule.model_folder.prediction import load_for_prediction
+    from nlpcapsule.model_folder.saving import add_files, finish_interrupted_save, save_model, weights_of
 
 __all__ = [
     "LEXICAL",
     "MANIFEST",
+    "add_files",
     "finish_interrupted_save",
     "has_model",
+    "load_for_prediction",
     "load_model",
     "nominator_config",
     "save_model",
     "weights_of",
 ]
+
+_MODULES = {
+    "add_files": "saving",
+    "finish_interrupted_save": "saving",
+    "load_for_prediction": "prediction",
+    "load_model": "loading",
+    "nominator_config": "nominator",
+    "save_model": "saving",
+    "weights_of": "saving",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a function, and with most of them torch, on first use."""
+    if name in _MODULES:
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,19 +18,13 @@ from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.encoders.transformer import TRANSFORMER_FILE
 from nlpcapsule.encoders.transformer_config import loading_saved_model
-from nlpcapsule.errors import DataError, MissingExtraError, ModelFolderError, NlpCapsuleError
+from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.build import lexical_system
 from nlpcapsule.lexical.evidence import FittedEvidence
 from nlpcapsule.lexical.ranker import LexicalSettings
 from nlpcapsule.model_folder.checks import check_config, check_label_rows, check_model
-from nlpcapsule.model_folder.manifest import (
-    FUSION,
-    LEXICAL,
-    MANIFEST,
-    ModelFiles,
-    checked_files,
-    model_place,
-)
+from nlpcapsule.model_folder.guarded import first_line, load_guarded
+from nlpcapsule.model_folder.manifest import FUSION, LEXICAL, ModelFiles, checked_files
 from nlpcapsule.model_folder.nominator import nominator_config
 from nlpcapsule.networks.build import build_answer_network, build_label_network
 from nlpcapsule.scoring.build import hybrid_parts, network_scorer
@@ -39,7 +33,7 @@ from nlpcapsule.scoring.fusion import Fusion
 from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.lexical_scorer import LexicalScorer
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
-from nlpcapsule.strict_json import parse_json, read_text
+from nlpcapsule.strict_json import parse_json
 
 NETWORK, NOMINATOR = "network.safetensors", "nominator.safetensors"
 _SPARE_NUMBERS = 2**24  # numbers in tensors that are not weights: masks, positions
@@ -60,41 +54,19 @@ def load_model(folder: str | Path, device: str | None = None) -> LabelModel | An
         ModelFolderError: If the folder is rejected.
         MissingExtraError: If the model needs an optional dependency.
     """
-    folder = Path(folder)
-    before = _manifest_of(folder)
-    try:
-        return _load(folder, device)
-    except ModelFolderError:
-        if _manifest_of(folder) == before:
-            raise
-    return _load(folder, device)  # another process has saved a model meanwhile: files of both were read
 
-
-def _load(folder: Path, device: str | None) -> LabelModel | AnswerModel:
-    place = model_place(folder)
-    try:
+    def read(place: Path) -> LabelModel | AnswerModel:
         files = checked_files(place)
         with loading_saved_model():
             model = _read(files, device or ("cuda" if torch.cuda.is_available() else "cpu"))
-            files.refuse_unused(_lexical_files(model))
-            check_model(model)
+        files.refuse_unused(_lexical_files(model))
         return model
-    except MissingExtraError:
-        raise
-    except ModelFolderError as error:
-        if str(place) in str(error):
-            raise
-        raise _do_not_fit(folder, str(error)) from error
-    except MemoryError:
-        raise ModelFolderError(f"{folder}: the model needs more memory than there is") from None
-    except Exception as error:  # any error of a damaged file means that the folder cannot be used
-        if _is_lack_of_memory(error):
-            raise ModelFolderError(f"{folder}: the model needs more memory than there is") from None
-        raise _do_not_fit(folder, _first_line(error)) from error
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":  # the tokenizers library's panic
-            raise
-        raise _do_not_fit(folder, f"tokenizer.json: {_first_line(error)}") from error
+
+    def check(model: LabelModel | AnswerModel) -> None:
+        with loading_saved_model():
+            check_model(model)
+
+    return load_guarded(Path(folder), read, check)
 
 
 def _read(files: ModelFiles, device: str) -> LabelModel | AnswerModel:
@@ -175,7 +147,7 @@ def _network(build: Callable[[], nn.Module], path: Path) -> nn.Module:
                 raise _other_weights(path, f"{name}: {weights[name].dtype} and not {tensor.dtype}")
         network.load_state_dict(weights)
     except (SafetensorError, OSError) as error:
-        raise _other_weights(path, _first_line(error)) from None
+        raise _other_weights(path, first_line(error)) from None
     except _TooLargeError as error:
         raise _other_weights(path, str(error)) from None
     for name, tensor in network.state_dict().items():
@@ -218,26 +190,3 @@ def _plain(config: Config, facts: ModelFacts) -> Config:
     if not facts.embedding_size:
         return config
     return config.with_network(config.network.with_word_vector_size(facts.embedding_size))
-
-
-def _do_not_fit(folder: Path, problem: str) -> ModelFolderError:
-    return ModelFolderError(f"{folder}: its files do not fit together: {problem}")
-
-
-def _manifest_of(folder: Path) -> Any:
-    try:
-        return read_text(model_place(folder) / MANIFEST)
-    except DataError:
-        return None
-
-
-def _is_lack_of_memory(error: BaseException) -> bool:
-    told = ("not enough memory", "can't allocate memory", "out of memory")
-    return isinstance(error, RuntimeError) and any(part in str(error) for part in told)
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).splitlines() or [""]
-    return (
-        lines[0][:300] if isinstance(error, NlpCapsuleError) else f"{type(error).__name__}: {lines[0][:300]}"
-    )

@@ -18,6 +18,7 @@ FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 LEXICAL = "lexical"
 FUSION = "fusion.json"
+ONNX = "onnx"  # the exported network: `nlpcapsule.export.onnx_file`
 SAVING = ".nlpcapsule-saving"  # inside a model folder: a model that is being written
 SAVED = ".nlpcapsule-saved"  # a complete model that is about to replace the folder's model
 
@@ -67,7 +68,9 @@ class ModelFiles:
         Raises:
             ModelFolderError: If there are any.
         """
-        unused = self.names - self._used - {f"{LEXICAL}/{name}" for name in lexical}
+        used = self._used | {f"{LEXICAL}/{name}" for name in lexical}
+        # Exported files are read by prediction.
+        unused = {name for name in self.names - used if not name.startswith(f"{ONNX}/")}
         if unused:
             raise ModelFolderError(
                 f"{self.folder}: {MANIFEST} lists {quoted(min(unused))}, which this model does not read; "

@@ -11,6 +11,7 @@ import json
 import os
 import secrets
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from nlpcapsule.model_folder.manifest import (
     MANIFEST,
     SAVED,
     SAVING,
+    checked_files,
     checksum,
     is_own_folder,
     listed_names,
@@ -57,7 +59,12 @@ def save_model(model: LabelModel | AnswerModel, folder: Path) -> None:
     """
     _refuse_other_files(folder)
     finish_interrupted_save(folder)
-    _stage(model, folder / SAVING)
+    _stage(folder / SAVING, lambda staged: _write_files(model, staged))
+    _replace(folder)
+
+
+def _replace(folder: Path) -> None:
+    """Make a staged model the folder's model."""
     try:
         (folder / SAVING).rename(folder / SAVED)
         sync(folder)
@@ -67,6 +74,37 @@ def save_model(model: LabelModel | AnswerModel, folder: Path) -> None:
             f"{folder}: the model is saved, but its files are not in their places: "
             f"{error.strerror or error}; fix that and save it again"
         ) from None
+
+
+def add_files(folder: Path, place: str, write: Callable[[Path], object]) -> None:
+    """Add a subfolder to a saved model, replacing an earlier one of this name.
+
+    The model is complete at every moment, without or with the new files.
+
+    Args:
+        folder: A model folder.
+        place: The subfolder's name.
+        write: Writes files into an empty folder.
+
+    Raises:
+        ModelFolderError: If the folder holds no model, or is not writable.
+    """
+    finish_interrupted_save(folder)
+    kept = [name for name in checked_files(folder).names if not name.startswith(f"{place}/")]
+    _stage(folder / SAVING, lambda staged: _copy_and_add(folder, kept, staged, place, write))
+    _replace(folder)
+
+
+def _copy_and_add(
+    folder: Path, kept: list[str], staged: Path, place: str, write: Callable[[Path], object]
+) -> None:
+    for name in kept:
+        (staged / name).parent.mkdir(parents=True, exist_ok=True)
+        _put(folder / name, staged / name)
+    (staged / place).mkdir()
+    write(staged / place)
+    added = [path.relative_to(staged).as_posix() for path in (staged / place).rglob("*") if path.is_file()]
+    _write_manifest(staged, [*kept, *added])
 
 
 def finish_interrupted_save(folder: Path) -> None:
@@ -108,11 +146,11 @@ def _refuse_other_files(folder: Path) -> None:
         raise ModelFolderError(f"{folder} holds other files and no model; save into another folder")
 
 
-def _stage(model: LabelModel | AnswerModel, staged: Path) -> None:
+def _stage(staged: Path, write: Callable[[Path], None]) -> None:
     """Write all files of a model into a separate folder, which is removed on failure."""
     try:
         staged.mkdir(parents=True)
-        _write_files(model, staged)
+        write(staged)
         sync_tree(staged)
     except BaseException as error:
         shutil.rmtree(staged, ignore_errors=True)
@@ -194,6 +232,10 @@ def _write_files(model: LabelModel | AnswerModel, folder: Path) -> None:
     names = [*texts, *networks]
     if isinstance(model, LabelModel):
         names += _save_lexical(model.scorer, folder)
+    _write_manifest(folder, names)
+
+
+def _write_manifest(folder: Path, names: list[str]) -> None:
     checksums = {name: checksum(folder / name) for name in sorted(names)}
     manifest = {"format_version": FORMAT_VERSION, "nlpcapsule": __version__, "sha256": checksums}
     write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")

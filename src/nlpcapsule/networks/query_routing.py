@@ -34,28 +34,32 @@ class CondensedCapsules(nn.Module):
         self.to_capsule = nn.Linear(states, size)
         self.norm = nn.LayerNorm(size)
 
-    def condense(self, states: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
+    def condense(self, states: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Return capsules (B, m, d), and a mask (B, l) of real capsules if every token is one."""
         if self.compress_query is None:
             return self.norm(self.to_capsule(states)), mask
         pooled = self.attention(states, mask).to(states.dtype) @ states  # (B, m, H)
         return self.norm(self.to_capsule(pooled)), None
 
-    def attention(self, states: Tensor, mask: Tensor) -> Tensor:
+    def attention(self, states: Tensor, mask: Tensor | None) -> Tensor:
         """Return the share (B, m, l) of each state (B, l, H) in each capsule: 0 at padding, with sum 1.
 
-        Without compression capsule i is state i.
+        Without compression capsule i is state i. Without a mask (B, l) all states are real.
         """
         if self.compress_query is None:
-            return torch.diag_embed(mask.float())
-        scores = states @ self.compress_query.T.to(states.dtype)  # (B, l, m)
-        return scores.float().masked_fill(~mask.unsqueeze(-1), -torch.inf).softmax(dim=1).transpose(1, 2)
+            real = torch.ones_like(states[..., 0]) if mask is None else mask.float()
+            return torch.diag_embed(real)
+        scores = (states @ self.compress_query.T.to(states.dtype)).float()  # (B, l, m)
+        if mask is not None:
+            scores = scores.masked_fill(~mask.unsqueeze(-1), -torch.inf)
+        return scores.softmax(dim=1).transpose(1, 2)
 
 
 class QueryRouting(nn.Module):
     """Base class of networks that route condensed capsules to learned queries, of labels or of a text."""
 
     settings: LabelQuerySettings
+    masked_routing: bool = False  # as in `route_labels`; an exported network needs it
 
     def add_agreement(self, settings: LabelQuerySettings) -> None:
         """Add what the agreement of capsules and label capsules learns.
@@ -95,6 +99,7 @@ class QueryRouting(nn.Module):
             compared=None if self.vote_scale is None else self.vote_scale(capsules, mask),
             valid=valid,
             keep_coupling=keep_coupling,
+            masked=self.masked_routing,
         )
         if self.vote_scale is not None:
             self.vote_scale.steer(routed.agreement, self.settings.epsilon)
@@ -108,10 +113,11 @@ class WholeDocument(nn.Module):
         super().__init__()
         self.mlp = nn.Sequential(nn.Linear(state_size, size), nn.GELU(), nn.Dropout(dropout))
 
-    def forward(self, states: Tensor, mask: Tensor, rows: Tensor) -> Tensor:
+    def forward(self, states: Tensor, mask: Tensor | None, rows: Tensor) -> Tensor:
         """Map states (B, l, H), a mask (B, l) and rows r (n, e) or (B, n, e) to scores (B, n)."""
-        # States may be negative, and padding's zeros would then be the maximum.
-        largest = states.masked_fill(~mask.unsqueeze(-1), -torch.inf).amax(dim=1)  # (B, H)
+        if mask is not None:  # states may be negative, and padding's zeros would then be the maximum
+            states = states.masked_fill(~mask.unsqueeze(-1), -torch.inf)
+        largest = states.amax(dim=1)  # (B, H)
         document = self.mlp(largest)  # (B, e)
         if rows.dim() == 2:
             return nn.functional.linear(document, rows)

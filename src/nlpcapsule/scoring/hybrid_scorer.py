@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-from torch import nn
 
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.lexical.evidence import WordEvidence
 from nlpcapsule.scoring.fusion import CandidateFeatures, Fusion
 from nlpcapsule.scoring.lexical_scorer import select_log_odds
-from nlpcapsule.scoring.network_scorer import NetworkScorer
-from nlpcapsule.scoring.scorer import Scores
+from nlpcapsule.scoring.scorer import LabelScorer, Scores
+
+if TYPE_CHECKING:
+    from torch import nn
 
 CANDIDATES = 200  # nominated labels per document by default
 _DOCUMENTS_AT_A_TIME = 1_000
@@ -23,7 +25,7 @@ class HybridParts:
     """The lexical system and the network, before the fusion weights are fitted."""
 
     lexical: WordEvidence  # nominates candidates and scores them by their words
-    scorer: NetworkScorer  # the network
+    scorer: LabelScorer  # the network
     frequency: np.ndarray  # (n,) of each label, as `label_frequency` returns it
     count: int = CANDIDATES  # candidates per document
 
@@ -54,13 +56,13 @@ class HybridScorer:
         return self.parts.lexical
 
     @property
-    def network_only(self) -> NetworkScorer:
+    def network_only(self) -> LabelScorer:
         """The network without the lexical system, over all labels."""
         return self.parts.scorer
 
     @property
-    def network(self) -> nn.Module:
-        """The network."""
+    def network(self) -> nn.Module | None:
+        """The network; None where an exported one scores."""
         return self.parts.scorer.network
 
     @property

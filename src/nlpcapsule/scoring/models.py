@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import expit
-from torch import nn
 
 from nlpcapsule.config import Config
 from nlpcapsule.data.documents import Question
@@ -19,11 +19,13 @@ from nlpcapsule.data.top_columns import NO_NUMBER
 from nlpcapsule.errors import ModelFolderError, NlpCapsuleError
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
 from nlpcapsule.evaluation.label_metrics import label_metrics
-from nlpcapsule.scoring.answers import score_answers
 from nlpcapsule.scoring.documents import RANKED, LabelRankings, rank_documents, score_in_parts
 from nlpcapsule.scoring.facts import ModelFacts
 from nlpcapsule.scoring.lexical_scorer import LexicalScorer
 from nlpcapsule.scoring.scorer import LabelScorer
+
+if TYPE_CHECKING:  # prediction with an exported network does without torch
+    from torch import nn
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,8 @@ class AnswerModel:
         self, questions: Sequence[Question], advance: Callable[[int], None] | None = None
     ) -> list[np.ndarray]:
         """Score candidates, in the order given, by the log-odds that they are right."""
+        from nlpcapsule.scoring.answers import score_answers
+
         scores = score_answers(
             self.network,
             self.encode(questions),

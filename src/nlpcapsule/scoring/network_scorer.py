@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import nn
 
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.scoring.scorer import Scores, check_eval_mode
+
+if TYPE_CHECKING:  # prediction with an exported network does without torch
+    import torch
+    from torch import nn
 
 
 def device_of(network: nn.Module) -> torch.device:
@@ -30,9 +33,10 @@ class NetworkScorer:
     def candidates(self, tokens: Ragged) -> None:
         """Return None: the network scores all labels."""
 
-    @torch.inference_mode()
     def score(self, tokens: Ragged, candidates: np.ndarray | None = None, top_k: int | None = None) -> Scores:
         """Score all labels, or the given candidates (N, C)."""
+        import torch
+
         check_eval_mode(self.network)
         device = device_of(self.network)
         order = np.argsort(tokens.lengths, kind="stable")
@@ -41,7 +45,7 @@ class NetworkScorer:
             rows = order[start : start + self.batch]
             inputs = torch.from_numpy(tokens.padded(rows, self.padding_id)).to(device)  # (B, l)
             outputs = None if candidates is None else torch.from_numpy(candidates[rows]).to(device)  # (B, C)
-            with torch.autocast(device.type, dtype=torch.bfloat16, enabled=self.bf16):
+            with torch.inference_mode(), torch.autocast(device.type, dtype=torch.bfloat16, enabled=self.bf16):
                 scored = self.network(inputs, outputs)
             log_odds.append(scored.logits.cpu().numpy())  # (B, C)
             if scored.iterations is not None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from torch import nn
 
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.scoring.documents import rank_documents
 from nlpcapsule.scoring.network_scorer import NetworkScorer
 from nlpcapsule.scoring.scorer import Scores
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 @dataclass(frozen=True, eq=False)

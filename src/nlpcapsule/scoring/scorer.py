@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from torch import nn
 
 from nlpcapsule.data.ragged import Ragged
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from nlpcapsule.errors import ConfigError, did_you_mean
 LabelAgreement = Literal["dot", "kde", "adaptive-kde"]
 
 # capsules (B, m, d), coupling (B, n, m), valid -> agreement (B, n, m), scores (B,)
-AgreementFunction = Callable[[Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
+AgreementFunction = Callable[..., tuple[Tensor, Tensor]]
 
 # A kernel lies in [0, 1]: the logit of full agreement, times the learned gate.
 KERNEL_GAIN = 10.0
@@ -54,6 +54,7 @@ def route_labels(
     valid: Tensor | None = None,
     keep_coupling: bool = False,
     score_last: bool = False,
+    masked: bool = False,
 ) -> LabelsRouted:
     """Route condensed capsules to labels in several iterations.
 
@@ -81,12 +82,27 @@ def route_labels(
         valid: (B, n), False at padding, which is not part of NAS.
         keep_coupling: Whether to return the last couplings.
         score_last: Whether to score the last iteration, which affects nothing but the score.
+        masked: Whether all documents run to the limit and those that stopped keep their couplings. The
+            result is the same, without steps that depend on values: it can be exported, and a GPU never
+            waits. Adaptive routing then costs `iterations` for every document.
     """
     check_iterations({"iterations": iterations})
     agree = _agreement_function(agreement, project)
     gain = torch.as_tensor(gate, device=capsules.device) * (1.0 if agreement == "dot" else KERNEL_GAIN)
 
     logits, active = first_coupling, capsules if compared is None else compared
+    is_adaptive = agreement == "adaptive-kde"
+    if masked:
+        compare = partial(agree, valid=valid)
+        coupling, used, by_iteration = _masked_loop(
+            logits, active, compare, gain, iterations, eps if is_adaptive else None, score_last
+        )
+        return LabelsRouted(
+            coupling.to(capsules.dtype) @ capsules,
+            used,
+            by_iteration,
+            coupling.detach() if keep_coupling else None,
+        )
     documents = ActiveDocuments(capsules.shape[0], capsules.device)
     last = torch.full(capsules.shape[:1], torch.inf, device=capsules.device)  # (active,)
     for iteration in range(1, iterations + 1):
@@ -102,7 +118,7 @@ def route_labels(
         agreed, scores = agree(active, coupling, valid)  # (B, n, m), (B,)
         documents.score(scores)
         logits = torch.addcmul(logits, agreed, gain)  # (B, n, m)
-        if agreement == "adaptive-kde":
+        if is_adaptive:
             stopping = (scores - last).abs() < eps  # (active,)
             remaining = documents.stop(stopping, coupling)
             if remaining.numel() == 0:
@@ -118,6 +134,36 @@ def route_labels(
         documents.agreement,
         coupling.detach() if keep_coupling else None,
     )
+
+
+def _masked_loop(
+    logits: Tensor,
+    compared: Tensor,
+    agree: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
+    gain: Tensor,
+    limit: int,
+    eps: float | None,
+    score_last: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return couplings (B, n, m), iterations (B,) and agreement (B, T); without ε no document stops early."""
+    running = torch.ones_like(logits[:, 0, 0], dtype=torch.bool)  # (B,)
+    iterations = running.long()
+    last = torch.full_like(logits[:, 0, 0], torch.inf)  # (B,)
+    kept = coupling = torch.softmax(logits, dim=-1)  # (B, n, m)
+    columns = []
+    for _ in range(1, limit):
+        agreed, scores = agree(compared, coupling)  # (B, n, m), (B,)
+        columns.append(torch.where(running, scores, torch.nan))
+        logits = torch.addcmul(logits, agreed, gain)
+        coupling = torch.softmax(logits, dim=-1)
+        if eps is not None:
+            running = running & ((scores - last).abs() >= eps)
+            last = scores
+        kept = torch.where(running[:, None, None], coupling, kept)
+        iterations = iterations + running
+    scores = agree(compared, coupling)[1] if score_last else torch.full_like(last, torch.nan)
+    columns.append(torch.where(running, scores, torch.nan))
+    return kept, iterations, torch.stack(columns, dim=1)
 
 
 def _agreement_function(agreement: str, project: nn.Module | None) -> AgreementFunction:

@@ -1,0 +1,75 @@
+"""`python -m benchmarks speed`."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+
+from nlpcapsule.atomic_files import write_text
+from nlpcapsule.cli.options import Threads
+from nlpcapsule.errors import ConfigError
+from nlpcapsule.threads import use_threads
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Speed, as ratios measured in one run.")
+
+
+@app.callback()
+def options() -> None:
+    """Speed, as ratios measured in one run."""
+
+
+@app.command()
+def predict(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Labelled documents to rank.")],
+    omikuji: Annotated[
+        Path, typer.Option("--omikuji", metavar="MODEL", help="A trained Omikuji: the reference.")
+    ],
+    models: Annotated[
+        list[str],
+        typer.Option("--model", metavar="NAME=MODEL", help="A model with a network; may be repeated."),
+    ],
+    documents: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Documents to rank.")] = 500,
+    rounds: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Rounds that are timed.")] = 5,
+    threads: Threads = None,
+    output: Annotated[Path, typer.Option(metavar="FILE.json", help="Results file.")] = Path(
+        "results/speed-predict.json"
+    ),
+) -> None:
+    """Time raw text → labels against Omikuji: in torch, exported to ONNX, and exported to 8 bits."""
+    used = use_threads(threads)
+    named = dict(_named(text) for text in models)
+    from benchmarks.speed.predict import speed_of_prediction
+    from nlpcapsule.data.readers.document_files import read_documents
+    from nlpcapsule.provenance import provenance
+
+    chosen = list(islice(read_documents(data), documents))
+    with TemporaryDirectory(prefix="speed-") as folder:
+        one = Path(folder) / "one.jsonl"
+        write_text(one, json.dumps({"text": chosen[0].text}) + "\n")
+        rows = speed_of_prediction(omikuji, named, chosen, one, Path(folder), rounds)
+    command = f"python -m benchmarks speed predict --threads {used}"
+    record = {
+        **provenance(command, documents=len(chosen), rounds=rounds, threads=used),
+        "rows": [row.to_json() for row in rows],
+    }
+    write_text(output, json.dumps(record, indent=2) + "\n")
+    for row in rows:
+        typer.echo(
+            f"{row.system:24} {row.milliseconds:7.2f} ms/document ({row.ratio:5.2f}x, "
+            f"CPU {row.cpu_ratio:5.2f}x)"
+            f"  request {row.request_milliseconds:7.2f} ms ({row.request_ratio:5.2f}x)"
+            f"  process {row.process_cpu_seconds:5.2f} s {row.process_memory_mib:5.0f} MiB"
+            f"  P@1 {100 * row.precision_at_1:5.2f}"
+        )
+
+
+def _named(text: str) -> tuple[str, Path]:
+    name, equals, place = text.partition("=")
+    if not equals or not name or " " in name:
+        raise ConfigError(f"--model {text!r}: expected NAME=MODEL, such as small=my-model")
+    return name, Path(place)

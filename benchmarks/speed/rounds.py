@@ -1,0 +1,85 @@
+"""Time systems in turn, round by round, so that a busy machine slows all of them alike."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import median
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The times of one system, one per round.
+
+    Attributes:
+        wall: Seconds on the clock.
+        cpu: Seconds of CPU time, over all threads.
+    """
+
+    wall: list[float]
+    cpu: list[float]
+
+    def ratio(self, reference: Timing) -> float:
+        """Return the median over rounds of the ratio to a reference's time on the clock."""
+        return median(own / other for own, other in zip(self.wall, reference.wall, strict=True))
+
+    def cpu_ratio(self, reference: Timing) -> float:
+        """Return the same for CPU time."""
+        return median(own / other for own, other in zip(self.cpu, reference.cpu, strict=True))
+
+
+def time_in_turn(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Timing]:
+    """Time functions in turn, after a round that is not counted.
+
+    Args:
+        runs: Name → what is timed.
+        rounds: Rounds that are counted.
+    """
+    timings = {name: Timing([], []) for name in runs}
+    for number in range(rounds + 1):
+        for name, run in runs.items():
+            wall, cpu = time.perf_counter(), time.process_time()
+            run()
+            if number:
+                timings[name].wall.append(time.perf_counter() - wall)
+                timings[name].cpu.append(time.process_time() - cpu)
+    return timings
+
+
+@dataclass(frozen=True)
+class ProcessCost:
+    """What one process took.
+
+    Attributes:
+        cpu_seconds: Its CPU time, in user and system mode.
+        peak_memory_mib: The most memory that it held.
+    """
+
+    cpu_seconds: float
+    peak_memory_mib: float
+
+
+# The process reports on itself: its parent would see its own memory of before it became another program.
+_REPORTING = """
+import atexit, sys, time
+from nlpcapsule.compare.memory import peak_process_memory
+atexit.register(lambda: print(time.process_time(), peak_process_memory() / 2**20, file=sys.stderr))
+from nlpcapsule.__main__ import main
+main()
+"""
+
+
+def command_cost(*arguments: str) -> ProcessCost:
+    """Run `nlpcapsule` with arguments and return what the process took.
+
+    Raises:
+        CalledProcessError: If it fails.
+    """
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", _REPORTING, *arguments], capture_output=True, text=True, check=True
+    )
+    cpu_seconds, peak_memory = done.stderr.split()[-2:]
+    return ProcessCost(float(cpu_seconds), float(peak_memory))

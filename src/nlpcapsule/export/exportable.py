@@ -1,0 +1,197 @@
+"""Networks and encoders without steps that depend on values, so that they can be exported."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nlpcapsule.encoders.bilstm import BiLSTMEncoder
+from nlpcapsule.encoders.convolution import ConvolutionEncoder
+from nlpcapsule.encoders.convolution_tables import ConvolutionTables, SmallTables, table_bytes
+from nlpcapsule.encoders.encoder import Encoder
+from nlpcapsule.encoders.windowed_transformer import MARKS, WindowedTransformer
+from nlpcapsule.errors import ConfigError
+from nlpcapsule.networks.label_query import LabelQueryNetwork
+
+MOST_TABLE_BYTES = 2**29  # of a convolution's tables; larger ones stay convolutions
+
+
+class ExportableNetwork(nn.Module):
+    """A label network as the exporter reads it: token ids and candidates → logits.
+
+    The documents of a batch have the same length: there is no padding, and no time is spent on masks.
+
+    Args:
+        network: The network, which is not changed.
+        candidates: Whether the labels to score are an input; all labels are scored otherwise.
+        int8: Whether tables that replace convolutions have 8 bits.
+        table_limit: Most bytes of such tables.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        candidates: bool = True,
+        int8: bool = False,
+        table_limit: int = MOST_TABLE_BYTES,
+    ) -> None:
+        super().__init__()
+        self.candidates = candidates
+        if not isinstance(network, LabelQueryNetwork):
+            raise ConfigError(
+                f"{type(network).__name__} cannot be exported: expected `label-query`, alone or in a hybrid"
+            )
+        encoder = network.document.encoder
+        # Copies the network with another encoder in its place.
+        self.network = copy.deepcopy(network, {id(encoder): exportable_encoder(encoder, int8, table_limit)})
+        self.network.masked_routing = True
+        self.eval().requires_grad_(False)
+
+    def forward(self, tokens: Tensor, candidates: Tensor | None = None) -> Tensor:
+        """Map token ids (B, l) and label ids (B, C), or None for all labels, to logits (B, C)."""
+        return self.network(tokens, candidates).logits
+
+
+def exportable_encoder(
+    encoder: Encoder, int8: bool = False, table_limit: int = MOST_TABLE_BYTES
+) -> nn.Module:
+    """Return an encoder of unpadded documents, without steps that depend on values.
+
+    Raises:
+        ConfigError: If there is none for this encoder.
+    """
+    match encoder:
+        case ConvolutionEncoder() if table_bytes(encoder) // (4 if int8 else 1) <= table_limit:
+            return TabulatedConvolution(encoder, int8)
+        case ConvolutionEncoder():
+            return PlainConvolution(encoder)
+        case BiLSTMEncoder():
+            return OnnxBiLSTM(encoder)
+        case WindowedTransformer():
+            return EvenWindows(encoder)
+    raise ConfigError(
+        f"{type(encoder).__name__} cannot be exported: expected a convolution, bilstm or transformer"
+    )
+
+
+class _Substitute(nn.Module):
+    """Encodes documents of one length, without padding, in the place of an encoder."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self.encoder = copy.deepcopy(encoder).eval()
+
+    def place(self, tokens: Tensor, states: Tensor, mask: None, idf: Tensor) -> Tensor:
+        """Return document vectors (B, E), as the encoder does."""
+        return self.encoder.place(tokens, states, torch.ones_like(states[..., 0], dtype=torch.bool), idf)
+
+
+class TabulatedConvolution(_Substitute):
+    """A convolution as sums of table rows.
+
+    Args:
+        encoder: The encoder.
+        int8: Whether the tables have 8 bits.
+    """
+
+    def __init__(self, encoder: ConvolutionEncoder, int8: bool = False) -> None:
+        super().__init__(encoder)
+        tables = ConvolutionTables(encoder)
+        self.tables = SmallTables(tables) if int8 else tables
+
+    def forward(self, tokens: Tensor) -> tuple[Tensor, None]:
+        """Map token ids (B, l) to states (B, l, H)."""
+        return self.tables(tokens), None
+
+
+class PlainConvolution(_Substitute):
+    """A convolution without a mask."""
+
+    encoder: ConvolutionEncoder
+
+    def forward(self, tokens: Tensor) -> tuple[Tensor, None]:
+        """Map token ids (B, l) to states (B, l, H)."""
+        words, mask = self.encoder.embedding(tokens)  # (B, l, v)
+        return self.encoder.read(words, mask), None
+
+
+class OnnxBiLSTM(_Substitute):
+    """A bidirectional LSTM as ONNX's operator.
+
+    torch's own would be exported step by step, for one length only. Outside of an export the encoder reads.
+    """
+
+    encoder: BiLSTMEncoder
+
+    def forward(self, tokens: Tensor) -> tuple[Tensor, None]:
+        """Map token ids (B, l) to states (B, l, H)."""
+        if not torch.compiler.is_exporting():
+            return self.encoder(tokens)[0], None
+        states = self.encoder.embedding(tokens)[0].transpose(0, 1)  # (l, B, v)
+        for layer in range(self.encoder.lstm.num_layers):
+            states = self._layer(states, layer)  # (l, B, H)
+        return states.transpose(0, 1), None
+
+    def _layer(self, states: Tensor, layer: int) -> Tensor:
+        """Map states (l, B, v) to (l, B, H)."""
+        lstm = self.encoder.lstm
+        weights = [_both_directions(lstm, f"{name}_l{layer}") for name in ("weight_ih", "weight_hh")]
+        biases = [_both_directions(lstm, f"{name}_l{layer}") for name in ("bias_ih", "bias_hh")]
+        found = torch.onnx.ops.symbolic(
+            "LSTM",
+            (states, *weights, torch.cat(biases, dim=1)),
+            {"hidden_size": lstm.hidden_size, "direction": "bidirectional"},
+            dtype=states.dtype,
+            shape=(states.shape[0], 2, states.shape[1], lstm.hidden_size),
+            version=14,
+        )  # (l, 2, B, H / 2)
+        return found.transpose(1, 2).flatten(2)
+
+
+def _both_directions(lstm: nn.LSTM, name: str) -> Tensor:
+    """Return the weights (2, 4 H, …) of both directions with their gates in ONNX's order."""
+    found = []
+    for suffix in ("", "_reverse"):
+        into, forget, cell, out = getattr(lstm, name + suffix).chunk(4)
+        found.append(torch.cat([into, out, forget, cell]))
+    return torch.stack(found)
+
+
+class EvenWindows(_Substitute):
+    """A transformer over windows, whose number and width follow from the documents' length."""
+
+    encoder: WindowedTransformer
+
+    def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Map token ids (B, l) to states (B, L, h), zero at padding, and the mask (B, L) of real ones."""
+        most, stride, width = self.encoder.window - MARKS, self.encoder.stride, tokens.shape[1]
+        # Sizes of arrays: the exporter cannot multiply them with arrays, for which `length` is one, too.
+        text_size = torch.sym_max(width - MARKS, 0)  # tokens between the marks
+        count_size = 1 + _up(torch.sym_max(text_size - most, 0), stride or most)  # K
+        longest_size = torch.sym_min(text_size, most if stride else _up(text_size, count_size))
+        length = torch.ones_like(tokens[0]).sum()  # ()
+        text = (length - MARKS).clamp(min=0)
+        count = 1 + _up((text - most).clamp(min=0), stride or most)
+        step = _up(text, count) if stride is None else torch.full_like(count, stride)
+        longest = step if stride is None else torch.full_like(count, most)
+        start = torch.arange(count_size, device=tokens.device).unsqueeze(1) * step  # (K, 1) in the text
+        sizes = torch.minimum(text - start, longest)  # (K, 1) tokens of the text in each window
+        column = torch.arange(torch.sym_min(longest_size + MARKS, width), device=tokens.device)  # (w,)
+        mask = column < torch.minimum(sizes + MARKS, length)  # (K, w)
+        inside = (column > 0) & (column <= sizes)
+        source = torch.where(inside, start + column, (length - 1) * (column > 0).long())  # (K, w) in the row
+        cut = tokens[:, source].masked_fill(~mask, self.encoder.encoder.padding_id)  # (B, K, w)
+        documents = tokens.shape[0]  # `len` would fix it in the export
+        rows = mask.unsqueeze(0).expand(documents, -1, -1)  # (B, K, w)
+        states = self.encoder.encoder.read(cut.flatten(0, 1), rows.flatten(0, 1))  # (B K, w, h)
+        has_text = sizes > 0  # a document without text keeps its marks
+        counted = ((has_text & inside) | (~has_text & mask)).flatten().expand(documents, -1)  # (B, K w)
+        return states.view(*counted.shape, -1) * counted.unsqueeze(-1), counted
+
+
+def _up(total: Any, part: Any) -> Any:
+    """Divide and round up."""
+    return (total + part - 1) // part

@@ -1,0 +1,101 @@
+"""Write a label network as an ONNX file.
+
+network.onnx        the graph
+network.onnx.data   its weights, which ONNX Runtime maps into memory: only rows in use take RAM
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+from torch import nn
+
+from nlpcapsule.errors import MissingExtraError, NlpCapsuleError
+from nlpcapsule.export.exportable import ExportableNetwork
+
+GRAPH = "network.onnx"
+WEIGHTS = f"{GRAPH}.data"
+_EXAMPLE_DOCUMENTS, _EXAMPLE_TOKENS, _EXAMPLE_LABELS = 3, 7, 2
+
+
+def write_onnx(network: nn.Module, folder: Path, *, candidates: bool = True, int8: bool = False) -> list[str]:
+    """Export a label network into an existing folder.
+
+    Args:
+        network: A `label-query` network, in eval mode.
+        folder: The folder.
+        candidates: Whether the graph takes the labels to score as an input; it scores all labels otherwise.
+        int8: Whether to quantize weights to 8 bits; activations are quantized as they are computed.
+
+    Returns:
+        The names of the files.
+
+    Raises:
+        MissingExtraError: If a package that exporting needs is not installed.
+        ConfigError: If the network is of a kind that cannot be exported.
+    """
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(error.name or "onnx", "onnx") from None
+    exportable = ExportableNetwork(network, candidates, int8)
+    with TemporaryDirectory(dir=folder, prefix=".export-") as temporary:
+        graph = Path(temporary) / GRAPH
+        _export(exportable, graph)
+        if int8:
+            from nlpcapsule.export.quantized import quantize
+
+            quantize(graph)
+        names = sorted(path.name for path in Path(temporary).iterdir())
+        for name in names:
+            (Path(temporary) / name).replace(folder / name)
+    return names
+
+
+def _export(network: ExportableNetwork, path: Path) -> None:
+    tokens = torch.ones(_EXAMPLE_DOCUMENTS, _EXAMPLE_TOKENS, dtype=torch.int64)
+    documents, length = torch.export.Dim("documents"), torch.export.Dim("length")
+    inputs: tuple[torch.Tensor, ...] = (tokens,)
+    shapes: tuple[dict[int, object], ...] = ({0: documents, 1: length},)
+    names = ["tokens"]
+    if network.candidates:
+        inputs += (torch.zeros(_EXAMPLE_DOCUMENTS, _EXAMPLE_LABELS, dtype=torch.int64),)
+        shapes += ({0: documents, 1: torch.export.Dim("labels")},)
+        names.append("candidates")
+    with _silence(), torch.no_grad():
+        program = torch.onnx.export(
+            network,
+            inputs,
+            dynamo=True,
+            dynamic_shapes=shapes,
+            input_names=names,
+            output_names=["logits"],
+            verbose=False,
+        )
+        assert program is not None
+        program.save(path, external_data=True)
+    for each in program.model.graph.inputs:  # the exporter may fix a size without a word
+        if any(isinstance(size, int) for size in each.shape or (0,)):
+            raise NlpCapsuleError(f"the export would take {each.name} of the shape {each.shape} only")
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Silence the exporter, which reports on itself."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,90 @@
+"""Networks rewritten for export give the very scores of the original."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from exported_networks import KINDS, VOCABULARY, documents, exported_kind, unpadded_documents
+
+from nlpcapsule.errors import ConfigError
+from nlpcapsule.export.exportable import (
+    EvenWindows,
+    ExportableNetwork,
+    PlainConvolution,
+    TabulatedConvolution,
+    exportable_encoder,
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_equal_those_of_the_network(kind: str) -> None:
+    network = exported_kind(kind)
+    exportable, over_all = ExportableNetwork(network), ExportableNetwork(network, candidates=False)
+    for tokens, candidates in unpadded_documents():
+        expected = network(tokens, candidates).logits
+        torch.testing.assert_close(exportable(tokens, candidates), expected, atol=1e-5, rtol=0)
+        torch.testing.assert_close(over_all(tokens), network(tokens).logits, atol=1e-5, rtol=0)
+
+
+def test_tables_of_8_bits_give_nearly_the_same_scores() -> None:
+    network = exported_kind("convolution kde")
+    exportable = ExportableNetwork(network, int8=True)
+    assert exportable.network.document.encoder.tables.tables[0].dtype == torch.int8
+    for tokens, candidates in unpadded_documents():
+        expected = network(tokens, candidates).logits
+        torch.testing.assert_close(exportable(tokens, candidates), expected, atol=0.05, rtol=0)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "adaptive" in kind])
+def test_documents_of_the_test_stop_after_different_numbers_of_iterations(kind: str) -> None:
+    tokens, candidates = documents()
+    iterations = exported_kind(kind)(tokens, candidates).iterations
+    assert len(set(iterations.tolist())) > 1
+
+
+def test_the_network_itself_is_not_changed() -> None:
+    network = exported_kind("convolution kde")
+    encoder, before = network.document.encoder, {name: t.clone() for name, t in network.state_dict().items()}
+    exportable = ExportableNetwork(network)
+    assert network.document.encoder is encoder
+    assert not network.masked_routing
+    for parameter in exportable.parameters():
+        parameter.zero_()
+    assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())
+
+
+def test_convolutions_whose_tables_are_too_large_stay_convolutions() -> None:
+    encoder = exported_kind("convolution kde").document.encoder
+    size = 4 * VOCABULARY * sum(encoder.windows) * encoder.state_size // len(encoder.windows)
+    assert isinstance(exportable_encoder(encoder, table_limit=size), TabulatedConvolution)
+    assert isinstance(exportable_encoder(encoder, int8=True, table_limit=size // 4), TabulatedConvolution)
+    plain = exportable_encoder(encoder, table_limit=size - 1)
+    assert isinstance(plain, PlainConvolution)
+    tokens = documents()[0][:1]
+    torch.testing.assert_close(plain(tokens)[0], encoder(tokens)[0])
+
+
+@pytest.mark.parametrize("stride", [None, 4, 2])
+@pytest.mark.parametrize("window", [3, 5, 6, 40])
+def test_windows_have_the_states_of_the_encoders_windows(window: int, stride: int | None) -> None:
+    if stride is not None and stride > window - 2:
+        pytest.skip("would leave tokens out")
+    encoder = exported_kind("transformer kde", window=window, stride=stride).document.encoder
+    for tokens, _ in unpadded_documents():
+        states, mask = encoder(tokens)
+        found, real = EvenWindows(encoder)(tokens)
+        torch.testing.assert_close(found[real], states[mask], atol=1e-5, rtol=0)
+        assert not found[~real].any()
+
+
+def test_other_encoders_are_refused_by_name() -> None:
+    class OtherEncoder(torch.nn.Module):
+        pass
+
+    with pytest.raises(ConfigError, match="OtherEncoder"):
+        exportable_encoder(OtherEncoder())
+
+
+def test_other_networks_are_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match=r"Linear.*label-query"):
+        ExportableNetwork(torch.nn.Linear(2, 2))

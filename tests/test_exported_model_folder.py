@@ -1,0 +1,143 @@
+"""`nlpcapsule export`, and prediction with what it adds to a model folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nlpcapsule import CapsuleClassifier
+from nlpcapsule.errors import ConfigError, ModelFolderError
+from nlpcapsule.export.onnx_scorer import OnnxScorer
+from nlpcapsule.model_folder import add_files, load_for_prediction, load_model, save_model
+from nlpcapsule.model_folder.exporting import export_model
+from nlpcapsule.model_folder.manifest import ONNX, checked_files
+from nlpcapsule.sample import load_documents
+
+pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxscript")
+
+TINY = {"embedding_size": 8, "filters": 8, "capsule_size": 8, "condensed": 4, "max_tokens": 30}
+HYBRID = TINY | {"document_size": 8, "candidates": 12, "lexical": "one-vs-rest"}
+DOCUMENTS = load_documents("train")[:60]
+TEXTS = [document.text for document in DOCUMENTS]
+HEAVY = ("torch", "sklearn", "numba", "scipy.stats", "joblib", "transformers", "accelerate", "matplotlib")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained") / "model"
+    classifier = CapsuleClassifier(epochs=1, settings=HYBRID)
+    classifier.fit(TEXTS, [document.labels for document in DOCUMENTS]).save(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def exported(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("exported") / "model"
+    shutil.copytree(trained, folder)
+    export_model(folder)
+    return folder
+
+
+@pytest.fixture
+def copied(exported: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(exported, tmp_path / "model"))
+
+
+def test_an_exported_model_ranks_as_in_torch(trained: Path, exported: Path) -> None:
+    in_torch, model = load_model(trained), load_for_prediction(exported)
+    assert isinstance(model.scorer.network_only, OnnxScorer)
+    found, expected = (each.rank_tokens(each.encode(TEXTS), 5) for each in (model, in_torch))
+    np.testing.assert_array_equal(found.labels, expected.labels)
+    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-4)
+    assert model.threshold == in_torch.threshold
+
+
+def test_a_model_without_an_export_is_loaded_with_torch(trained: Path) -> None:
+    assert load_for_prediction(trained).network is not None
+
+
+def test_without_the_runtime_torch_is_used_and_the_user_told(
+    exported: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nlpcapsule.model_folder import prediction
+
+    monkeypatch.setattr(prediction, "has_runtime", lambda: False)
+    said: list[str] = []
+    assert load_for_prediction(exported, said.append).network is not None
+    assert "nlpcapsule[onnx]" in said[0]
+
+
+def test_an_exported_model_still_loads_in_torch(exported: Path) -> None:
+    assert load_model(exported).network is not None
+
+
+def test_a_damaged_or_missing_export_is_refused(copied: Path) -> None:
+    graph = copied / ONNX / "network.onnx"
+    damaged = bytearray(graph.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    graph.write_bytes(damaged)
+    with pytest.raises(ModelFolderError, match="not as it was written"):
+        load_for_prediction(copied)
+    graph.unlink()
+    with pytest.raises(ModelFolderError, match="missing"):
+        load_for_prediction(copied)
+
+
+def test_saving_a_model_again_removes_its_export(copied: Path) -> None:
+    save_model(load_model(copied), copied)
+    assert not (copied / ONNX).exists()
+    assert load_for_prediction(copied).network is not None
+
+
+def test_added_files_replace_earlier_ones_and_a_failure_changes_nothing(copied: Path) -> None:
+    before = {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()}
+
+    def fail(place: Path) -> None:
+        (place / "half").write_text("half")
+        raise OSError("disk full")
+
+    with pytest.raises(ModelFolderError, match="disk full"):
+        add_files(copied, ONNX, fail)
+    assert {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()} == before
+    add_files(copied, ONNX, lambda place: (place / "other").write_text("other"))
+    assert {path.name for path in (copied / ONNX).iterdir()} == {"other"}
+    assert f"{ONNX}/other" in checked_files(copied).names
+    assert load_for_prediction(copied).network is not None
+
+
+def test_lexical_models_have_nothing_to_export(tmp_path: Path) -> None:
+    classifier = CapsuleClassifier(model="one-vs-rest")
+    classifier.fit(TEXTS, [document.labels for document in DOCUMENTS]).save(tmp_path / "model")
+    with pytest.raises(ConfigError, match="no network"):
+        export_model(tmp_path / "model")
+
+
+def test_predict_imports_none_of_the_heavy_packages(exported: Path, tmp_path: Path) -> None:
+    source = tmp_path / "texts.jsonl"
+    source.write_text(json.dumps({"text": TEXTS[0]}) + "\n", encoding="utf-8")
+    program = f"""
+import sys
+sys.argv = ["nlpcapsule", "predict", {str(exported)!r}, {str(source)!r}, "--quiet"]
+from nlpcapsule.cli.app import main
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+print([name for name in {HEAVY!r} if name in sys.modules])
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    row, imported = done.stdout.splitlines()
+    assert json.loads(row)["labels"]
+    assert imported == "[]"

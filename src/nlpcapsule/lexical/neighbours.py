@@ -8,6 +8,7 @@ of its labels, even for labels with a single example.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -38,11 +39,13 @@ class Neighbours:
         bag: Turns tokens into features.
         documents: (N, V) float32, sparse, rows of length 1.
         labels: (N, n) float32, sparse, of zeros and ones.
+        ids: Their identifiers, None for a document without one; None if they are not known.
     """
 
     bag: BagOfWords
     documents: sparse.csr_matrix
     labels: sparse.csr_matrix
+    ids: Sequence[str | None] | None = None
 
     @classmethod
     def fit(
@@ -60,6 +63,17 @@ class Neighbours:
     def _documents_by_word(self) -> sparse.csr_matrix:
         """(V, N)."""
         return self.documents.T.tocsr()
+
+    def nearest(self, tokens: Ragged) -> tuple[np.ndarray, np.ndarray]:
+        """Return the nearest training documents (N, K) by row, nearest first, and their cosines (N, K)."""
+        cosines = (self.bag.rows(tokens) @ self._documents_by_word).toarray()  # (N, training documents)
+        best = top_columns(cosines, NEAREST)
+        return best, np.take_along_axis(cosines, best, axis=1).clip(0, 1)
+
+    def name_of(self, row: int) -> str:
+        """Return the identifier of a training document, or its row where it is not known."""
+        known = None if self.ids is None else self.ids[row]
+        return f"row {row + 1}" if known is None else known
 
     def shares(self, tokens: Ragged, candidates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the weighted share of the nearest training documents that have each candidate.

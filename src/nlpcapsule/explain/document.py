@@ -68,6 +68,10 @@ def explain(
     located = model.tokenizer.encode_with_offsets(text, model.config.text.max_tokens)
     tokens = Ragged.from_rows([located.ids])
     chosen = _label_ids(model, tokens, labels, top_k)
+    similar = _similar(model, tokens)
+    end = int(located.offsets[:, 1].max(initial=0))
+    if not len(chosen):
+        return DocumentExplanation(text, (), similar, read_until=end)
     candidates = _candidates(model, tokens, chosen)  # (C,), the chosen labels first
     found = find_words(text, located)
     trace = NetworkTrace()
@@ -81,8 +85,7 @@ def explain(
         for column, label in enumerate(chosen)
     )
     agreement, iterations = _routing(scored)
-    end = int(located.offsets[:, 1].max(initial=0))
-    return DocumentExplanation(text, explained, _similar(model, tokens), agreement, iterations, end)
+    return DocumentExplanation(text, explained, similar, agreement, iterations, end)
 
 
 def _label_ids(model: LabelModel, tokens: Ragged, labels: Sequence[str] | None, top_k: int) -> np.ndarray:
@@ -115,6 +118,8 @@ def _tried(
         estimates += [*trace.gradient]
     if trace.attention is not None and trace.coupling is not None:
         estimates += [*(trace.coupling @ trace.attention)]  # (L, T)
+    if not estimates:
+        return words[:_TRIED]
     by_word = np.array([[row[list(word.positions)].sum() for word in words] for row in estimates])  # (E, W)
     each = max(4, _TRIED * len(labels) // len(estimates))
     best = np.unique(top_columns(by_word, each))

@@ -8,6 +8,7 @@ of its labels, even for labels with a single example.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,9 +22,10 @@ from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import ModelFolderError
-from nlpcapsule.lexical.arrays import check_array, load_arrays, save_arrays
+from nlpcapsule.lexical.arrays import array_to_text, check_array, load_arrays, save_arrays, text_to_array
 from nlpcapsule.lexical.bag_of_words import BagOfWords
 from nlpcapsule.lexical.ranker import label_matrix
+from nlpcapsule.strict_json import parse_json
 
 NEAREST = 20  # K
 SHARPNESS = 6  # p: the nearer of two neighbours counts far more
@@ -54,10 +56,11 @@ class Neighbours:
         vocabulary_size: int,
         label_count: int,
         ignored: tuple[int, ...] = (),
+        ids: Sequence[str | None] | None = None,
     ) -> Self:
-        """Store the training part; `ignored` are ids of tokens that are not words."""
+        """Store the training part; `ignored` are ids of tokens that are not words, `ids` name documents."""
         bag = BagOfWords.fit(documents.tokens, vocabulary_size, ignored)
-        return cls(bag, bag.rows(documents.tokens), label_matrix(documents.labels, label_count))
+        return cls(bag, bag.rows(documents.tokens), label_matrix(documents.labels, label_count), ids)
 
     @cached_property
     def _documents_by_word(self) -> sparse.csr_matrix:
@@ -111,13 +114,17 @@ class Neighbours:
 
     def save(self, folder: Path) -> None:
         """Write one file."""
-        save_arrays(folder / _FILE, idf=self.bag.idf, documents=self.documents, labels=self.labels)
+        named = (
+            {} if self.ids is None else {"ids": text_to_array(json.dumps(list(self.ids), ensure_ascii=False))}
+        )
+        save_arrays(folder / _FILE, idf=self.bag.idf, documents=self.documents, labels=self.labels, **named)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read the output of `save`."""
         arrays = load_arrays(folder / _FILE)
-        return cls(BagOfWords(arrays["idf"]), arrays["documents"], arrays["labels"])
+        ids = parse_json(array_to_text(arrays["ids"], "ids")) if "ids" in arrays else None
+        return cls(BagOfWords(arrays["idf"]), arrays["documents"], arrays["labels"], ids)
 
     def check(self, vocabulary_size: int, counts: np.ndarray, document_count: int | None) -> None:
         """Check that the documents are those that the model was trained on.
@@ -136,6 +143,12 @@ class Neighbours:
         check_array(self.labels, "labels", (rows, len(counts)))
         if not (self.labels.data == 1).all() or not np.array_equal(_column_counts(self.labels), counts):
             raise ModelFolderError("the training documents do not have the labels that labels.json counts")
+        if self.ids is not None and not (
+            isinstance(self.ids, Sequence)
+            and len(self.ids) == rows
+            and all(name is None or isinstance(name, str) for name in self.ids)
+        ):
+            raise ModelFolderError(f"expected {rows} identifiers of training documents")
 
 
 def _column_counts(matrix: sparse.csr_matrix) -> np.ndarray:

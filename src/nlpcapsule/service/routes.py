@@ -177,6 +177,7 @@ async def model(request: Request) -> ModelResponse:
         max_tokens=served.model.config.text.max_tokens,
         accepts_feedback=service.feedback is not None and is_labels,
         has_hierarchy=bool(service.hierarchy.broader),
+        example=settings.example,
         limits={
             "body_bytes": settings.most_body_bytes,
             "characters": settings.most_characters,

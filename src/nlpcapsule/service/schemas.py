@@ -178,6 +178,7 @@ class ModelResponse(BaseModel):
     max_tokens: int
     accepts_feedback: bool
     has_hierarchy: bool
+    example: str | None = Field(None, description="A text to try.")
     limits: dict[str, int]
 
 

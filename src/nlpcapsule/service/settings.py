@@ -26,6 +26,7 @@ class ServiceSettings(BaseModel):
         most_documents: Most documents or questions in a request, and most answers to a question.
         most_requests: Most requests at a time; further ones are told to come back.
         most_batch: Most documents ranked together.
+        example: A text that the page offers to try.
         watch_seconds: Seconds between looks for a new version of the model; 0 never looks.
     """
 
@@ -44,6 +45,7 @@ class ServiceSettings(BaseModel):
     most_documents: int = Field(64, ge=1)
     most_requests: int = Field(256, ge=1)
     most_batch: int = Field(32, ge=1)
+    example: str | None = None
     watch_seconds: float = Field(2.0, ge=0)
 
     @property

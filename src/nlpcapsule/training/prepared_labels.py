@@ -35,6 +35,7 @@ class PreparedLabels:
         vectors: (V, v) initial word vectors, or None.
         notes: Remarks about the data, for the user.
         thesaurus: The labels' names, or None.
+        ids: Identifiers of the training documents, None where one has none; None if none has any.
     """
 
     tokenizer: WordTokenizer
@@ -44,6 +45,7 @@ class PreparedLabels:
     vectors: np.ndarray | None
     notes: tuple[str, ...] = ()
     thesaurus: Thesaurus | None = None
+    ids: tuple[str | None, ...] | None = None
 
     @property
     def taught(self) -> np.ndarray:
@@ -91,10 +93,12 @@ def prepare_labels(
             "documents, and there are none: give --dev data, or set training.dev_fraction"
         )
     label_rows: list[tuple[str, ...]] = []
+    ids: list[str | None] = []
 
     def texts() -> Iterator[str]:
         for document in train:
             label_rows.append(document.labels)
+            ids.append(document.id)
             yield document.text
         if thesaurus is not None:
             for _ in range(config.text.min_count):  # words of names count as frequent enough
@@ -103,7 +107,9 @@ def prepare_labels(
     given = given_tokenizer(config)
     if given is not None:
         tokenizer = given
-        label_rows = [document.labels for document in train]
+        for document in train:
+            label_rows.append(document.labels)
+            ids.append(document.id)
     else:
         tokenizer = WordTokenizer.train(texts(), config.text.vocabulary_size, config.text.min_count)
     labels = LabelVocabulary.from_labels(label_rows)
@@ -125,7 +131,16 @@ def prepare_labels(
         vectors = starting_vectors(config, tokenizer, notes)
     elif config.text.vectors:
         notes.append("text.vectors is not read: a pretrained transformer has word vectors of its own")
-    return PreparedLabels(tokenizer, labels, encoded, held_out, vectors, tuple(notes), thesaurus)
+    return PreparedLabels(
+        tokenizer,
+        labels,
+        encoded,
+        held_out,
+        vectors,
+        tuple(notes),
+        thesaurus,
+        tuple(ids) if any(ids) else None,
+    )
 
 
 def _held_out(

@@ -52,7 +52,7 @@ function wordsPart(label) {
     word.capsules.map((capsule) => capsule.capsule).join(", ") || "–",
     `−${word.importance.toFixed(2)}`,
   ]);
-  return [element("h3", {}, "Words that carry it"), table(["Word", "Through capsules", "Log-odds without it"], rows)];
+  return [element("h3", {}, "Words that carry it"), table(["Word", "Through capsules", "Log-odds"], rows)];
 }
 
 function capsulesPart(label) {

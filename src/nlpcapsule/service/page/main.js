@@ -11,7 +11,6 @@ import { currentDocument, decide, keep, newDocument, state } from "./state.js";
 import { setUpVocabulary } from "./vocabulary.js";
 
 const RANKED = 50;
-const EXAMPLE = "The street lamp outside our house has been dark for a week, and the bin lorry did not come on Tuesday.";
 let model = null;
 let chosen = null;
 
@@ -151,7 +150,7 @@ function listen() {
   byId("text").addEventListener("input", () => { currentDocument().text = byId("text").value; keep(); });
   byId("text").addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) suggest(); });
   byId("suggest").addEventListener("click", suggest);
-  byId("sample").addEventListener("click", () => { byId("text").value = EXAMPLE; currentDocument().text = EXAMPLE; keep(); suggest(); });
+  byId("sample").addEventListener("click", () => { currentDocument().text = model.example; keep(); suggest(); });
   byId("edit").addEventListener("click", () => {
     const document = currentDocument();
     Object.assign(document, { labels: null, version: null, saved: false, name: null });
@@ -191,6 +190,7 @@ async function start() {
     return;
   }
   byId("saving").hidden = !model.accepts_feedback;
+  byId("sample").hidden = model.example === null;
   byId("person").value = state.person;
   setThreshold(state.threshold ?? model.threshold ?? 0.5);
   open();

@@ -141,6 +141,42 @@ def difference(
 
 
 @app.command()
+def faithfulness(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents that it was not trained on.")],
+    first: Annotated[
+        int, typer.Option("--first", metavar="NUMBER", min=1, help="Documents to explain.")
+    ] = 500,
+    seed: Annotated[int, typer.Option("--seed", metavar="NUMBER", min=0, help="Of the random words.")] = 1,
+    output: Annotated[Path, typer.Option("--output", metavar="FILE.json", help="File to write.")] = Path(
+        "results/faithfulness.json"
+    ),
+) -> None:
+    """Measure whether deleting the words that explanations name makes labels less probable."""
+    from itertools import islice
+
+    from benchmarks.faithfulness import faithfulness as measure
+    from nlpcapsule.atomic_files import write_text
+    from nlpcapsule.compare.provenance import provenance
+    from nlpcapsule.data.readers.document_files import read_documents
+    from nlpcapsule.model_folder import load_model
+    from nlpcapsule.scoring.models import LabelModel
+    from nlpcapsule.training.progress import TrainingProgress
+
+    loaded = load_model(model)
+    if not isinstance(loaded, LabelModel):
+        raise NlpCapsuleError(f"{model} ranks answers: expected a model that ranks labels")
+    documents = list(islice(read_documents(data), first))
+    with TrainingProgress() as progress:
+        progress.start("documents", total=len(documents))
+        figures = measure(loaded, documents, seed=seed, advance=progress.advance)
+    command = f"python -m benchmarks faithfulness MODEL {data.name} --first {first} --seed {seed}"
+    figures = {**provenance(command, data=loaded.facts.data, seeds=[seed]), **figures}
+    write_text(output, json.dumps(figures, indent=2, ensure_ascii=False) + "\n")
+    typer.echo(json.dumps({name: figures[name] for name in figures if "named" in name or name == "fall"}))
+
+
+@app.command()
 def readme(
     root: Annotated[Path, typer.Argument(metavar="FOLDER", help="The checkout.")] = Path(),
 ) -> None:

@@ -6,9 +6,11 @@ import hmac
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -31,10 +33,6 @@ SECURITY_HEADERS = {
 _ALWAYS_ANSWERED = ("/healthz", "/readyz", "/metrics")  # also when the service is busy
 
 Observe = Callable[[Scope, int, float, str], None]
-
-
-class BodyTooLargeError(Exception):
-    """The body is larger than allowed."""
 
 
 class Guard:
@@ -81,12 +79,8 @@ class Guard:
         if refusal is not None:
             await problem_response(*refusal[:2], headers=refusal[2])(scope, receive, send)
             return
-        try:
-            await self.app(scope, _limited(receive, self.settings.most_body_bytes), send)
-        except BodyTooLargeError:
-            await self._too_large(scope, receive, send)
-        except ClientDisconnect:
-            pass  # there is no one to answer
+        with suppress(ClientDisconnect):  # there is no one to answer
+            await self.app(scope, self._limited(receive), send)
 
     def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, str, dict[str, str] | None] | None:
         """Return status, message and headers of a refusal; None lets the request pass."""
@@ -113,25 +107,21 @@ class Guard:
     def _most_bytes(self) -> str:
         return f"the body is larger than {self.settings.most_body_bytes:,} bytes; send fewer or shorter texts"
 
-    async def _too_large(self, scope: Scope, receive: Receive, send: Send) -> None:
-        close = {"Connection": "close"}  # the rest of the body is not read
-        response = problem_response(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, self._most_bytes, headers=close)
-        await response(scope, receive, send)
+    def _limited(self, receive: Receive) -> Receive:
+        """Return a `receive` that raises an error once a body is too large, whatever its headers said."""
+        received = 0
 
+        async def counted() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > self.settings.most_body_bytes:
+                # FastAPI passes on this class alone; the rest of the body is not read.
+                status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+                raise HTTPException(status, self._most_bytes, {"Connection": "close"})
+            return message
 
-def _limited(receive: Receive, most: int) -> Receive:
-    """Return a `receive` that raises an error once a body is too large, whatever its headers said."""
-    received = 0
-
-    async def counted() -> Message:
-        nonlocal received
-        message = await receive()
-        received += len(message.get("body", b""))
-        if received > most:
-            raise BodyTooLargeError
-        return message
-
-    return counted
+        return counted
 
 
 def _host(header: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import tempfile
 from collections.abc import Callable
@@ -35,6 +36,8 @@ def serve(settings: ServiceSettings, say: Callable[[str], None] = lambda text: N
     host, port = listening.getsockname()[:2]
     say(f"http://{f'[{host}]' if ':' in host else host}:{port}")
     set_up_logs()
+    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again after an orderly end
+        signal.signal(number, lambda number, frame: None)
     options = {"log_config": None, "access_log": False, "timeout_graceful_shutdown": _GRACE_SECONDS}
     if settings.workers == 1:
         config = uvicorn.Config(create_app(settings, served), server_header=False, **options)  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ import json
 import logging
 import threading
 
-import httpx
+import httpx2 as httpx
 import pytest
 
 from nlpcapsule.service.guards import SECURITY_HEADERS

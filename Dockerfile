@@ -4,7 +4,7 @@ WORKDIR /source
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src src
 RUN python -m venv /opt/nlpcapsule \
- && /opt/nlpcapsule/bin/pip install --no-cache-dir -c constraints.txt torch --index-url https://download.pytorch.org/whl/cpu \
+ && /opt/nlpcapsule/bin/pip install --no-cache-dir -c constraints.txt torch \
  && /opt/nlpcapsule/bin/pip install --no-cache-dir -c constraints.txt '.[serve,transformers,omikuji]'
 
 FROM python:3.12-slim

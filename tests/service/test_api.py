@@ -77,6 +77,13 @@ def test_an_unknown_label_cannot_be_explained(client):
     assert "no-such-label" in response.json()["detail"]
 
 
+def test_names_come_from_the_hierarchy_where_the_model_has_none(client):
+    response = client.post("/v1/explain", json={"text": LETTER, "labels": ["street-light-out"]}).json()
+    assert response["names"]["street-light-out"] == "street light out"
+    (rows,) = labels_of(client, LETTER, top_k=200)
+    assert {row["label"]: row["name"] for row in rows}["street-light-out"] == "street light out"
+
+
 def test_feedback_is_on_the_disk_when_it_is_acknowledged(client, tmp_path):
     body = {"document_id": "d", "text": LETTER, "person": "ada", "accepted": ["x"], "rejected": ["y"]}
     first = client.post("/v1/feedback", json=body)

@@ -41,7 +41,7 @@ class Neighbours:
         bag: Turns tokens into features.
         documents: (N, V) float32, sparse, rows of length 1.
         labels: (N, n) float32, sparse, of zeros and ones.
-        ids: Their identifiers, None for a document without one; None if they are not known.
+        ids: Identifiers of the first documents, None for one without; None if they are not known.
     """
 
     bag: BagOfWords
@@ -60,7 +60,7 @@ class Neighbours:
     ) -> Self:
         """Store the training part; `ignored` are ids of tokens that are not words, `ids` name documents."""
         bag = BagOfWords.fit(documents.tokens, vocabulary_size, ignored)
-        return cls(bag, bag.rows(documents.tokens), label_matrix(documents.labels, label_count), ids)
+        return cls(bag, bag.rows(documents.tokens), label_matrix(documents.labels, label_count), ids=ids)
 
     @cached_property
     def _documents_by_word(self) -> sparse.csr_matrix:
@@ -75,7 +75,7 @@ class Neighbours:
 
     def name_of(self, row: int) -> str:
         """Return the identifier of a training document, or its row where it is not known."""
-        known = None if self.ids is None else self.ids[row]
+        known = self.ids[row] if self.ids is not None and row < len(self.ids) else None
         return f"row {row + 1}" if known is None else known
 
     def shares(self, tokens: Ragged, candidates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -124,7 +124,7 @@ class Neighbours:
         """Read the output of `save`."""
         arrays = load_arrays(folder / _FILE)
         ids = parse_json(array_to_text(arrays["ids"], "ids")) if "ids" in arrays else None
-        return cls(BagOfWords(arrays["idf"]), arrays["documents"], arrays["labels"], ids)
+        return cls(BagOfWords(arrays["idf"]), arrays["documents"], arrays["labels"], ids=ids)
 
     def check(self, vocabulary_size: int, counts: np.ndarray, document_count: int | None) -> None:
         """Check that the documents are those that the model was trained on.
@@ -145,10 +145,10 @@ class Neighbours:
             raise ModelFolderError("the training documents do not have the labels that labels.json counts")
         if self.ids is not None and not (
             isinstance(self.ids, Sequence)
-            and len(self.ids) == rows
+            and len(self.ids) <= rows  # documents that are added later may have none
             and all(name is None or isinstance(name, str) for name in self.ids)
         ):
-            raise ModelFolderError(f"expected {rows} identifiers of training documents")
+            raise ModelFolderError(f"expected identifiers of at most {rows} training documents")
 
 
 def _column_counts(matrix: sparse.csr_matrix) -> np.ndarray:

@@ -92,7 +92,12 @@ async def suggest(
     (ranked,) = await service.rank([RankText(text, limit)])
     return Suggestions(
         results=[
-            Suggestion(uri=row.label, label=row.name or row.label, notation=row.label, score=row.score)
+            Suggestion(
+                uri=row.label,
+                label=service.name_of(row.label, row.name) or row.label,
+                notation=row.label,
+                score=row.score,
+            )
             for row in ranked.labels
             if row.score >= threshold
         ]

@@ -82,7 +82,7 @@ async def labels(request: Request, body: LabelsRequest) -> LabelsResponse:
             LabelledDocument(
                 id=document.id,
                 labels=[
-                    RankedLabel(label=row.label, name=row.name, score=row.score)
+                    RankedLabel(label=row.label, name=service.name_of(row.label, row.name), score=row.score)
                     for row in found.labels
                     if row.score >= least
                 ],
@@ -125,7 +125,14 @@ async def explain(request: Request, body: ExplainRequest) -> ExplainResponse:
     service = service_of(request)
     check_texts(service, [body.text])
     version, found = await service.explain(body.text, body.labels, body.top_k, body.words)
-    return ExplainResponse(version=version, explanation=found.to_json())
+    explained = {row.label: row.name for row in found.labels}
+    around = {label: None for document in found.similar for label in document.labels}
+    names = {label: service.name_of(label, name) for label, name in (around | explained).items()}
+    return ExplainResponse(
+        version=version,
+        explanation=found.to_json(),
+        names={label: name for label, name in names.items() if name is not None},
+    )
 
 
 @router.post("/v1/feedback", status_code=HTTPStatus.CREATED)

@@ -123,6 +123,7 @@ class ExplainResponse(BaseModel):
 
     version: str
     explanation: dict[str, Any]
+    names: dict[str, str] = Field(description="Names of labels in the explanation, where they are known.")
 
 
 class FeedbackRequest(Request):

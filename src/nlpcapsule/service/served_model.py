@@ -52,7 +52,7 @@ def folder_version(folder: Path) -> str | None:
     """Return the version of a folder's model; None while there is no complete one."""
     try:
         return hashlib.sha256((model_place(folder) / MANIFEST).read_bytes()).hexdigest()[:12]
-    except OSError:
+    except (OSError, NlpCapsuleError):
         return None
 
 

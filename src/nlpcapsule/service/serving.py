@@ -111,6 +111,10 @@ class Service:
             self._vocabulary = kept
         return kept[1]
 
+    def name_of(self, label: str, name: str | None = None) -> str | None:
+        """Return a label's name: the model's, or the hierarchy's; None if neither knows one."""
+        return name or self.hierarchy.names.get(label)
+
     async def explain(
         self, text: str, labels: list[str] | None, top_k: int, words: int
     ) -> tuple[str, DocumentExplanation]:

@@ -64,7 +64,7 @@ function capsulesPart(label) {
 function agreementPart(explanation) {
   const values = explanation.agreement;
   if (!values.length) return [];
-  const told = values.map((value, index) => `${index + 1}: ${value.toFixed(3)}`).join(", ");
+  const told = values.map((value, index) => `${index + 1}: ${value.toPrecision(3)}`).join(", ");
   const heading = element("h3", {}, "How agreement settled");
   const line = element("p", { class: "quiet" }, `${explanation.iterations} iterations. Negative agreement by iteration: ${told}`);
   if (values.length < 2) return [heading, line];
@@ -78,19 +78,19 @@ function agreementPart(explanation) {
   return [heading, picture, line];
 }
 
-function similarPart(explanation, label) {
+function similarPart(explanation, label, names) {
   if (!explanation.similar.length) return [];
   const rows = explanation.similar.map((document) => [
     document.labels.includes(label.label) ? element("strong", {}, document.id) : document.id,
-    document.labels.join(", "),
+    document.labels.map((each) => names[each] ?? each).join(", "),
     document.similarity.toFixed(2),
   ]);
   return [element("h3", {}, "Similar training documents"), table(["Document", "Its labels", "Similarity"], rows)];
 }
 
-export function drawExplanation(explanation) {
+export function drawExplanation(explanation, names) {
   const [label] = explanation.labels;
-  byId("why-heading").textContent = `Why ${label.name ?? label.label}? ${percent(label.probability)}`;
-  replaceContent(byId("why-body"), sharesPart(label), wordsPart(label), capsulesPart(label), agreementPart(explanation), similarPart(explanation, label));
+  byId("why-heading").textContent = `Why ${names[label.label] ?? label.label}? ${percent(label.probability)}`;
+  replaceContent(byId("why-body"), sharesPart(label), wordsPart(label), capsulesPart(label), agreementPart(explanation), similarPart(explanation, label, names));
   byId("why").hidden = false;
 }

@@ -67,15 +67,15 @@ async function explain(label) {
   redraw();
   focusChosen();
   try {
-    const { explanation } = await explainLabel(document.text, label);
+    const { explanation, names } = await explainLabel(document.text, label);
     if (chosen !== label || document !== currentDocument()) return; // another was chosen meanwhile
     drawText(document.text, explanation.labels[0].words);
     firstMark();
-    drawExplanation(explanation);
+    drawExplanation(explanation, names);
     const length = Array.from(document.text).length;
     byId("beyond").hidden = explanation.read_until >= length - 1;
     byId("beyond").textContent = `The model reads the first ${explanation.read_until.toLocaleString()} of ${length.toLocaleString()} characters.`;
-    tell(`${explanation.labels[0].words.length} words carry ${explanation.labels[0].name ?? label}.`);
+    tell(`${explanation.labels[0].words.length} words carry ${names[label] ?? label}.`);
   } catch (error) {
     fail(error);
   }

@@ -71,3 +71,19 @@ def test_without_the_extra_it_says_how_to_install_it(label_folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "nlpcapsule.service.run", None)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert "pip install 'nlpcapsule[serve]'" in refused(label_folder)
+
+
+def test_the_demo_ends_with_the_page(monkeypatch, tmp_path):
+    from nlpcapsule.cli import demo
+
+    served = []
+    monkeypatch.setattr("nlpcapsule.demo.run_demo", lambda *arguments: None)
+    monkeypatch.setattr(demo, "start_service", lambda model, **options: served.append((model, options)))
+    runner = CliRunner()
+    assert runner.invoke(app, ["demo", "--output", str(tmp_path / "out")]).exit_code == 0
+    assert not served
+    done = runner.invoke(app, ["demo", "--output", str(tmp_path / "out"), "--serve", "--port", "0"])
+    assert done.exit_code == 0, done.output
+    ((model, options),) = served
+    assert model == tmp_path / "out" / "models" / "hybrid"
+    assert (options["port"], "street lamp" in options["example"]) == (0, True)

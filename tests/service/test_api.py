@@ -2,7 +2,10 @@
 
 import pytest
 
+from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.learning.store import FeedbackStore
+from nlpcapsule.service.serving import RankText
+from nlpcapsule.service.vocabulary import Hierarchy, VocabularySearch
 
 LETTER = "The street lamp outside our house has been dark for a week."
 OTHER = "Nobody has emptied our bin since Tuesday, and it smells."
@@ -25,6 +28,19 @@ def test_labels_are_those_of_the_model_whoever_else_asks(client, served_labels):
         ]
         for rows, ranked in zip(found, expected, strict=True):
             assert [row["score"] for row in rows] == pytest.approx([row.score for row in ranked])
+
+
+def test_each_caller_in_a_batch_gets_as_many_labels_as_it_asked_for(client):
+    ranked = client.app.state.service._rank([RankText(LETTER, 1), RankText(OTHER, 4), RankText(LETTER, 2)])
+    assert [len(row.labels) for row in ranked] == [1, 4, 2]
+    assert ranked[0].labels == ranked[2].labels[:1]
+
+
+def test_the_whole_label_is_found_first_then_those_that_begin_with_it():
+    labels = LabelVocabulary(["by road", "road works", "road"], [9, 5, 1])
+    found = VocabularySearch(labels, Hierarchy()).search("Road", 2)
+    assert [row.label for row in found.labels] == ["road", "road works"]
+    assert found.total == 3
 
 
 def test_documents_keep_their_ids_and_the_version_is_named(client, served_labels):

@@ -36,6 +36,7 @@ def test_the_version_depends_on_the_model_alone(folder, label_folder):
 def test_a_new_version_is_taken_up(folder, start):
     client = start(load_served(folder), model=folder)
     before = client.post("/v1/labels", json=BODY).json()
+    assert client.get("/v1/vocabulary").json()["total"] > 2
     save_another(folder)
     assert client.app.state.service.holder.refresh()
     after = client.post("/v1/labels", json=BODY).json()

@@ -194,3 +194,15 @@ def test_the_same_explanation_whoever_asked_before(estimators):
     first = estimator.explain(LETTER).to_json()
     estimator.explain("another letter about bins")
     assert estimator.explain(LETTER).to_json() == first
+
+
+def test_contributions_of_a_linear_model_add_up_to_its_margin(estimators):
+    from nlpcapsule.explain.lexical_words import lexical_weights
+
+    model = estimators("hybrid").model_
+    ranker = model.scorer.lexical.ranker
+    assert ranker.bag.lead_tokens
+    ids = model.tokenizer.encode([LETTER], 60)[0]
+    labels, margins = ranker.top(Ragged.from_rows([ids]), 5)
+    weights = lexical_weights(model, ids, labels[0])
+    np.testing.assert_allclose(weights.sum(axis=1) + ranker.bias[labels[0]], margins[0], rtol=1e-4, atol=1e-5)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from benchmarks import reproduce_command
 from benchmarks.speed import command as speed_command
 from nlpcapsule.errors import NlpCapsuleError
+
+if TYPE_CHECKING:
+    from nlpcapsule.scoring.models import LabelModel
 
 # Typer uses click's errors or its built-in copies; this is the UsageError of either.
 UsageError: Any = typer.BadParameter.__base__
@@ -143,6 +146,73 @@ def difference(
 
 
 @app.command()
+def faithfulness(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents that it was not trained on.")],
+    first: Annotated[
+        int, typer.Option("--first", metavar="NUMBER", min=1, help="Documents to explain.")
+    ] = 500,
+    seed: Annotated[int, typer.Option("--seed", metavar="NUMBER", min=0, help="Of the random words.")] = 1,
+    output: Annotated[Path, typer.Option("--output", metavar="FILE.json", help="File to write.")] = Path(
+        "results/faithfulness.json"
+    ),
+) -> None:
+    """Measure whether deleting the words that explanations name makes labels less probable."""
+    from itertools import islice
+
+    from nlpcapsule.compare.provenance import provenance
+
+    from benchmarks.faithfulness import faithfulness as measure
+    from nlpcapsule.atomic_files import write_text
+    from nlpcapsule.data.readers.document_files import read_documents
+    from nlpcapsule.training.progress import TrainingProgress
+
+    loaded = _label_model(model)
+    documents = list(islice(read_documents(data), first))
+    with TrainingProgress() as progress:
+        progress.start("documents", total=len(documents))
+        figures = measure(loaded, documents, seed=seed, advance=progress.advance)
+    command = f"python -m benchmarks faithfulness MODEL {data.name} --first {first} --seed {seed}"
+    figures = {**provenance(command, data=loaded.facts.data, seeds=[seed]), **figures}
+    write_text(output, json.dumps(figures, indent=2, ensure_ascii=False) + "\n")
+    typer.echo(json.dumps({name: figures[name] for name in figures if "named" in name or name == "fall"}))
+
+
+@app.command()
+def load(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents to send.")],
+    callers: Annotated[int, typer.Option("--callers", metavar="NUMBER", min=1, help="At a time.")] = 50,
+    seconds: Annotated[float, typer.Option("--seconds", metavar="NUMBER", min=1, help="How long.")] = 120,
+    workers: Annotated[
+        int, typer.Option("--workers", metavar="NUMBER", min=1, help="Processes of the service.")
+    ] = 1,
+    output: Annotated[Path, typer.Option("--output", metavar="FILE.json", help="File to write.")] = Path(
+        "results/load.json"
+    ),
+) -> None:
+    """Put `nlpcapsule serve` under load, and check that no feedback is lost."""
+    from itertools import islice
+
+    from nlpcapsule.compare.provenance import provenance
+
+    from benchmarks.load import batch_costs, load_test
+    from nlpcapsule.atomic_files import write_text
+    from nlpcapsule.data.readers.document_files import read_documents
+
+    loaded = _label_model(model)
+    texts = [document.text for document in islice(read_documents(data), 1_000)]
+    command = f"python -m benchmarks load MODEL {data.name} --callers {callers} --seconds {seconds:g}"
+    figures = {
+        **provenance(command, data=loaded.facts.data),
+        "cost": batch_costs(loaded, texts),
+        "load": load_test(model, texts, callers, seconds, workers),
+    }
+    write_text(output, json.dumps(figures, indent=2) + "\n")
+    typer.echo(json.dumps({name: figures[name] for name in ("cost", "load")}, indent=2))
+
+
+@app.command()
 def readme(
     root: Annotated[Path, typer.Argument(metavar="FOLDER", help="The checkout.")] = Path(),
 ) -> None:
@@ -152,6 +222,16 @@ def readme(
 
     for page in PAGES:
         write_text(root / page, with_tables((root / page).read_text(encoding="utf-8"), root / "results"))
+
+
+def _label_model(folder: Path) -> LabelModel:
+    from nlpcapsule.model_folder import load_model
+    from nlpcapsule.scoring.models import LabelModel
+
+    model = load_model(folder)
+    if not isinstance(model, LabelModel):
+        raise NlpCapsuleError(f"{folder} ranks answers: expected a model that ranks labels")
+    return model
 
 
 def main() -> None:

@@ -19,6 +19,8 @@ from nlpcapsule.data.readers.document_rows import string_value
 from nlpcapsule.data.readers.reading import Place
 from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
 from nlpcapsule.evaluation.ranked import check_positive_integer
+from nlpcapsule.explain.document import WORDS, explain
+from nlpcapsule.explain.explanation import DocumentExplanation
 from nlpcapsule.model_folder import load_model, save_model
 from nlpcapsule.scoring.models import AnswerModel, LabelModel, RankedAnswer, RankedLabel
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
@@ -196,6 +198,23 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
             problem = "threshold must be a number; `threshold_` is the tuned one"
             raise DataError(f"{problem}. Got {threshold!r} instead")
         return self._fitted().rank(_texts(texts), top_k, threshold)
+
+    def explain(
+        self, text: str, labels: Sequence[str] | None = None, top_k: int = 5, words: int = WORDS
+    ) -> DocumentExplanation:
+        """Explain labels of a text: the words, capsules, similar documents and parts that carried them.
+
+        Args:
+            text: The text.
+            labels: Labels to explain; None explains the best ones.
+            top_k: Labels to explain if none are given.
+            words: Words to name per label, at most.
+        """
+        check_positive_integer("top_k", top_k)
+        check_positive_integer("words", words)
+        (checked,) = _texts([text], "text")
+        chosen = None if labels is None else _label_names(labels, 0)
+        return explain(self._fitted(), checked, chosen, top_k=top_k, words=words)
 
     def rank_unused(self, texts: Sequence[str], top_k: int = 5) -> list[list[RankedLabel]]:
         """Return the best labels of each text among those of `label_names` without training texts."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from nlpcapsule import __version__
-from nlpcapsule.cli import compare, demo, evaluate, export, inspect, predict, systems, train
+from nlpcapsule.cli import compare, demo, evaluate, export, feedback, inspect, predict, serve, systems, train
 from nlpcapsule.errors import NlpCapsuleError, out_of_memory
 
 # Typer uses click's errors or its built-in copies; this is the UsageError of either.
@@ -31,10 +31,12 @@ app.command("demo")(demo.demo)
 app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
+app.command("serve")(serve.serve)
 app.command("inspect")(inspect.inspect)
 app.command("export")(export.export)
 app.command("compare")(compare.compare)
 app.command("systems")(systems.systems)
+app.add_typer(feedback.feedback, name="feedback")
 
 
 def _version(wanted: bool) -> None:

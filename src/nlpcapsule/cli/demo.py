@@ -9,6 +9,12 @@ import typer
 
 from nlpcapsule.cli.files import check_output_folder
 from nlpcapsule.cli.options import Quiet
+from nlpcapsule.cli.serve import default_feedback, start_service
+from nlpcapsule.config import DEFAULT_SYSTEM
+
+_EXAMPLE = (
+    "The street lamp outside our house has been dark for a week, and the bin lorry did not come on Tuesday."
+)
 
 
 def demo(
@@ -19,14 +25,24 @@ def demo(
         bool,
         typer.Option("--compare", help="Also train other networks and compare them."),
     ] = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Then serve the model, with a page to review labels.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option("--port", metavar="NUMBER", min=0, max=65535, help="Port for --serve.")
+    ] = 8000,
     quiet: Quiet = False,
 ) -> None:
     """Train and use models on an embedded sample.
 
     In about a minute: trains the default model, prints its accuracy, tags three letters, ranks the answers to
-    two questions and writes report.html with plots.
+    two questions and writes report.html with plots. With --serve it ends with
+    the page: open the address that it prints.
     """
     check_output_folder(output)
     from nlpcapsule.demo import run_demo
 
     run_demo(output, quiet, compare)
+    if serve:
+        model = output / "models" / DEFAULT_SYSTEM["labels"]
+        start_service(model, port=port, feedback=default_feedback(model), example=_EXAMPLE)

@@ -67,6 +67,13 @@ def predict(
             "--label-names.",
         ),
     ] = 0,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Also say why: words with their places in the text, capsules, similar documents, shares.",
+        ),
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option("--output", metavar="FILE.jsonl", help="File to write.  [default: standard output]"),
@@ -100,7 +107,11 @@ def predict(
     if isinstance(loaded, LabelModel):
         progress.start("documents", total=None)  # while they are read
         documents = chunks(read_documents(input, reading, report), _CHUNK)
-        rows = _ranked_documents(loaded, documents, top_k or _LABELS, least, suggest_unseen, progress.advance)
+        rows = _ranked_documents(
+            loaded, documents, top_k or _LABELS, least, suggest_unseen, explain, progress.advance
+        )
+    elif explain:
+        raise DataError("--explain is for models that rank labels", model, hint="leave it out")
     elif isinstance(least, str):
         raise DataError("--threshold tuned is for models that rank labels", model, hint="give a number")
     else:
@@ -148,9 +159,10 @@ def _ranked_documents(
     top_k: int,
     threshold: float | str | None,
     unused: int,
+    explain: bool,
     advance: Callable[[int], None],
 ) -> Iterator[list[dict[str, Any]]]:
-    """Rank the labels of documents, chunk by chunk."""
+    """Rank the labels of documents, and explain them if asked for, chunk by chunk."""
     least = model.threshold if isinstance(threshold, str) else threshold
     for chunk in chunks:
         tokens = model.encode([document.text for document in chunk])
@@ -159,11 +171,23 @@ def _ranked_documents(
         apart = [] if rankings.unused is None else model.named(rankings.unused)
         answers = []
         for row, document in enumerate(chunk):
-            answer = {"id": document.id, "labels": [_ranked_label(label) for label in ranked[row][:top_k]]}
+            answer: dict[str, Any] = {
+                "id": document.id,
+                "labels": [_ranked_label(label) for label in ranked[row][:top_k]],
+            }
             if unused:
                 answer["unseen"] = [_ranked_label(label) for label in apart[row][:unused]]
+            if explain:
+                answer["explanation"] = _explained(model, document.text, ranked[row][:top_k])
             answers.append(answer)
         yield answers
+
+
+def _explained(model: LabelModel, text: str, labels: list[RankedLabel]) -> dict[str, Any]:
+    """Return why a text has its labels, as docs/explanations.md describes it."""
+    from nlpcapsule.explain import explain
+
+    return explain(model, text, [row.label for row in labels]).to_json()
 
 
 def _ranked_label(row: RankedLabel) -> dict[str, Any]:

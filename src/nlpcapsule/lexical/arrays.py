@@ -113,6 +113,25 @@ def single_integer(array: np.ndarray | None, name: str) -> int:
     return int(array[0])
 
 
+def text_to_array(text: str) -> np.ndarray:
+    """Return a text as bytes, to be saved with arrays."""
+    return np.frombuffer(text.encode(), dtype=np.uint8)
+
+
+def array_to_text(array: np.ndarray, name: str) -> str:
+    """Return the text of `text_to_array`.
+
+    Raises:
+        ModelFolderError: If it is none.
+    """
+    if array.dtype != np.uint8 or array.ndim != 1:
+        raise ModelFolderError(f"{name} is no text")
+    try:
+        return array.tobytes().decode()
+    except UnicodeDecodeError:
+        raise ModelFolderError(f"{name} is no UTF-8 text") from None
+
+
 def _checksum(flat: Mapping[str, np.ndarray]) -> str:
     """Return the checksum of all values, names, types and shapes."""
     digest = hashlib.sha256()

@@ -57,7 +57,7 @@ class FittedEvidence:
         The last places are reserved for labels without examples whose names match best. The lexical system
         does not score these, so they get the lowest log-odds.
         """
-        words = self._words(tokens)
+        words = self.words(tokens)
         if self.name_match is None:
             return self.ranker.top(words, top_k)
         by_name = self.name_match.nominate(words, round(_BY_NAME * top_k))
@@ -68,13 +68,14 @@ class FittedEvidence:
 
     def names(self, tokens: Ragged, candidates: np.ndarray) -> np.ndarray | None:
         """Return how well the names of candidates match; None without label names."""
-        return None if self.name_match is None else self.name_match(self._words(tokens), candidates)
+        return None if self.name_match is None else self.name_match(self.words(tokens), candidates)
 
     def shares(self, tokens: Ragged, candidates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the share of similar documents that have each candidate, and the nearest one's cosine."""
-        return self.neighbours.shares(self._words(tokens), candidates)
+        return self.neighbours.shares(self.words(tokens), candidates)
 
-    def _words(self, tokens: Ragged) -> Ragged:
+    def words(self, tokens: Ragged) -> Ragged:
+        """Return the words that the lexical system reads: the tokens, or words joined from pieces."""
         return tokens if self.whole_words is None else self.whole_words(tokens)
 
     def save(self, folder: Path) -> None:

@@ -8,6 +8,8 @@ of its labels, even for labels with a single example.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,10 +22,11 @@ from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import ModelFolderError
-from nlpcapsule.lexical.arrays import check_array, load_arrays, save_arrays
+from nlpcapsule.lexical.arrays import array_to_text, check_array, load_arrays, save_arrays, text_to_array
 from nlpcapsule.lexical.bag_of_words import BagOfWords
 from nlpcapsule.lexical.dense_products import dense_products
 from nlpcapsule.lexical.ranker import label_matrix
+from nlpcapsule.strict_json import parse_json
 
 NEAREST = 20  # K
 SHARPNESS = 6  # p: the nearer of two neighbours counts far more
@@ -38,6 +41,7 @@ class Neighbours:
     bag: BagOfWords  # turns tokens into features
     documents: sparse.csr_matrix  # (N, V) float32, sparse, rows of length 1
     labels: sparse.csr_matrix  # (N, n) float32, sparse, of zeros and ones
+    ids: Sequence[str | None] | None = None  # of the first documents; None for one without
 
     @classmethod
     def fit(
@@ -46,15 +50,27 @@ class Neighbours:
         vocabulary_size: int,
         label_count: int,
         ignored: tuple[int, ...] = (),
+        ids: Sequence[str | None] | None = None,
     ) -> Self:
-        """Store the training part; `ignored` are ids of tokens that are not words."""
+        """Store the training part; `ignored` are ids of tokens that are not words, `ids` name documents."""
         bag = BagOfWords.fit(documents.tokens, vocabulary_size, ignored)
-        return cls(bag, bag.rows(documents.tokens), label_matrix(documents.labels, label_count))
+        return cls(bag, bag.rows(documents.tokens), label_matrix(documents.labels, label_count), ids=ids)
 
     @cached_property
     def _documents_by_word(self) -> sparse.csr_matrix:
         """(V, N)."""
         return self.documents.T.tocsr()
+
+    def nearest(self, tokens: Ragged) -> tuple[np.ndarray, np.ndarray]:
+        """Return the nearest training documents (N, K) by row, nearest first, and their cosines (N, K)."""
+        cosines = (self.bag.rows(tokens) @ self._documents_by_word).toarray()  # (N, training documents)
+        best = top_columns(cosines, NEAREST)
+        return best, np.take_along_axis(cosines, best, axis=1).clip(0, 1)
+
+    def name_of(self, row: int) -> str:
+        """Return the identifier of a training document, or its row where it is not known."""
+        known = self.ids[row] if self.ids is not None and row < len(self.ids) else None
+        return f"row {row + 1}" if known is None else known
 
     def shares(self, tokens: Ragged, candidates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the weighted share of the nearest training documents that have each candidate (N, C).
@@ -88,7 +104,10 @@ class Neighbours:
 
     def save(self, folder: Path) -> None:
         """Write one file."""
-        save_arrays(folder / _FILE, idf=self.bag.idf, documents=self.documents, labels=self.labels)
+        named = (
+            {} if self.ids is None else {"ids": text_to_array(json.dumps(list(self.ids), ensure_ascii=False))}
+        )
+        save_arrays(folder / _FILE, idf=self.bag.idf, documents=self.documents, labels=self.labels, **named)
 
     @property
     def files(self) -> set[str]:
@@ -99,7 +118,8 @@ class Neighbours:
     def load(cls, folder: Path) -> Self:
         """Read the output of `save`."""
         arrays = load_arrays(folder / _FILE)
-        return cls(BagOfWords(arrays["idf"]), arrays["documents"], arrays["labels"])
+        ids = parse_json(array_to_text(arrays["ids"], "ids")) if "ids" in arrays else None
+        return cls(BagOfWords(arrays["idf"]), arrays["documents"], arrays["labels"], ids=ids)
 
     def check(self, vocabulary_size: int, counts: np.ndarray, document_count: int | None) -> None:
         """Raise `ModelFolderError` if the documents are not those that the model was trained on.
@@ -113,3 +133,5 @@ class Neighbours:
         found = np.bincount(self.labels.indices, minlength=len(counts))
         if not (self.labels.data == 1).all() or not np.array_equal(found, counts):
             raise ModelFolderError("the training documents do not have the labels that labels.json counts")
+
+    ids: Sequence[str | None] | None = None  # of the first documents; None for one without

@@ -69,7 +69,7 @@ def fit_evidence(
     fitting = _fitting(data, config, folder, progress, vocabulary, ignored)
     progress.start(name, total=1)
     ranker = lexical_system(settings).fit(settings, _renumbered(train, data.taught), fitting)
-    neighbours = Neighbours.fit(train, len(vocabulary), len(data.labels), ignored)
+    neighbours = Neighbours.fit(train, len(vocabulary), len(data.labels), ignored, data.ids)
     names = None
     if data.thesaurus is not None:
         forms = data.name_forms()

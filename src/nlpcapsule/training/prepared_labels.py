@@ -34,6 +34,7 @@ class PreparedLabels:
     vectors: np.ndarray | None  # (V, v) initial word vectors
     notes: tuple[str, ...] = ()  # remarks about the data, for the user
     thesaurus: Thesaurus | None = None  # the labels' names
+    ids: tuple[str | None, ...] | None = None  # of the training documents, None where one has none
 
     @property
     def taught(self) -> np.ndarray:
@@ -78,10 +79,12 @@ def prepare_labels(
             "documents, and there are none: give --dev data, or set training.dev_fraction"
         )
     label_rows: list[tuple[str, ...]] = []
+    ids: list[str | None] = []
 
     def texts() -> Iterator[str]:
         for document in train:
             label_rows.append(document.labels)
+            ids.append(document.id)
             yield document.text
         if thesaurus is not None:
             for _ in range(config.text.min_count):  # words of names count as frequent enough
@@ -90,7 +93,9 @@ def prepare_labels(
     given = given_tokenizer(config)
     if given is not None:
         tokenizer = given
-        label_rows = [document.labels for document in train]
+        for document in train:
+            label_rows.append(document.labels)
+            ids.append(document.id)
     else:
         tokenizer = WordTokenizer.train(texts(), config.text.vocabulary_size, config.text.min_count)
     labels = LabelVocabulary.from_labels(label_rows)
@@ -112,7 +117,16 @@ def prepare_labels(
         vectors = starting_vectors(config, tokenizer, notes)
     elif config.text.vectors:
         notes.append("text.vectors is not read: a pretrained transformer has word vectors of its own")
-    return PreparedLabels(tokenizer, labels, encoded, held_out, vectors, tuple(notes), thesaurus)
+    return PreparedLabels(
+        tokenizer,
+        labels,
+        encoded,
+        held_out,
+        vectors,
+        tuple(notes),
+        thesaurus,
+        tuple(ids) if any(ids) else None,
+    )
 
 
 def _held_out(

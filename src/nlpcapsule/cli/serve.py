@@ -1,0 +1,120 @@
+"""`nlpcapsule serve`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nlpcapsule.cli.files import check_folder_name, say
+from nlpcapsule.cli.options import ModelFolder
+from nlpcapsule.errors import DataError, MissingExtraError
+
+TOKEN = "NLPCAPSULE_TOKEN"
+
+
+def serve(
+    model: Annotated[Path, ModelFolder],
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="Address; 0.0.0.0 is reachable from elsewhere.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", metavar="NUMBER", min=0, max=65535, help="Port; 0 takes a free one.")
+    ] = 8000,
+    workers: Annotated[
+        int, typer.Option("--workers", metavar="NUMBER", min=1, help="Processes, each with its own model.")
+    ] = 1,
+    feedback: Annotated[
+        Path | None,
+        typer.Option(
+            "--feedback",
+            metavar="FILE.sqlite",
+            help="Where accepted and rejected labels go.  [default: MODEL.feedback.sqlite, next to MODEL]",
+        ),
+    ] = None,
+    hierarchy: Annotated[
+        Path | None,
+        typer.Option(
+            "--hierarchy",
+            metavar="FILE.json",
+            help='Broader labels, for the page: {"label": {"name": "…", "broader": ["…"]}}.',
+        ),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file",
+            metavar="FILE",
+            help=f"A file with the bearer token that requests must have; or set {TOKEN}.",
+        ),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-host",
+            metavar="NAME",
+            help="A name by which the service may be addressed; may be repeated.  [default: a local service "
+            "only local names, others any]",
+        ),
+    ] = None,
+    most_body: Annotated[
+        int, typer.Option("--max-body", metavar="BYTES", min=1, help="Largest body of a request.")
+    ] = 4 * 2**20,
+    most_requests: Annotated[
+        int, typer.Option("--max-requests", metavar="NUMBER", min=1, help="Most requests at a time.")
+    ] = 256,
+) -> None:
+    """Serve a model over HTTP, with a page to review labels.
+
+    Open the address that it prints in a browser. docs/serving.md describes the API. Stops after Ctrl-C or
+    SIGTERM, once the requests that it has accepted are answered. A new version that is saved into the model
+    folder is taken up without a pause.
+    """
+    check_folder_name(model)
+    start_service(
+        model,
+        host=host,
+        port=port,
+        workers=workers,
+        feedback=feedback or default_feedback(model),
+        hierarchy=hierarchy,
+        token=_token(token_file),
+        hosts=tuple(allow_host or ()),
+        most_body_bytes=most_body,
+        most_requests=most_requests,
+    )
+
+
+def start_service(model: Path, **options: object) -> None:
+    """Serve a model and print its address.
+
+    Raises:
+        MissingExtraError: If the packages of the extra are not installed.
+    """
+    try:
+        from nlpcapsule.service.run import serve as run
+        from nlpcapsule.service.settings import ServiceSettings
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(error.name or "fastapi", "serve") from None
+    run(ServiceSettings.model_validate({"model": model, **options}), lambda url: say(f"serving at {url}"))
+
+
+def default_feedback(model: Path) -> Path:
+    """Return the feedback file next to a model folder."""
+    folder = model.resolve()
+    return folder.with_name(f"{folder.name}.feedback.sqlite")
+
+
+def _token(path: Path | None) -> str | None:
+    """Return the token of a file or of the environment; None if neither is given."""
+    if path is None:
+        return os.environ.get(TOKEN) or None
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot be read as a token ({error})", path) from None
+    if not token:
+        raise DataError("holds no token", path, hint="write one into it, or leave --token-file out")
+    return token

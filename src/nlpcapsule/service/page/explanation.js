@@ -1,0 +1,96 @@
+// Why a document has a label: words in the text, shares, capsules, agreement, similar documents.
+
+import { byId, drawing, element, percent, replaceContent } from "./dom.js";
+
+const SOURCES = { network: "Network", lexical: "Words", neighbours: "Similar documents", name: "Label name", prior: "Frequency of the label" };
+
+export function drawText(text, words) {
+  const largest = Math.max(...words.map((word) => word.importance), 1e-9);
+  const spans = words.flatMap((word) => word.spans.map(([start, end]) => ({ start, end, strength: Math.ceil((4 * word.importance) / largest) || 1 })));
+  spans.sort((left, right) => left.start - right.start);
+  const characters = Array.from(text); // offsets count characters, JavaScript counts UTF-16 units
+  const parts = [];
+  let place = 0;
+  for (const { start, end, strength } of spans) {
+    parts.push(characters.slice(place, start).join(""), element("mark", { class: `s${strength}` }, characters.slice(start, end).join("")));
+    place = end;
+  }
+  parts.push(characters.slice(place).join(""));
+  replaceContent(byId("reading"), parts);
+}
+
+export function firstMark() {
+  byId("reading").querySelector("mark.s4")?.scrollIntoView({ block: "nearest" });
+}
+
+function sharesPart(label) {
+  const shares = Object.entries(label.shares).filter(([, share]) => share >= 0.005);
+  let left = 0;
+  const blocks = shares.map(([source, share]) => {
+    const block = drawing("rect", { x: left, y: 0, width: 100 * share, height: 10, class: `fill-${source}` });
+    left += 100 * share;
+    return block;
+  });
+  return [
+    element("h3", {}, "What lifts it above other labels"),
+    element("div", { class: "stack", "aria-hidden": "true" }, drawing("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none" }, blocks)),
+    element("ul", { class: "legend" }, shares.map(([source, share]) =>
+      element("li", {}, element("i", { class: `fill-${source}`, "aria-hidden": "true" }), `${SOURCES[source]} ${Math.round(100 * share)}%`))),
+  ];
+}
+
+function table(headings, rows) {
+  return element("table", {},
+    element("thead", {}, element("tr", {}, headings.map((heading, index) => element("th", { scope: "col", class: index && index === headings.length - 1 ? "number" : null }, heading)))),
+    element("tbody", {}, rows.map((cells) => element("tr", {}, cells.map((cell, index) => element("td", { class: index && index === cells.length - 1 ? "number" : null }, cell))))));
+}
+
+function wordsPart(label) {
+  if (!label.words.length) return [element("p", {}, "No single word speaks for this label: without any one of them it is as likely.")];
+  const rows = label.words.map((word) => [
+    word.spans.length > 1 ? `${word.word} (${word.spans.length}×)` : word.word,
+    word.capsules.map((capsule) => capsule.capsule).join(", ") || "–",
+    `−${word.importance.toFixed(2)}`,
+  ]);
+  return [element("h3", {}, "Words that carry it"), table(["Word", "Through capsules", "Log-odds"], rows)];
+}
+
+function capsulesPart(label) {
+  if (!label.capsules.length) return [];
+  const rows = label.capsules.map((capsule) => [`${capsule.capsule}`, capsule.words.join(", ") || "–", percent(capsule.share)]);
+  return [element("h3", {}, "Capsules it was routed from"), table(["Capsule", "Attends to", "Coupling"], rows)];
+}
+
+function agreementPart(explanation) {
+  const values = explanation.agreement;
+  if (!values.length) return [];
+  const told = values.map((value, index) => `${index + 1}: ${value.toPrecision(3)}`).join(", ");
+  const heading = element("h3", {}, "How agreement settled");
+  const line = element("p", { class: "quiet" }, `${explanation.iterations} iterations. Negative agreement by iteration: ${told}`);
+  if (values.length < 2) return [heading, line];
+  const low = Math.min(...values);
+  const range = Math.max(...values) - low || 1;
+  const points = values.map((value, index) => [40 + (300 * index) / (values.length - 1), 15 + 80 * (1 - (value - low) / range)]);
+  const picture = drawing("svg", { viewBox: "0 0 360 125", class: "curve", role: "img", "aria-label": `Agreement by iteration. ${told}` },
+    drawing("line", { x1: 40, x2: 345, y1: 102, y2: 102 }),
+    drawing("polyline", { points: points.map((point) => point.join(",")).join(" ") }),
+    points.map(([x, y], index) => [drawing("circle", { cx: x, cy: y, r: 4 }), drawing("text", { x, y: 118, "text-anchor": "middle" }, `${index + 1}`)]).flat());
+  return [heading, picture, line];
+}
+
+function similarPart(explanation, label, names) {
+  if (!explanation.similar.length) return [];
+  const rows = explanation.similar.map((document) => [
+    document.labels.includes(label.label) ? element("strong", {}, document.id) : document.id,
+    document.labels.map((each) => names[each] ?? each).join(", "),
+    document.similarity.toFixed(2),
+  ]);
+  return [element("h3", {}, "Similar training documents"), table(["Document", "Its labels", "Similarity"], rows)];
+}
+
+export function drawExplanation(explanation, names) {
+  const [label] = explanation.labels;
+  byId("why-heading").textContent = `Why ${names[label.label] ?? label.label}? ${percent(label.probability)}`;
+  replaceContent(byId("why-body"), sharesPart(label), wordsPart(label), capsulesPart(label), agreementPart(explanation), similarPart(explanation, label, names));
+  byId("why").hidden = false;
+}

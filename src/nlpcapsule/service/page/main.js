@@ -1,0 +1,203 @@
+// The page: one document at a time, its labels, and why it has them.
+
+import { explainLabel, getModel, rankLabels, sendFeedback, setToken } from "./api.js";
+import { setUpAnswers } from "./answers.js";
+import { asCsv, asJson, download } from "./downloads.js";
+import { byId, tell, tellError } from "./dom.js";
+import { drawExplanation, drawText, firstMark } from "./explanation.js";
+import { drawLabels } from "./labels.js";
+import { drawQueue, move, setUpQueue } from "./queue.js";
+import { currentDocument, decide, keep, newDocument, state } from "./state.js";
+import { setUpVocabulary } from "./vocabulary.js";
+
+const RANKED = 50;
+let model = null;
+let chosen = null;
+
+function redraw() {
+  drawLabels(chosen, explain, redraw);
+  drawQueue();
+}
+
+function open() {
+  const document = currentDocument();
+  chosen = null;
+  byId("text").value = document.text;
+  byId("why").hidden = true;
+  byId("beyond").hidden = true;
+  byId("editing").hidden = document.labels !== null;
+  byId("reading-part").hidden = document.labels === null;
+  drawText(document.text, []);
+  redraw();
+  if (document.labels === null && document.name && document.text.trim()) suggest();
+}
+
+async function suggest() {
+  const document = currentDocument();
+  if (!document.text.trim()) {
+    tellError("There is no text yet: paste one, or drop a file.");
+    byId("text").focus();
+    return;
+  }
+  byId("suggest").disabled = true;
+  try {
+    const found = await rankLabels(document.text, Math.min(RANKED, model.labels));
+    document.labels = found.documents[0].labels;
+    document.version = found.version;
+    keep();
+    if (document === currentDocument()) {
+      open();
+      tell(`${document.labels.filter((row) => row.score >= state.threshold).length} labels suggested.`);
+      byId("labels").querySelector("button")?.focus({ preventScroll: true });
+    }
+  } catch (error) {
+    fail(error);
+  } finally {
+    byId("suggest").disabled = false;
+  }
+}
+
+async function explain(label) {
+  const document = currentDocument();
+  if (chosen === label) {
+    closeExplanation();
+    return;
+  }
+  chosen = label;
+  redraw();
+  focusChosen();
+  try {
+    const { explanation, names } = await explainLabel(document.text, label);
+    if (chosen !== label || document !== currentDocument()) return; // another was chosen meanwhile
+    drawText(document.text, explanation.labels[0].words);
+    firstMark();
+    drawExplanation(explanation, names);
+    const length = Array.from(document.text).length;
+    byId("beyond").hidden = explanation.read_until >= length - 1;
+    byId("beyond").textContent = `The model reads the first ${explanation.read_until.toLocaleString()} of ${length.toLocaleString()} characters.`;
+    tell(`${explanation.labels[0].words.length} words carry ${names[label] ?? label}.`);
+  } catch (error) {
+    fail(error);
+  }
+}
+
+function focusChosen() {
+  byId("labels").querySelector('.choose[aria-pressed="true"]')?.focus({ preventScroll: true });
+}
+
+function closeExplanation() {
+  const label = chosen;
+  chosen = null;
+  byId("why").hidden = true;
+  drawText(currentDocument().text, []);
+  redraw();
+  const row = [...byId("labels").children].find((item) => item.dataset.label === label);
+  row?.querySelector(".choose").focus({ preventScroll: true });
+}
+
+async function save() {
+  const document = currentDocument();
+  if (!document.accepted.length && !document.rejected.length) {
+    tellError("Accept or reject a label first.");
+    return false;
+  }
+  try {
+    await sendFeedback({ document_id: document.id, person: state.person, text: document.text, accepted: document.accepted, rejected: document.rejected });
+    document.saved = true;
+    keep();
+    redraw();
+    tell("Review saved.");
+    return true;
+  } catch (error) {
+    fail(error);
+    return false;
+  }
+}
+
+function add(entry) {
+  const document = currentDocument();
+  const isRanked = document.labels?.some((row) => row.label === entry.label);
+  if (!isRanked && !document.added.some((row) => row.label === entry.label)) {
+    document.added.push({ label: entry.label, name: entry.name, score: null });
+  }
+  decide(entry.label, "accepted");
+  redraw();
+  tell(`${entry.name ?? entry.label} added.`);
+}
+
+function fail(error) {
+  if (error.status === 401) {
+    byId("token-form").hidden = false;
+    byId("token").focus();
+  }
+  tellError(error.message);
+}
+
+function setThreshold(value) {
+  state.threshold = value;
+  byId("threshold").value = Math.round(100 * value);
+  byId("threshold-value").textContent = `${Math.round(100 * value)}%`;
+}
+
+function setTheme() {
+  const isDark = state.theme ? state.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  if (state.theme) document.documentElement.dataset.theme = state.theme;
+  byId("theme").setAttribute("aria-pressed", String(isDark));
+  return isDark;
+}
+
+function listen() {
+  byId("text").addEventListener("input", () => { currentDocument().text = byId("text").value; keep(); });
+  byId("text").addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) suggest(); });
+  byId("suggest").addEventListener("click", suggest);
+  byId("sample").addEventListener("click", () => { currentDocument().text = model.example; keep(); suggest(); });
+  byId("edit").addEventListener("click", () => {
+    const document = currentDocument();
+    Object.assign(document, { labels: null, version: null, saved: false, name: null });
+    keep();
+    open();
+    byId("text").focus();
+  });
+  byId("clear").addEventListener("click", () => { state.documents[state.current] = newDocument(); keep(); open(); byId("text").focus(); });
+  byId("threshold").addEventListener("input", () => { setThreshold(byId("threshold").value / 100); keep(); redraw(); });
+  byId("close-why").addEventListener("click", closeExplanation);
+  byId("save").addEventListener("click", save);
+  byId("save-next").addEventListener("click", async () => { if (await save()) move(1, open); });
+  byId("person").addEventListener("input", () => { state.person = byId("person").value; keep(); });
+  byId("download-json").addEventListener("click", () => download("labels.json", "application/json", asJson()));
+  byId("download-csv").addEventListener("click", () => download("labels.csv", "text/csv", asCsv()));
+  byId("theme").addEventListener("click", () => { state.theme = setTheme() ? "light" : "dark"; keep(); setTheme(); });
+  byId("token-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    setToken(byId("token").value);
+    byId("token-form").hidden = true;
+    start();
+  });
+}
+
+async function start() {
+  try {
+    model = await getModel();
+  } catch (error) {
+    fail(error);
+    return;
+  }
+  byId("error").hidden = true;
+  const size = model.labels === null ? "ranks answers" : `${model.labels.toLocaleString()} labels`;
+  byId("model-line").textContent = `${model.name}, ${model.system}, ${size}, version ${model.version}`;
+  if (model.task === "answers") {
+    setUpAnswers();
+    return;
+  }
+  byId("saving").hidden = !model.accepts_feedback;
+  byId("sample").hidden = model.example === null;
+  byId("person").value = state.person;
+  setThreshold(state.threshold ?? model.threshold ?? 0.5);
+  open();
+}
+
+setTheme();
+listen();
+setUpQueue(open);
+setUpVocabulary(add);
+start();

@@ -1,0 +1,73 @@
+"""Run the service with uvicorn until it is told to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import tempfile
+from collections.abc import Callable
+
+import uvicorn
+
+from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.service.app import SETTINGS, create_app
+from nlpcapsule.service.logs import set_up_logs
+from nlpcapsule.service.metrics import MULTIPROCESS_FOLDER
+from nlpcapsule.service.served_model import load_served
+from nlpcapsule.service.settings import ServiceSettings
+
+_GRACE_SECONDS = 30  # for requests that are being answered when the service is stopped
+
+
+def serve(settings: ServiceSettings, say: Callable[[str], None] = lambda text: None) -> None:
+    """Serve a model until SIGINT or SIGTERM; requests that were accepted are answered first.
+
+    Args:
+        settings: The settings.
+        say: Called with the address once the port is open.
+
+    Raises:
+        ModelFolderError: If the model cannot be loaded.
+        NlpCapsuleError: If the address cannot be used.
+    """
+    served = load_served(settings.model)  # a folder that is refused is reported before the port is opened
+    listening = _open_socket(settings.host, settings.port)
+    host, port = listening.getsockname()[:2]
+    say(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    set_up_logs()
+    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again after an orderly end
+        signal.signal(number, lambda number, frame: None)
+    options = {"log_config": None, "access_log": False, "timeout_graceful_shutdown": _GRACE_SECONDS}
+    if settings.workers == 1:
+        config = uvicorn.Config(create_app(settings, served), server_header=False, **options)  # type: ignore[arg-type]
+        uvicorn.Server(config).run(sockets=[listening])
+        return
+    del served  # each worker loads its own
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[MULTIPROCESS_FOLDER] = folder
+        os.environ[SETTINGS] = settings.model_dump_json()
+        from uvicorn.supervisors import Multiprocess
+
+        config = uvicorn.Config(
+            "nlpcapsule.service.app:worker_app",
+            factory=True,
+            workers=settings.workers,
+            server_header=False,
+            **options,  # type: ignore[arg-type]
+        )
+        Multiprocess(config, sockets=[listening]).run()
+
+
+def _open_socket(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listening = socket.socket(family)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(2048)
+    except OSError as error:
+        raise NlpCapsuleError(
+            f"cannot listen on {host}, port {port}: {error.strerror or error}; give another --host or --port"
+        ) from None
+    return listening

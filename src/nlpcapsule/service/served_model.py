@@ -1,0 +1,131 @@
+"""Hold the model that answers requests, and replace it when its folder has a new version."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.model_folder import MANIFEST, load_model
+from nlpcapsule.model_folder.manifest import model_place
+from nlpcapsule.scoring.models import AnswerModel, LabelModel
+
+_LOG = logging.getLogger("nlpcapsule.service")
+
+
+@dataclass(frozen=True, eq=False)
+class ServedModel:
+    """A loaded model and its version.
+
+    Attributes:
+        model: The model.
+        name: The name of its folder.
+        version: The first digits of the manifest's SHA-256: another model has another version.
+        loaded_at: When it was loaded, UTC.
+    """
+
+    model: LabelModel | AnswerModel
+    name: str
+    version: str
+    loaded_at: datetime
+
+
+def load_served(folder: Path) -> ServedModel:
+    """Load the current version of a model folder.
+
+    Raises:
+        ModelFolderError: If the folder is rejected.
+    """
+    version = folder_version(folder)
+    model = load_model(folder)
+    while (now := folder_version(folder)) != version:  # replaced while it was loaded
+        version, model = now, load_model(folder)
+    return ServedModel(model, folder.resolve().name, version or "", datetime.now(UTC))
+
+
+def folder_version(folder: Path) -> str | None:
+    """Return the version of a folder's model; None while there is no complete one."""
+    try:
+        return hashlib.sha256((model_place(folder) / MANIFEST).read_bytes()).hexdigest()[:12]
+    except (OSError, NlpCapsuleError):
+        return None
+
+
+class ModelHolder:
+    """The current model. A request keeps the model that it began with.
+
+    Args:
+        folder: The model folder.
+        served: Its model, if it is already loaded.
+        changed: Called after a new version has replaced the old one.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        served: ServedModel | None = None,
+        changed: Callable[[ServedModel], None] = lambda served: None,
+    ) -> None:
+        self.folder = folder
+        self._changed = changed
+        self._served = served
+        self._refused: str | None = None
+        self._stop = threading.Event()
+        self._watcher: threading.Thread | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a model is loaded."""
+        return self._served is not None
+
+    @property
+    def current(self) -> ServedModel:
+        """The current model."""
+        if self._served is None:
+            self._served = load_served(self.folder)
+        return self._served
+
+    def watch(self, seconds: float) -> None:
+        """Look for a new version every so many seconds, and load it in the background."""
+        if seconds > 0:
+            self._watcher = threading.Thread(
+                target=self._watch, args=(seconds,), name="watch-model", daemon=True
+            )
+            self._watcher.start()
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._stop.set()
+        if self._watcher is not None:
+            self._watcher.join()
+
+    def refresh(self) -> bool:
+        """Load the folder's version if it is a new one; return whether it is now served.
+
+        A version that cannot be loaded is reported once, and the current one stays.
+        """
+        version = folder_version(self.folder)
+        if version is None or version in (self.current.version, self._refused):
+            return False
+        try:
+            served = load_served(self.folder)
+        except NlpCapsuleError as error:
+            self._refused = version
+            _LOG.error("the new version is not served", extra={"version": version, "error": str(error)})
+            return False
+        self._served = served
+        _LOG.info("serves a new version", extra={"version": served.version})
+        self._changed(served)
+        return True
+
+    def _watch(self, seconds: float) -> None:
+        while not self._stop.wait(seconds):
+            try:
+                self.refresh()
+            except Exception:  # the watcher must outlive any problem with one version
+                _LOG.exception("looking for a new version failed")

@@ -1,0 +1,89 @@
+"""A new version in the model folder is served without a pause; a broken one is not."""
+
+import shutil
+import threading
+
+import pytest
+
+from nlpcapsule import CapsuleClassifier
+from nlpcapsule.service.served_model import ModelHolder, folder_version, load_served
+
+BODY = {"documents": [{"text": "The street lamp is dark."}]}
+
+
+@pytest.fixture
+def folder(label_folder, tmp_path):
+    return shutil.copytree(label_folder, tmp_path / "letters")
+
+
+def save_another(folder):
+    """Replace the model by one with other labels."""
+    texts, labels = (
+        ["rain and wind", "snow and ice", "a goal", "the match"] * 8,
+        [["weather"], ["sport"]] * 16,
+    )
+    settings = {"condensed": 4, "filters": 8, "embedding_size": 8, "capsule_size": 8}
+    CapsuleClassifier("label-query", epochs=1, settings=settings).fit(texts, labels).save(folder)
+
+
+def test_the_version_depends_on_the_model_alone(folder, label_folder):
+    assert folder_version(folder) == folder_version(label_folder)
+    save_another(folder)
+    assert folder_version(folder) != folder_version(label_folder)
+    assert folder_version(folder / "nothing") is None
+
+
+def test_a_new_version_is_taken_up(folder, start):
+    client = start(load_served(folder), model=folder)
+    before = client.post("/v1/labels", json=BODY).json()
+    assert client.get("/v1/vocabulary").json()["total"] > 2
+    save_another(folder)
+    assert client.app.state.service.holder.refresh()
+    after = client.post("/v1/labels", json=BODY).json()
+    assert after["version"] != before["version"]
+    assert {row["label"] for row in after["documents"][0]["labels"]} == {"weather", "sport"}
+    assert client.get("/v1/vocabulary").json()["total"] == 2
+    assert "nlpcapsule_model_swaps_total 1.0" in client.get("/metrics").text
+    assert not client.app.state.service.holder.refresh()
+
+
+def test_the_folder_is_watched(folder):
+    changed = threading.Event()
+    holder = ModelHolder(folder, load_served(folder), lambda served: changed.set())
+    holder.watch(0.05)
+    save_another(folder)
+    assert changed.wait(30)
+    holder.close()
+
+
+def test_a_broken_version_is_not_served(folder, start):
+    client = start(load_served(folder), model=folder)
+    before = client.get("/v1/model").json()["version"]
+    (folder / "manifest.json").write_text("{}", encoding="utf-8")
+    assert not client.app.state.service.holder.refresh()
+    assert client.get("/v1/model").json()["version"] == before
+    assert client.post("/v1/labels", json=BODY).status_code == 200
+
+
+def test_no_request_fails_while_versions_change(folder, start):
+    client = start(load_served(folder), model=folder)
+    holder, statuses, stop = client.app.state.service.holder, [], threading.Event()
+
+    def ask():
+        while not stop.is_set():
+            statuses.append(client.post("/v1/labels", json=BODY).status_code)
+
+    askers = [threading.Thread(target=ask) for _ in range(3)]
+    for asker in askers:
+        asker.start()
+    first, second = load_served(folder), None
+    save_another(folder)
+    second = load_served(folder)
+    for turn in range(20):
+        holder._served = second if turn % 2 else first
+    holder.refresh()
+    stop.set()
+    for asker in askers:
+        asker.join()
+    assert statuses
+    assert set(statuses) == {200}

@@ -1,0 +1,89 @@
+"""`nlpcapsule serve` as a process: it starts, answers, swaps models, and stops in good order."""
+
+import socket
+import sys
+import threading
+
+import pytest
+from running import running
+from typer.testing import CliRunner
+
+from nlpcapsule.cli.app import app
+
+
+def test_it_answers_and_stops_after_the_requests_that_it_accepted(label_folder, tmp_path):
+    with running(label_folder, "--feedback", tmp_path / "feedback.sqlite") as service:
+        service.ask()
+        found = []
+        askers = [threading.Thread(target=lambda: found.append(service.ask())) for _ in range(8)]
+        for asker in askers:
+            asker.start()
+        while not found:
+            askers[0].join(0.01)
+        code, told = service.stop()
+        for asker in askers:
+            asker.join()
+    assert code == 0
+    assert told.count('"path": "/v1/labels", "status": 200') == len(found) + 1
+    assert '"stopped"' in told
+    assert "street lamp" not in told
+
+
+@pytest.mark.slow
+def test_several_workers_share_the_port_and_add_up_their_figures(label_folder, tmp_path):
+    with running(label_folder, "--feedback", tmp_path / "feedback.sqlite", "--workers", "2") as service:
+        assert len({service.ask()["version"] for _ in range(20)}) == 1
+        figures = service.ask("/metrics", None)
+        assert 'nlpcapsule_requests_total{path="/v1/labels",status="200"} 20.0' in figures
+        assert service.stop()[0] == 0
+
+
+def refused(*arguments):
+    done = CliRunner().invoke(app, ["serve", *map(str, arguments)])
+    assert done.exit_code == 1
+    return str(done.exception)
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path):
+    assert "is not a model folder" in refused(tmp_path)
+
+
+def test_a_port_that_is_taken_is_refused(label_folder):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        told = refused(label_folder, "--port", taken.getsockname()[1])
+    assert "give another --host or --port" in told
+
+
+def test_an_empty_token_file_is_refused(label_folder, tmp_path):
+    (tmp_path / "token").write_text("\n", encoding="utf-8")
+    assert "holds no token" in refused(label_folder, "--token-file", tmp_path / "token")
+
+
+def test_a_hierarchy_that_is_none_is_refused(label_folder, tmp_path):
+    (tmp_path / "broader.json").write_text('{"a": {"broader": "b"}}', encoding="utf-8")
+    told = refused(label_folder, "--hierarchy", tmp_path / "broader.json", "--port", 0)
+    assert "has no list of broader labels" in told
+
+
+def test_without_the_extra_it_says_how_to_install_it(label_folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "nlpcapsule.service.run", None)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert "pip install 'nlpcapsule[serve]'" in refused(label_folder)
+
+
+def test_the_demo_ends_with_the_page(monkeypatch, tmp_path):
+    from nlpcapsule.cli import demo
+
+    served = []
+    monkeypatch.setattr("nlpcapsule.demo.run_demo", lambda *arguments: None)
+    monkeypatch.setattr(demo, "start_service", lambda model, **options: served.append((model, options)))
+    runner = CliRunner()
+    assert runner.invoke(app, ["demo", "--output", str(tmp_path / "out")]).exit_code == 0
+    assert not served
+    done = runner.invoke(app, ["demo", "--output", str(tmp_path / "out"), "--serve", "--port", "0"])
+    assert done.exit_code == 0, done.output
+    ((model, options),) = served
+    assert model == tmp_path / "out" / "models" / "hybrid"
+    assert (options["port"], "street lamp" in options["example"]) == (0, True)

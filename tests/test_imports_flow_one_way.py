@@ -34,6 +34,7 @@ STAGES: list[set[str]] = [
     {"scoring"},
     {"model_folder"},
     {"training"},
+    {"learning"},
     {"baselines"},
     {"diagnostics"},
     {"compare"},

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from nlpcapsule import __version__
-from nlpcapsule.cli import compare, demo, evaluate, inspect, predict, systems, train
+from nlpcapsule.cli import compare, demo, evaluate, feedback, inspect, predict, systems, train
 from nlpcapsule.errors import NlpCapsuleError, out_of_memory
 
 # Typer uses click's errors or its built-in copies; this is the UsageError of either.
@@ -34,6 +34,7 @@ app.command("predict")(predict.predict)
 app.command("inspect")(inspect.inspect)
 app.command("compare")(compare.compare)
 app.command("systems")(systems.systems)
+app.add_typer(feedback.feedback, name="feedback")
 
 
 def _version(wanted: bool) -> None:

@@ -11,7 +11,19 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from nlpcapsule import __version__
-from nlpcapsule.cli import compare, demo, evaluate, feedback, inspect, predict, systems, train
+from nlpcapsule.cli import (
+    compare,
+    demo,
+    evaluate,
+    feedback,
+    inspect,
+    labels,
+    learn,
+    predict,
+    systems,
+    train,
+    versions,
+)
 from nlpcapsule.errors import NlpCapsuleError, out_of_memory
 
 # Typer uses click's errors or its built-in copies; this is the UsageError of either.
@@ -34,6 +46,9 @@ app.command("predict")(predict.predict)
 app.command("inspect")(inspect.inspect)
 app.command("compare")(compare.compare)
 app.command("systems")(systems.systems)
+app.command("learn")(learn.learn)
+app.add_typer(labels.labels, name="labels")
+app.add_typer(versions.versions, name="versions")
 app.add_typer(feedback.feedback, name="feedback")
 
 

@@ -8,10 +8,11 @@ of its labels, even for labels with a single example.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -38,11 +39,13 @@ class Neighbours:
         bag: Turns tokens into features.
         documents: (N, V) float32, sparse, rows of length 1.
         labels: (N, n) float32, sparse, of zeros and ones.
+        tokens: The documents' token ids, from which the model can learn further; None if they are not kept.
     """
 
     bag: BagOfWords
     documents: sparse.csr_matrix
     labels: sparse.csr_matrix
+    tokens: Ragged | None = None
 
     @classmethod
     def fit(
@@ -97,13 +100,15 @@ class Neighbours:
 
     def save(self, folder: Path) -> None:
         """Write one file."""
-        save_arrays(folder / _FILE, idf=self.bag.idf, documents=self.documents, labels=self.labels)
+        kept = {} if self.tokens is None else ragged_arrays(self.tokens)
+        save_arrays(folder / _FILE, idf=self.bag.idf, documents=self.documents, labels=self.labels, **kept)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read the output of `save`."""
         arrays = load_arrays(folder / _FILE)
-        return cls(BagOfWords(arrays["idf"]), arrays["documents"], arrays["labels"])
+        tokens = ragged_from_arrays(arrays) if "tokens" in arrays else None
+        return cls(BagOfWords(arrays["idf"]), arrays["documents"], arrays["labels"], tokens)
 
     def check(self, vocabulary_size: int, counts: np.ndarray, document_count: int | None) -> None:
         """Check that the documents are those that the model was trained on.
@@ -122,6 +127,36 @@ class Neighbours:
         check_array(self.labels, "labels", (rows, len(counts)))
         if not (self.labels.data == 1).all() or not np.array_equal(_column_counts(self.labels), counts):
             raise ModelFolderError("the training documents do not have the labels that labels.json counts")
+        if self.tokens is not None and len(self.tokens) != rows:
+            raise ModelFolderError(f"tokens of {len(self.tokens)} documents are kept, not of {rows}")
+
+
+def ragged_arrays(tokens: Ragged) -> dict[str, np.ndarray]:
+    """Return the arrays to save; token ids take two bytes where they fit."""
+    is_small = tokens.values.max(initial=0) < 2**16
+    return {
+        "tokens": tokens.values.astype(np.uint16 if is_small else np.int32),
+        "token_offsets": tokens.offsets,
+    }
+
+
+def ragged_from_arrays(arrays: Mapping[str, Any]) -> Ragged:
+    """Create token ids from the output of `ragged_arrays`, which may be damaged.
+
+    Raises:
+        ModelFolderError: If they are no rows of ids.
+    """
+    values, offsets = arrays["tokens"], arrays.get("token_offsets")
+    check_array(values, "tokens", (values.size,), "iu")
+    rows = 0 if offsets is None else offsets.size
+    check_array(offsets, "token_offsets", (rows,), "i")
+    assert offsets is not None
+    is_ascending = (
+        rows > 0 and offsets[0] == 0 and offsets[-1] == len(values) and (np.diff(offsets) >= 0).all()
+    )
+    if not is_ascending:
+        raise ModelFolderError("token_offsets do not ascend from 0 to the number of tokens")
+    return Ragged(values.astype(np.int32), offsets.astype(np.int64))
 
 
 def _column_counts(matrix: sparse.csr_matrix) -> np.ndarray:

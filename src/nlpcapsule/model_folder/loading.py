@@ -47,7 +47,9 @@ _COPIES = 8  # maximum copies of a weight while a network is built
 _MAKES_TENSORS = {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.eye}
 
 
-def load_model(folder: str | Path, device: str | None = None) -> LabelModel | AnswerModel:
+def load_model(
+    folder: str | Path, device: str | None = None, version: int | None = None
+) -> LabelModel | AnswerModel:
     """Load a model folder; reject one that is incomplete, damaged or of a newer format.
 
     Nothing is downloaded, and no code of the folder runs.
@@ -55,23 +57,26 @@ def load_model(folder: str | Path, device: str | None = None) -> LabelModel | An
     Args:
         folder: The folder.
         device: "cpu", "cuda", …; None uses a GPU if available.
+        version: The version; None loads the current one.
 
     Raises:
         ModelFolderError: If the folder is rejected.
         MissingExtraError: If the model needs an optional dependency.
     """
     folder = Path(folder)
-    before = _manifest_of(folder)
+    before = _manifest_of(folder, version)
     try:
-        return _load(folder, device)
+        return _load(folder, device, version)
     except ModelFolderError:
-        if _manifest_of(folder) == before:
+        if _manifest_of(folder, version) == before:
             raise
-    return _load(folder, device)  # another process has saved a model meanwhile: files of both were read
+    return _load(
+        folder, device, version
+    )  # another process has saved a model meanwhile: files of both were read
 
 
-def _load(folder: Path, device: str | None) -> LabelModel | AnswerModel:
-    place = model_place(folder)
+def _load(folder: Path, device: str | None, version: int | None) -> LabelModel | AnswerModel:
+    place = model_place(folder, version)
     try:
         files = checked_files(place)
         with loading_saved_model():
@@ -209,10 +214,10 @@ def _do_not_fit(folder: Path, problem: str) -> ModelFolderError:
     return ModelFolderError(f"{folder}: its files do not fit together: {problem}")
 
 
-def _manifest_of(folder: Path) -> Any:
+def _manifest_of(folder: Path, version: int | None) -> Any:
     try:
-        return read_text(model_place(folder) / MANIFEST)
-    except DataError:
+        return read_text(model_place(folder, version) / MANIFEST)
+    except (DataError, ModelFolderError):
         return None
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from nlpcapsule import __version__
 from nlpcapsule.errors import DataError, ModelFolderError
+from nlpcapsule.model_folder.current import CURRENT, VERSIONS, current_place
 from nlpcapsule.strict_json import read_json, read_text
 
 FORMAT_VERSION = 2
@@ -22,8 +23,8 @@ SAVING = ".nlpcapsule-saving"  # inside a model folder: a model that is being wr
 SAVED = ".nlpcapsule-saved"  # a complete model that is about to replace the folder's model
 
 # Files that a training, or the user, leaves in the folder; never read with the model.
-_OTHER_FILES = {"metrics.jsonl", "nominator-metrics.jsonl", "seconds.json", "README.md", "LICENSE"}
-_OTHER_FOLDERS = {"checkpoint", "tensorboard"}
+_OTHER_FILES = {"metrics.jsonl", "nominator-metrics.jsonl", "seconds.json", "README.md", "LICENSE", CURRENT}
+_OTHER_FOLDERS = {"checkpoint", "tensorboard", VERSIONS}
 _CHECKSUM = re.compile(r"[0-9a-f]{64}")
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f\\:*?"<>|]')  # not portable, or misleading
 
@@ -70,8 +71,15 @@ def has_model(folder: Path) -> bool:
     return (model_place(folder) / MANIFEST).exists()
 
 
-def model_place(folder: Path) -> Path:
-    """Return where a folder's model is: in a subfolder if saving was interrupted in its last steps."""
+def model_place(folder: Path, version: int | None = None) -> Path:
+    """Return where a folder's model is: its current version, or the given one.
+
+    It is in a subfolder if it is a later version, or if saving was interrupted in its last steps.
+
+    Raises:
+        ModelFolderError: If the current version is not there.
+    """
+    folder = current_place(folder, version)
     saved = folder / SAVED
     return saved if is_own_folder(saved) and (saved / MANIFEST).exists() else folder
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 from nlpcapsule.errors import ModelFolderError, did_you_mean
@@ -22,7 +22,9 @@ class ModelFacts:
         epochs_run: Epochs that were trained.
         threshold: The probability from which a label is predicted.
         lexical: The name of the lexical system joined with the network.
-        dev: Metrics on held-out data.
+        dev: Metrics on held-out data, before later changes.
+        version: The version, counted from 1; None for a model that was never changed.
+        changes: What was done to the model after its training, in order.
     """
 
     training_documents: int | None = None
@@ -33,6 +35,8 @@ class ModelFacts:
     threshold: float | None = None
     lexical: str | None = None
     dev: dict[str, float] | None = None
+    version: int | None = None
+    changes: tuple[str, ...] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the facts that apply, for the model folder."""
@@ -58,7 +62,9 @@ class ModelFacts:
                     "remove it, or upgrade nlpcapsule"
                 )
         facts = cls(**record)
-        for name in ("training_documents", "training_questions", "embedding_size", "epochs_run"):
+        if isinstance(facts.changes, list):  # as JSON has it
+            facts = replace(facts, changes=tuple(facts.changes))
+        for name in ("training_documents", "training_questions", "embedding_size", "epochs_run", "version"):
             _check(name, getattr(facts, name), _is_count)
         for name in ("data", "lexical"):
             _check(name, getattr(facts, name), lambda value: isinstance(value, str))
@@ -68,7 +74,12 @@ class ModelFacts:
             facts.dev,
             lambda value: isinstance(value, dict) and all(_is_finite(number) for number in value.values()),
         )
+        _check("changes", facts.changes, _is_texts)
         return facts
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(text, str) for text in value)
 
 
 def _check(name: str, value: Any, is_possible: Callable[[Any], bool]) -> None:

@@ -37,6 +37,7 @@ STAGES: list[set[str]] = [
     {"learning"},
     {"baselines"},
     {"diagnostics"},
+    {"report"},
     {"compare"},
     {"estimators"},
     {"demo"},

@@ -35,6 +35,7 @@ STAGES: list[set[str]] = [
     {"model_folder"},
     {"training"},
     {"learning"},
+    {"tuning"},
     {"baselines"},
     {"diagnostics"},
     {"report"},

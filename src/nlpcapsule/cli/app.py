@@ -22,6 +22,7 @@ from nlpcapsule.cli import (
     predict,
     systems,
     train,
+    tune,
     versions,
 )
 from nlpcapsule.errors import NlpCapsuleError, out_of_memory
@@ -46,6 +47,7 @@ app.command("predict")(predict.predict)
 app.command("inspect")(inspect.inspect)
 app.command("compare")(compare.compare)
 app.command("systems")(systems.systems)
+app.command("tune")(tune.tune)
 app.command("learn")(learn.learn)
 app.add_typer(labels.labels, name="labels")
 app.add_typer(versions.versions, name="versions")

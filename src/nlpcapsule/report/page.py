@@ -130,6 +130,7 @@ def _table(caption: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]])
 
 _PRINT = """
 h3 { color: var(--soft); font-size: 0.95rem; }
+figure:only-child { max-width: 40rem; }
 tbody th, tbody td { white-space: normal; overflow-wrap: anywhere; }
 @media print {
   :root { --ink: #000000; --soft: #444444; --paper: #ffffff; --tint: #f3f5f8; --line: #bbbbbb; }

@@ -40,6 +40,7 @@ STAGES: list[set[str]] = [
     {"diagnostics"},
     {"report"},
     {"compare"},
+    {"hugging_face"},
     {"estimators"},
     {"demo"},
     {"cli"},

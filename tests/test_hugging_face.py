@@ -74,7 +74,7 @@ def test_datasets_that_cannot_be_used_are_refused() -> None:
         dataset_columns(Table(text=["a"], label=[["x"]]))
     with pytest.raises(DataError, match="numbers such as 3 without names"):
         dataset_columns(Table(text=["a"], labels=[[3]]))
-    with pytest.raises(DataError, match="labels are missing"):
+    with pytest.raises(DataError, match="labels must be a list of lists"):
         CapsuleClassifier("one-vs-rest").fit(TEXTS)
 
 

@@ -341,7 +341,7 @@ def _texts(texts: Sequence[str], name: str = "texts") -> list[str]:
     return rows
 
 
-def _lists(rows: Sequence[Any], name: str) -> list[Any]:
+def _lists(rows: Sequence[Any] | None, name: str) -> list[Any]:
     """Return the rows in order, since indexing a pandas Series by number uses its index."""
     if isinstance(rows, str) or not isinstance(rows, Iterable):
         raise DataError(f"{name} must be a list of lists. Got {type(rows).__name__} instead")
@@ -349,9 +349,7 @@ def _lists(rows: Sequence[Any], name: str) -> list[Any]:
 
 
 def _documents(texts: Sequence[str], labels: Sequence[Sequence[str]] | None) -> list[Document]:
-    if labels is None:
-        if not is_dataset(texts):
-            raise DataError("labels are missing: give a list of labels for each text")
+    if labels is None and is_dataset(texts):
         texts, labels = dataset_columns(texts)
     rows, label_rows = _texts(texts), _lists(labels, "labels")
     if len(rows) != len(label_rows):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from scipy import sparse
 
 from nlpcapsule.learning.evidence_rows import changed_evidence, label_centroids
 from nlpcapsule.learning.label_changes import LabelChange, hybrid_of
@@ -42,8 +43,7 @@ def change_model(
         evidence, model.facts.lexical, change, tokenizer.vocabulary, ignored, seed, progress.parts
     )
     centroids = label_centroids(changed)  # (n', V)
-    similarity = np.asarray((centroids @ label_centroids(evidence).T).toarray())  # (n', n)
-    rows = changed_network(network, change, similarity)
+    rows = changed_network(network, change, _similarity(change, centroids, label_centroids(evidence)))
     progress.start("network rows", total=1)
     train_rows(
         rows,
@@ -61,3 +61,11 @@ def change_model(
         changes=(*(model.facts.changes or ()), what),
     )
     return LabelModel(model.config, tokenizer, change.labels, HybridScorer(parts, scorer.fusion), facts)
+
+
+def _similarity(change: LabelChange, centroids: sparse.csr_matrix, old: sparse.csr_matrix) -> np.ndarray:
+    """Return the cosine (n', n) of labels with old ones; 0 for labels that continue one, which need none."""
+    new = [label for label, source in enumerate(change.sources) if not source]
+    found = np.zeros((len(change.sources), old.shape[0]))
+    found[new] = (centroids[new] @ old.T.tocsr()).toarray()
+    return found

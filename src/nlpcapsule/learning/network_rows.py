@@ -61,7 +61,8 @@ def changed_network(
     Args:
         network: The network; not changed.
         change: The change.
-        similarity: (n', n) cosine of the documents of new labels and those of old ones.
+        similarity: (n', n) cosine of the documents of new labels and those of old ones; not read for other
+            labels.
     """
     shares = _row_shares(change, similarity)  # (n', n)
     found = copy.deepcopy(network)

@@ -47,9 +47,13 @@ def changed_evidence(
     """
     tokens = change.documents.tokens
     words = tokens if evidence.whole_words is None else evidence.whole_words(tokens)
+    rows = evidence.neighbours.documents  # those of earlier documents stay as they are
+    if len(words) > rows.shape[0]:
+        added = evidence.neighbours.bag.rows(words.take(range(rows.shape[0], len(words))))
+        rows = sparse.vstack([rows, added], format="csr")
     neighbours = replace(
         evidence.neighbours,
-        documents=evidence.neighbours.bag.rows(words),
+        documents=rows,
         labels=change.documents.labels,
         tokens=tokens,
     )

@@ -1,9 +1,9 @@
 """Learn from further documents, with old and new labels, without training from scratch.
 
 The encoder and the fusion weights stay as they are. Documents join the model's training documents, so that
-similar texts find them at once. The rows of new labels, of labels that were rejected, and of labels whose
-documents became half as many again are trained, in the lexical system on all documents, in the network on a
-choice of them.
+similar texts find them at once. The rows of new labels, of labels that were rejected, and of labels that have
+at least three documents more and half as many again are trained, in the lexical system on all documents, in
+the network on a choice of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from nlpcapsule.learning.network_rows import RowTraining
 from nlpcapsule.scoring.models import LabelModel
 from nlpcapsule.training.progress import TrainingProgress
 
-_GROWTH = 1.5  # a label's rows are trained again if its documents have become so many times as many
+_GROWTH, _MORE = (
+    1.5,
+    3,
+)  # a label's rows are trained again if it has so many times, and so many more, documents
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,7 @@ def _refitted(
     before = np.zeros(count, dtype=np.int64)
     before[: len(model.labels)] = model.labels.counts
     after = np.bincount(labels.indices, minlength=count)
-    refit = (after > before) & (after >= _GROWTH * before)
+    refit = (before == 0) | ((after >= before + _MORE) & (after >= _GROWTH * before))
     rejected = {ids[label] for example in examples for label in example.rejected if label in ids}
     refit[list(rejected)] = True
     return refit & (after > 0)

@@ -12,7 +12,7 @@ from run_command import run_command, run_process
 from nlpcapsule import __version__
 from nlpcapsule.errors import ModelFolderError
 
-COMMANDS = ["demo", "train", "evaluate", "predict", "inspect", "compare"]
+COMMANDS = ["demo", "train", "evaluate", "predict", "inspect", "compare", "tune", "learn"]
 
 
 def modules_imported_by(*arguments: str) -> tuple[int, str]:

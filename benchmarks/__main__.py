@@ -115,6 +115,30 @@ def export(
         typer.echo(f"{part}: {count:,} documents")
 
 
+@app.command("learn-labels")
+def learn_labels(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Folder of real data; see docs/reproduce.md.")],
+    name: Annotated[str, typer.Option(metavar="NAME", help="The data set.")] = "eurlex15k",
+    output: Annotated[Path, typer.Option(metavar="FILE.json", help="File to write.")] = Path(
+        "results/learn-labels.json"
+    ),
+    labels: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Labels to hold back.")] = 200,
+    first: Annotated[
+        int | None, typer.Option(metavar="NUMBER", min=1, help="Training documents at most.")
+    ] = None,
+    preset: Annotated[str | None, typer.Option(metavar="NAME", help="Settings to start from.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting; may be repeated.")
+    ] = None,
+) -> None:
+    """Measure how well and how fast `learn` adds labels, against training from scratch."""
+    from benchmarks.learn_labels import measure
+
+    record = measure(name, data, output, labels, first, settings or [], preset)
+    shown = ("report_positives", "seconds", "figures", "recall_kept", "time_share", "old_P@1_lost")
+    typer.echo(json.dumps({key: record[key] for key in shown}, indent=2))
+
+
 @app.command()
 def difference(
     table: Annotated[reproduce_command.TableName, typer.Argument(metavar="TABLE", help="The table.")],

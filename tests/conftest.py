@@ -20,7 +20,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=18,
         metavar="N",
-        help="processes that tests/slow kills: trainings, predict, evaluate, compare",
+        help="processes that slow tests kill: trainings, predict, evaluate, compare, learn",
     )
 
 

@@ -186,6 +186,31 @@ def test_texts_can_be_cross_validated_and_searched_over() -> None:
     assert pipeline.predict(["rain"], top_k=1) == [["weather"]]
 
 
+def test_answers_can_be_cross_validated_and_searched_over() -> None:
+    pairs = list(zip(QUESTIONS, CANDIDATES, strict=True))
+    assert cross_val_score(AnswerRanker("bm25"), pairs, MARKS, cv=3, error_score="raise").shape == (3,)
+    search = GridSearchCV(AnswerRanker("bm25"), {"seed": [1, 2]}, cv=2, error_score="raise").fit(pairs, MARKS)
+    best = search.best_estimator_
+    assert best.predict(pairs) == best.predict(QUESTIONS, CANDIDATES)
+    assert best.score(pairs, MARKS) == best.score(QUESTIONS, CANDIDATES, MARKS)
+    pipeline = make_pipeline(AnswerRanker("bm25")).fit(pairs, MARKS)
+    assert pipeline.predict(pairs[:1]) == best.predict(pairs[:1])
+
+
+def test_settings_can_be_searched_over() -> None:
+    grid = {"settings": [{"C": 0.1}, {"C": 10.0}]}
+    search = GridSearchCV(CapsuleClassifier("one-vs-rest"), grid, cv=2, error_score="raise")
+    assert search.fit(TEXTS, LABELS).best_params_["settings"] in grid["settings"]
+    again = through_joblib(search)
+    assert again.predict(["rain"]) == search.predict(["rain"])
+
+
+@pytest.mark.parametrize("rows", [["one"], [("one", ["a"], 1)], [3]])
+def test_rows_that_are_no_pairs_are_refused(rows: Any) -> None:
+    with pytest.raises(ValueError, match=r"questions\[0\] must be a pair"):
+        AnswerRanker("bm25").fit(rows, [[1]])
+
+
 @pytest.mark.parametrize(
     "call",
     [

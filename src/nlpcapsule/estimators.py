@@ -21,6 +21,7 @@ from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
 from nlpcapsule.evaluation.ranked import check_positive_integer
 from nlpcapsule.explain.document import WORDS, explain
 from nlpcapsule.explain.explanation import DocumentExplanation
+from nlpcapsule.hugging_face import dataset_columns, from_pretrained, is_dataset, push_to_hub, save_pretrained
 from nlpcapsule.model_folder import load_model, save_model
 from nlpcapsule.scoring.models import AnswerModel, LabelModel, RankedAnswer, RankedLabel
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
@@ -61,11 +62,27 @@ class _CapsuleEstimator(BaseEstimator, Generic[ModelType]):
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Load a model folder."""
-        model = load_model(folder)
+        return cls._of_task(load_model(folder), folder)
+
+    @classmethod
+    def _of_task(cls, model: LabelModel | AnswerModel, source: str | Path) -> Self:
         if model.config.task != cls._task:
             other = "AnswerRanker" if cls._task == "labels" else "CapsuleClassifier"
-            raise ModelFolderError(f"{folder} ranks {model.config.task}: open it with {other}.load")
+            raise ModelFolderError(f"{source} ranks {model.config.task}: open it with {other}.load")
         return cls._holding(model)
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Save a model folder in the layout of the Hugging Face hub, with a README.md."""
+        save_pretrained(self._fitted(), folder)
+
+    def push_to_hub(self, repository: str, private: bool = True, token: str | None = None) -> str:
+        """Upload the model to the Hugging Face hub (extra `hub`); return the address of the commit."""
+        return push_to_hub(self._fitted(), repository, private, token)
+
+    @classmethod
+    def from_pretrained(cls, source: str | Path, revision: str | None = None) -> Self:
+        """Load a model folder, or a repository of the Hugging Face hub by its "owner/name"."""
+        return cls._of_task(from_pretrained(source, revision), source)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to pickle: parameters, and the files of the model folder if fitted.
@@ -157,12 +174,17 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
     def fit(
         self,
         texts: Sequence[str],
-        labels: Sequence[Sequence[str]],
+        labels: Sequence[Sequence[str]] | None = None,
         dev_texts: Sequence[str] | None = None,
         dev_labels: Sequence[Sequence[str]] | None = None,
     ) -> Self:
-        """Train on texts and their label lists; a dev part, if given, selects the best epoch."""
+        """Train on texts and their label lists; a dev part, if given, selects the best epoch.
+
+        A Hugging Face dataset with columns `text` and `labels` may take the place of texts and labels.
+        """
         train = _documents(texts, labels)
+        if is_dataset(dev_texts):
+            dev_texts, dev_labels = dataset_columns(dev_texts)
         if (dev_texts is None) != (dev_labels is None):
             raise DataError("dev_texts and dev_labels go together. Got only one of the two")
         dev = None if dev_texts is None or dev_labels is None else _documents(dev_texts, dev_labels)
@@ -231,11 +253,13 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
         model = self._fitted()
         return model.probabilities(model.encode(_texts(texts)))
 
-    def score(self, texts: Sequence[str], labels: Sequence[Sequence[str]]) -> float:
+    def score(self, texts: Sequence[str], labels: Sequence[Sequence[str]] | None = None) -> float:
         """Return precision at 1: how often the best label is right."""
         return self.evaluate(texts, labels)["P@1"]
 
-    def evaluate(self, texts: Sequence[str], labels: Sequence[Sequence[str]]) -> dict[str, float]:
+    def evaluate(
+        self, texts: Sequence[str], labels: Sequence[Sequence[str]] | None = None
+    ) -> dict[str, float]:
         """Return all metrics of `nlpcapsule evaluate`."""
         model = self._fitted()
         documents = _documents(texts, labels)
@@ -259,14 +283,25 @@ class AnswerRanker(_CapsuleEstimator[AnswerModel]):
     _task = "answers"
 
     def fit(
-        self, questions: Sequence[str], candidates: Sequence[Sequence[str]], labels: Sequence[Sequence[int]]
+        self,
+        questions: Sequence[Any],
+        candidates: Sequence[Sequence[Any]],
+        labels: Sequence[Sequence[int]] | None = None,
     ) -> Self:
-        """Train on questions, each with candidate answers and their labels (1 right, 0 wrong)."""
-        rows = _questions(questions, candidates, labels)
+        """Train on questions, each with candidate answers and their labels (1 right, 0 wrong).
+
+        As scikit-learn's tools have two arguments, here and in `predict` and `score` pairs (question,
+        candidates) may be given as `questions`, and then the labels as `candidates`.
+        """
+        rows = _questions(*_apart(questions, candidates, labels))
         return self._train(lambda config: prepare_answers(rows, None, config), fit_answers)
 
-    def predict(self, questions: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[list[str]]:
+    def predict(
+        self, questions: Sequence[Any], candidates: Sequence[Sequence[str]] | None = None
+    ) -> list[list[str]]:
         """Return each question's candidates, best first."""
+        if candidates is None:
+            questions, candidates, _ = _apart(questions, [], None)
         return [[row.answer for row in ranked] for ranked in self.rank(questions, candidates)]
 
     def rank(self, questions: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[list[RankedAnswer]]:
@@ -274,9 +309,13 @@ class AnswerRanker(_CapsuleEstimator[AnswerModel]):
         return self._fitted().rank(_questions(questions, candidates, None))
 
     def score(
-        self, questions: Sequence[str], candidates: Sequence[Sequence[str]], labels: Sequence[Sequence[int]]
+        self,
+        questions: Sequence[Any],
+        candidates: Sequence[Sequence[Any]],
+        labels: Sequence[Sequence[int]] | None = None,
     ) -> float:
         """Return mean average precision."""
+        questions, candidates, labels = _apart(questions, candidates, labels)
         return self._fitted().evaluate(_questions(questions, candidates, labels))["MAP"]
 
 
@@ -311,14 +350,16 @@ def _texts(texts: Sequence[str], name: str = "texts") -> list[str]:
     return rows
 
 
-def _lists(rows: Sequence[Any], name: str) -> list[Any]:
+def _lists(rows: Sequence[Any] | None, name: str) -> list[Any]:
     """Return the rows in order, since indexing a pandas Series by number uses its index."""
     if isinstance(rows, str) or not isinstance(rows, Iterable):
         raise DataError(f"{name} must be a list of lists. Got {type(rows).__name__} instead")
     return list(rows)
 
 
-def _documents(texts: Sequence[str], labels: Sequence[Sequence[str]]) -> list[Document]:
+def _documents(texts: Sequence[str], labels: Sequence[Sequence[str]] | None) -> list[Document]:
+    if labels is None and is_dataset(texts):
+        texts, labels = dataset_columns(texts)
     rows, label_rows = _texts(texts), _lists(labels, "labels")
     if len(rows) != len(label_rows):
         raise DataError(f"texts and labels must be of one length. Got {len(rows)} and {len(label_rows)}")
@@ -370,6 +411,21 @@ def _questions(
         marks = [None] * len(answers) if labels is None else _marks(mark_row, index, len(answers))
         rows.append(Question(text, tuple(map(Candidate, answers, marks))))
     return rows
+
+
+def _apart(
+    questions: Sequence[Any], candidates: Sequence[Sequence[Any]], labels: Sequence[Sequence[int]] | None
+) -> tuple[Sequence[Any], Sequence[Sequence[Any]], Sequence[Sequence[int]]]:
+    """Return questions, candidates and labels, where pairs and labels were given or all three."""
+    if labels is not None:
+        return questions, candidates, labels
+    pairs = _lists(questions, "questions")
+    for index, pair in enumerate(pairs):
+        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+            raise DataError(
+                f"questions[{index}] must be a pair (question, candidates). Got {pair!r:.80} instead"
+            )
+    return [question for question, _ in pairs], [answers for _, answers in pairs], candidates
 
 
 def _marks(row: Any, index: int, count: int) -> list[Any]:

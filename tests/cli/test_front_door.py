@@ -15,7 +15,7 @@ from nlpcapsule import __version__
 from nlpcapsule.cli.app import app
 from nlpcapsule.errors import ModelFolderError
 
-COMMANDS = ["demo", "train", "evaluate", "predict", "inspect", "compare"]
+COMMANDS = ["demo", "train", "evaluate", "predict", "inspect", "compare", "tune", "learn"]
 
 
 # Runs commands one after another in one process; prints what each ended with, and whether torch was imported.

@@ -1,12 +1,15 @@
 """The nearest training documents vote with their labels."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical import neighbours as module
-from nlpcapsule.lexical.neighbours import SHARPNESS, Neighbours
+from nlpcapsule.lexical.neighbours import SHARPNESS, Neighbours, ragged_from_arrays
 
 TEXTS = [[2, 3, 4], [2, 3, 4, 5], [6, 7, 8], [6, 7, 9]]
 LABELS = [[0], [0, 1], [2], [2, 3]]
@@ -76,3 +79,30 @@ def test_it_is_read_as_it_was_written(fitted, tmp_path):
     fitted.save(tmp_path)
     asked = ragged(TEXTS), np.tile(ALL, (4, 1))
     assert np.array_equal(Neighbours.load(tmp_path).shares(*asked)[0], fitted.shares(*asked)[0])
+
+
+def test_kept_tokens_are_read_as_they_were_written(fitted, tmp_path):
+    replace(fitted, tokens=ragged(TEXTS)).save(tmp_path)
+    again = Neighbours.load(tmp_path)
+    assert again.tokens is not None
+    assert [row.tolist() for row in again.tokens] == TEXTS
+    again.check(12, np.array([2, 1, 2, 1]), 4)
+    with pytest.raises(ModelFolderError, match="tokens of 3 documents are kept, not of 4"):
+        replace(again, tokens=ragged(TEXTS[:3])).check(12, np.array([2, 1, 2, 1]), 4)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"tokens": np.arange(4)}, "token_offsets is missing"),
+        ({"tokens": np.arange(4), "token_offsets": np.array([0, 5])}, "do not ascend"),
+        ({"tokens": np.arange(4), "token_offsets": np.array([0, 3, 2, 4])}, "do not ascend"),
+        ({"tokens": np.arange(4), "token_offsets": np.array([1, 4])}, "do not ascend"),
+        ({"tokens": np.arange(4), "token_offsets": np.zeros(0, dtype=int)}, "do not ascend"),
+        ({"tokens": np.ones(4), "token_offsets": np.array([0, 4])}, "tokens is made of float64"),
+        ({"tokens": np.ones((2, 2), dtype=int), "token_offsets": np.array([0, 4])}, "tokens has the shape"),
+    ],
+)
+def test_damaged_tokens_are_refused(arrays, message):
+    with pytest.raises(ModelFolderError, match=message):
+        ragged_from_arrays(arrays)

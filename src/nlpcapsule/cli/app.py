@@ -11,7 +11,22 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from nlpcapsule import __version__
-from nlpcapsule.cli import compare, demo, evaluate, export, feedback, inspect, predict, serve, systems, train
+from nlpcapsule.cli import (
+    compare,
+    demo,
+    evaluate,
+    export,
+    feedback,
+    inspect,
+    labels,
+    learn,
+    predict,
+    serve,
+    systems,
+    train,
+    tune,
+    versions,
+)
 from nlpcapsule.errors import NlpCapsuleError, out_of_memory
 
 # Typer uses click's errors or its built-in copies; this is the UsageError of either.
@@ -36,6 +51,10 @@ app.command("inspect")(inspect.inspect)
 app.command("export")(export.export)
 app.command("compare")(compare.compare)
 app.command("systems")(systems.systems)
+app.command("tune")(tune.tune)
+app.command("learn")(learn.learn)
+app.add_typer(labels.labels, name="labels")
+app.add_typer(versions.versions, name="versions")
 app.add_typer(feedback.feedback, name="feedback")
 
 

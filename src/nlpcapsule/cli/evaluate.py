@@ -44,6 +44,14 @@ def evaluate(
         Path | None,
         typer.Option("--json", metavar="FILE.json", help="Also write the metrics to a JSON file."),
     ] = None,
+    report_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FILE.html",
+            help="Also write a page with intervals, calibration, confused labels and the worst documents.",
+        ),
+    ] = None,
     strict_labels: Annotated[
         bool,
         typer.Option(
@@ -61,6 +69,7 @@ def evaluate(
     check_folder_name(model)
     check_output_file(json_file, "--json", data, model)
     use_threads(threads)
+    check_output_file(report_file, "--report", data, model)
     from nlpcapsule.model_folder import load_model
     from nlpcapsule.scoring.models import LabelModel
     from nlpcapsule.training.progress import TrainingProgress
@@ -68,8 +77,12 @@ def evaluate(
     keep_faster_torch_threads(say)
     loaded = load_model(model)
     with errors_about(data), TrainingProgress(quiet) as progress:
-        if isinstance(loaded, LabelModel):
+        if isinstance(loaded, LabelModel) and report_file is not None:
+            figures = _write_report(loaded, model, data, reading, strict_labels, report_file, progress)
+        elif isinstance(loaded, LabelModel):
             figures = _evaluate_labels(loaded, data, reading, strict_labels, progress)
+        elif report_file is not None:
+            raise DataError("--report is for models that rank labels", model, hint="leave it out")
         else:
             figures = _evaluate_answers(loaded, data, reading, progress)
     if json_file is not None:
@@ -95,6 +108,39 @@ def _evaluate_labels(
     _check_labels(list(names), model.labels, source, strict)
     progress.start("documents", len(encoded))
     return model.evaluate(encoded, advance=progress.advance)
+
+
+def _write_report(
+    model: LabelModel,
+    folder: Path,
+    source: str,
+    reading: ReadOptions,
+    strict: bool,
+    path: Path,
+    progress: TrainingProgress,
+) -> dict[str, Any]:
+    """Measure a model and write the page; the documents' texts are kept in memory for it."""
+    from nlpcapsule.report.evaluation import evaluate_for_report
+    from nlpcapsule.report.page import evaluation_html
+
+    file = DocumentFile(source, reading)
+    documents = list(file)
+    tell_bad_rows(source, file.report)
+    names = dict.fromkeys(label for document in documents for label in document.labels)
+    _check_labels(list(names), model.labels, source, strict)
+    facts = {
+        "model": folder.name or str(folder),
+        "version": str(model.facts.version or 1),
+        "system": model.config.model.name,
+        "data": shown(source),
+        "documents": f"{len(documents):,}",
+        "labels of the model": f"{len(model.labels):,}",
+        "training documents": f"{model.facts.training_documents:,}",
+    }
+    progress.start("documents", len(documents))
+    report = evaluate_for_report(model, documents, facts, progress.advance)
+    write_text(path, evaluation_html(report))
+    return report.figures
 
 
 def _check_labels(names: list[str], known: LabelVocabulary, source: str, strict: bool) -> None:

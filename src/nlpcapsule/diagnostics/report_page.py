@@ -11,6 +11,7 @@ from pathlib import Path
 
 from nlpcapsule.evaluation.report import ABSENT, COUNTS
 
+STYLE = Path(__file__).with_name("report.css").read_text(encoding="utf-8")  # of every page of figures
 _LOW, _HIGH = " 95% low", " 95% high"  # suffixes of the names of an interval's ends
 
 
@@ -71,24 +72,28 @@ def report_html(report: DemoReport) -> str:
     )
     answers = _figures_table("Right answers first", report.answer_figures)
     sections = [
-        _section("This run", _facts(report.facts)),
-        _section("Tagging documents with labels", label_tables),
-        _section("Ranking answers to questions", answers),
-        _section("Curves", _gallery(report.figures)),
-        _section("Tagged documents", "".join(map(_document, report.documents))),
-        _section("Ranked answers", "".join(map(_question, report.questions))),
+        section("This run", facts_list(report.facts)),
+        section("Tagging documents with labels", label_tables),
+        section("Ranking answers to questions", answers),
+        section("Curves", gallery(report.figures)),
+        section("Tagged documents", "".join(map(_document, report.documents))),
+        section("Ranked answers", "".join(map(_question, report.questions))),
     ]
     page = Path(__file__).with_name("report.html").read_text(encoding="utf-8")
-    return page.replace("SECTIONS", "".join(sections))
+    return page.replace("STYLE", STYLE).replace("SECTIONS", "".join(sections))
 
 
-def _section(title: str, content: str) -> str:
-    return f"<section>\n<h2>{title}</h2>\n{content}</section>\n" if content else ""
+def section(title: str, content: str) -> str:
+    """Return a section of a page; empty without content."""
+    return f"<section>\n<h2>{escape(title)}</h2>\n{content}</section>\n" if content else ""
 
 
-def _facts(facts: Mapping[str, str]) -> str:
-    rows = (f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>\n" for name, value in facts.items())
-    return f"<dl>\n{''.join(rows)}</dl>\n" if facts else ""
+def facts_list(facts: Mapping[str, str]) -> str:
+    """Return facts by name as a list of tiles."""
+    rows = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>\n" for name, value in facts.items()
+    )
+    return f"<dl>\n{rows}</dl>\n" if rows else ""
 
 
 def _figures_table(caption: str, systems: Mapping[str, Mapping[str, float]]) -> str:
@@ -116,19 +121,21 @@ def _cell(figures: Mapping[str, float], name: str) -> str:
     if name in COUNTS and math.isfinite(value):
         return f"{value:,.0f}"
     low, high = figures.get(name + _LOW), figures.get(name + _HIGH)
-    interval = "" if low is None or high is None else f" <small>[{_percent(low)}, {_percent(high)}]</small>"
-    return _percent(value) + interval
+    interval = "" if low is None or high is None else f" <small>[{percent(low)}, {percent(high)}]</small>"
+    return percent(value) + interval
 
 
-def _percent(fraction: float) -> str:
+def percent(fraction: float) -> str:
+    """Return a fraction as a percentage with one decimal, without the sign."""
     return f"{100 * fraction:.1f}" if math.isfinite(fraction) else ABSENT
 
 
-def _gallery(figures: Mapping[str, str]) -> str:
+def gallery(figures: Mapping[str, str], first: int = 1) -> str:
+    """Return plots with captions; `first` numbers the first of them, uniquely on its page."""
     shown = "".join(
         f"<figure>\n{_inline_svg(svg, caption, number)}\n"
         f"<figcaption>{escape(caption)}</figcaption>\n</figure>\n"
-        for number, (caption, svg) in enumerate(figures.items(), start=1)
+        for number, (caption, svg) in enumerate(figures.items(), start=first)
     )
     return f'<div class="gallery">\n{shown}</div>\n' if shown else ""
 
@@ -165,4 +172,4 @@ def _question(example: ExampleQuestion) -> str:
 def _ranked(text: str, score: float, is_hit: bool, word: str) -> str:
     """Return a line of a ranking; a hit is marked by a word and a frame, not by colour alone."""
     mark = f' <strong class="hit">{word}</strong>' if is_hit else ""
-    return f'<li><span class="score">{_percent(score)}%</span> {escape(text)}{mark}</li>\n'
+    return f'<li><span class="score">{percent(score)}%</span> {escape(text)}{mark}</li>\n'

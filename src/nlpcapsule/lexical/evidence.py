@@ -10,7 +10,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.lexical.arrays import load_arrays, save_arrays
+from nlpcapsule.lexical.arrays import check_range, load_arrays, save_arrays
 from nlpcapsule.lexical.build import evidence_settings, lexical_system
 from nlpcapsule.lexical.name_match import FILE as NAMES_FILE
 from nlpcapsule.lexical.name_match import NameMatch
@@ -110,6 +110,8 @@ class FittedEvidence:
         `counts` (n,) are the training documents of each label, `document_count` all of them, if known.
         """
         size = len(vocabulary)
+        if self.neighbours.tokens is not None:
+            check_range(self.neighbours.tokens.values, "tokens", 0, size - 1)
         if self.whole_words is not None:
             self.whole_words.check(vocabulary)
             size = self.whole_words.size

@@ -9,11 +9,11 @@ of its labels, even for labels with a single example.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -42,6 +42,7 @@ class Neighbours:
     documents: sparse.csr_matrix  # (N, V) float32, sparse, rows of length 1
     labels: sparse.csr_matrix  # (N, n) float32, sparse, of zeros and ones
     ids: Sequence[str | None] | None = None  # of the first documents; None for one without
+    tokens: Ragged | None = None  # ids of the documents' tokens, for learning further; None: not kept
 
     @classmethod
     def fit(
@@ -104,10 +105,10 @@ class Neighbours:
 
     def save(self, folder: Path) -> None:
         """Write one file."""
-        named = (
-            {} if self.ids is None else {"ids": text_to_array(json.dumps(list(self.ids), ensure_ascii=False))}
-        )
-        save_arrays(folder / _FILE, idf=self.bag.idf, documents=self.documents, labels=self.labels, **named)
+        kept = {} if self.tokens is None else ragged_arrays(self.tokens)
+        if self.ids is not None:
+            kept["ids"] = text_to_array(json.dumps(list(self.ids), ensure_ascii=False))
+        save_arrays(folder / _FILE, idf=self.bag.idf, documents=self.documents, labels=self.labels, **kept)
 
     @property
     def files(self) -> set[str]:
@@ -119,7 +120,8 @@ class Neighbours:
         """Read the output of `save`."""
         arrays = load_arrays(folder / _FILE)
         ids = parse_json(array_to_text(arrays["ids"], "ids")) if "ids" in arrays else None
-        return cls(BagOfWords(arrays["idf"]), arrays["documents"], arrays["labels"], ids=ids)
+        tokens = ragged_from_arrays(arrays) if "tokens" in arrays else None
+        return cls(BagOfWords(arrays["idf"]), arrays["documents"], arrays["labels"], ids=ids, tokens=tokens)
 
     def check(self, vocabulary_size: int, counts: np.ndarray, document_count: int | None) -> None:
         """Raise `ModelFolderError` if the documents are not those that the model was trained on.
@@ -133,5 +135,39 @@ class Neighbours:
         found = np.bincount(self.labels.indices, minlength=len(counts))
         if not (self.labels.data == 1).all() or not np.array_equal(found, counts):
             raise ModelFolderError("the training documents do not have the labels that labels.json counts")
+        if self.ids is not None and not (
+            isinstance(self.ids, Sequence)
+            and len(self.ids) <= rows  # documents that are added later may have none
+            and all(name is None or isinstance(name, str) for name in self.ids)
+        ):
+            raise ModelFolderError(f"expected identifiers of at most {rows} training documents")
+        if self.tokens is not None and len(self.tokens) != rows:
+            raise ModelFolderError(f"tokens of {len(self.tokens)} documents are kept, not of {rows}")
 
-    ids: Sequence[str | None] | None = None  # of the first documents; None for one without
+
+def ragged_arrays(tokens: Ragged) -> dict[str, np.ndarray]:
+    """Return the arrays to save; token ids take two bytes where they fit."""
+    is_small = tokens.values.max(initial=0) < 2**16
+    return {
+        "tokens": tokens.values.astype(np.uint16 if is_small else np.int32),
+        "token_offsets": tokens.offsets,
+    }
+
+
+def ragged_from_arrays(arrays: Mapping[str, Any]) -> Ragged:
+    """Create token ids from the output of `ragged_arrays`, which may be damaged.
+
+    Raises:
+        ModelFolderError: If they are no rows of ids.
+    """
+    values, offsets = arrays["tokens"], arrays.get("token_offsets")
+    check_array(values, "tokens", (values.size,), "iu")
+    rows = 0 if offsets is None else offsets.size
+    check_array(offsets, "token_offsets", (rows,), "i")
+    assert offsets is not None
+    is_ascending = (
+        rows > 0 and offsets[0] == 0 and offsets[-1] == len(values) and (np.diff(offsets) >= 0).all()
+    )
+    if not is_ascending:
+        raise ModelFolderError("token_offsets do not ascend from 0 to the number of tokens")
+    return Ragged(values.astype(np.int32), offsets.astype(np.int64))

@@ -5,7 +5,7 @@ min over w, b of   ½ (‖w‖² + b²) + C Σ_i max(0, 1 − y_i (w · x_i + b)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -116,6 +116,39 @@ class OneVsRest(LexicalRanker):
         self.bag.check(vocabulary_size)
         check_array(self.weights, "weights", (label_count, self.bag.width))
         check_array(self.bias, "bias", (label_count,))
+
+
+def fit_rows(
+    bag: BagOfWords,
+    documents: EncodedDocuments,
+    label_count: int,
+    settings: OneVsRestSettings,
+    seed: int,
+    advance: Callable[[int, int], None] = lambda done, total: None,
+) -> Block:
+    """Train labels on documents whose features an earlier training has weighted.
+
+    Args:
+        bag: Turns tokens into features.
+        documents: The documents; their label ids are below `label_count`.
+        label_count: n', the labels to train.
+        settings: C and the smallest weight.
+        seed: The seed.
+        advance: Called with (blocks of labels done, total), for progress.
+
+    Returns:
+        Weights (n', V) and bias (n',).
+    """
+    features = bag.rows(documents.tokens).astype(np.float64)  # (N, V)
+    targets = label_matrix(documents.labels, label_count).tocsc()  # (N, n')
+    starts = range(0, label_count, _BLOCK)
+    blocks = [(start, targets[:, start : start + _BLOCK]) for start in starts]
+    parts = {}
+    for start, part in _fit_blocks(features, blocks, settings, seed):
+        parts[start] = part
+        advance(len(parts), len(starts))
+    weights = sparse.vstack([parts[start][0] for start in starts], format="csr")
+    return weights, np.concatenate([parts[start][1] for start in starts])
 
 
 def _kept_block(path: Path, labels: int, words: int) -> Block | None:

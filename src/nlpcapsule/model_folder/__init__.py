@@ -10,12 +10,14 @@
       nominator.safetensors the candidate generator's weights        (where there is one)
       transformer.json      a pretrained transformer's configuration (where there is one)
       onnx/                 the network for ONNX Runtime             (after `nlpcapsule export`)
+      MODEL_CARD.md         what the model is, for people; not read
       facts.json            threshold, dev metrics, data fingerprint
       manifest.json         format version and a checksum per file: written last
 
-`saving` writes a folder that is complete at every moment, `manifest` lists its files, `loading` reads it, and
-`checks` verifies that its parts fit together. There is no pickle: opening a model folder never runs code from
-it or downloads anything. SECURITY.md describes what is trusted.
+`saving` writes a folder that is complete at every moment, `manifest` lists its files, `loading` reads it,
+`checks` verifies that its parts fit together, and `current` finds the current one of several versions. There
+is no pickle: opening a model folder never runs code from it or downloads anything. SECURITY.md describes what
+is trusted.
 """
 
 from __future__ import annotations

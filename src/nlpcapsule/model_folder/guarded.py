@@ -13,29 +13,31 @@ from nlpcapsule.strict_json import read_text
 Model = TypeVar("Model")
 
 
-def load_guarded(folder: Path, read: Callable[[Path], Model], check: Callable[[Model], None]) -> Model:
+def load_guarded(
+    folder: Path, read: Callable[[Path], Model], check: Callable[[Model], None], version: int | None = None
+) -> Model:
     """Read and check a model, once more if another process saved one meanwhile.
 
     Args:
         folder: The model folder.
         read: Reads the model from the place that it is given.
         check: Raises an error if the model's parts do not fit.
+        version: The version; None loads the current one.
 
     Raises:
         ModelFolderError: If the folder is rejected.
         MissingExtraError: If the model needs an optional dependency.
     """
-    before = _manifest_of(folder)
+    before = _manifest_of(folder, version)
     try:
-        return _load(folder, read, check)
+        return _load(model_place(folder, version), folder, read, check)
     except ModelFolderError:
-        if _manifest_of(folder) == before:
+        if _manifest_of(folder, version) == before:
             raise
-    return _load(folder, read, check)  # files of both models were read
+    return _load(model_place(folder, version), folder, read, check)  # files of both models were read
 
 
-def _load(folder: Path, read: Callable[[Path], Model], check: Callable[[Model], None]) -> Model:
-    place = model_place(folder)
+def _load(place: Path, folder: Path, read: Callable[[Path], Model], check: Callable[[Model], None]) -> Model:
     try:
         model = read(place)
         check(model)
@@ -62,10 +64,10 @@ def _do_not_fit(folder: Path, problem: str) -> ModelFolderError:
     return ModelFolderError(f"{folder}: its files do not fit together: {problem}")
 
 
-def _manifest_of(folder: Path) -> Any:
+def _manifest_of(folder: Path, version: int | None) -> Any:
     try:
-        return read_text(model_place(folder) / MANIFEST)
-    except DataError:
+        return read_text(model_place(folder, version) / MANIFEST)
+    except (DataError, ModelFolderError):
         return None
 
 

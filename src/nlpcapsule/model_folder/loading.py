@@ -41,7 +41,9 @@ _COPIES = 8  # maximum copies of a weight while a network is built
 _MAKES_TENSORS = {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.eye}
 
 
-def load_model(folder: str | Path, device: str | None = None) -> LabelModel | AnswerModel:
+def load_model(
+    folder: str | Path, device: str | None = None, version: int | None = None
+) -> LabelModel | AnswerModel:
     """Load a model folder; reject one that is incomplete, damaged or of a newer format.
 
     Nothing is downloaded, and no code of the folder runs.
@@ -49,6 +51,7 @@ def load_model(folder: str | Path, device: str | None = None) -> LabelModel | An
     Args:
         folder: The folder.
         device: "cpu", "cuda", …; None uses a GPU if available.
+        version: The version; None loads the current one.
 
     Raises:
         ModelFolderError: If the folder is rejected.
@@ -66,7 +69,7 @@ def load_model(folder: str | Path, device: str | None = None) -> LabelModel | An
         with loading_saved_model():
             check_model(model)
 
-    return load_guarded(Path(folder), read, check)
+    return load_guarded(Path(folder), read, check, version)
 
 
 def _read(files: ModelFiles, device: str) -> LabelModel | AnswerModel:

@@ -12,19 +12,21 @@ from typing import Any
 
 from nlpcapsule import __version__
 from nlpcapsule.errors import DataError, ModelFolderError, quoted
+from nlpcapsule.model_folder.current import CURRENT, VERSIONS, current_place
 from nlpcapsule.strict_json import read_json, read_text
 
 FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 LEXICAL = "lexical"
 FUSION = "fusion.json"
+CARD = "MODEL_CARD.md"
 ONNX = "onnx"  # the exported network: `nlpcapsule.export.onnx_file`
 SAVING = ".nlpcapsule-saving"  # inside a model folder: a model that is being written
 SAVED = ".nlpcapsule-saved"  # a complete model that is about to replace the folder's model
 
 # Files that a training, or the user, leaves in the folder; never read with the model.
-_OTHER_FILES = {"metrics.jsonl", "nominator-metrics.jsonl", "seconds.json", "README.md", "LICENSE"}
-_OTHER_FOLDERS = {"checkpoint", "tensorboard"}
+_OTHER_FILES = {"metrics.jsonl", "nominator-metrics.jsonl", "seconds.json", "README.md", "LICENSE", CURRENT}
+_OTHER_FOLDERS = {"checkpoint", "tensorboard", VERSIONS}
 _CHECKSUM = re.compile(r"[0-9a-f]{64}")
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f\\:*?"<>|]')  # not portable, or misleading
 
@@ -68,8 +70,8 @@ class ModelFiles:
         Raises:
             ModelFolderError: If there are any.
         """
-        used = self._used | {f"{LEXICAL}/{name}" for name in lexical}
-        # Exported files are read by prediction.
+        used = self._used | {CARD} | {f"{LEXICAL}/{name}" for name in lexical}
+        # Exported files are read by prediction, the card by people.
         unused = {name for name in self.names - used if not name.startswith(f"{ONNX}/")}
         if unused:
             raise ModelFolderError(
@@ -91,8 +93,15 @@ def has_model(folder: Path) -> bool:
     return (model_place(folder) / MANIFEST).exists()
 
 
-def model_place(folder: Path) -> Path:
-    """Return where a folder's model is: in a subfolder if saving was interrupted in its last steps."""
+def model_place(folder: Path, version: int | None = None) -> Path:
+    """Return where a folder's model is: its current version, or the given one.
+
+    It is in a subfolder if it is a later version, or if saving was interrupted in its last steps.
+
+    Raises:
+        ModelFolderError: If the current version is not there.
+    """
+    folder = current_place(folder, version)
     saved = folder / SAVED
     return saved if is_own_folder(saved) and (saved / MANIFEST).exists() else folder
 

@@ -26,7 +26,10 @@ from nlpcapsule.encoders.transformer import TRANSFORMER_FILE, TransformerEncoder
 from nlpcapsule.errors import ModelFolderError, NlpCapsuleError
 from nlpcapsule.lexical.evidence import WordEvidence
 from nlpcapsule.lexical.ranker import LexicalRanker
+from nlpcapsule.model_folder.card import model_card
+from nlpcapsule.model_folder.current import VERSIONS
 from nlpcapsule.model_folder.manifest import (
+    CARD,
     FORMAT_VERSION,
     FUSION,
     LEXICAL,
@@ -136,6 +139,8 @@ def _refuse_other_files(folder: Path) -> None:
     """Reject a folder with files that belong to neither a model nor a training."""
     if folder.exists() and not folder.is_dir():
         raise ModelFolderError(f"{folder} is a file: expected the name of a folder to write the model into")
+    if (folder / VERSIONS).exists():
+        raise ModelFolderError(f"{folder} holds several versions of a model; save into another folder")
     is_ours = (
         listed_names(folder) is not None
         or is_own_folder(folder / SAVED)
@@ -213,6 +218,7 @@ def _write_files(model: LabelModel | AnswerModel, folder: Path) -> None:
         "config.json": model.config.model_dump_json(indent=2) + "\n",
         "tokenizer.json": model.tokenizer.to_json(),
         "facts.json": json.dumps(model.facts.to_json(), indent=2, ensure_ascii=False) + "\n",
+        CARD: model_card(model),
     }
     networks = {} if model.network is None else {"network.safetensors": model.network}
     if isinstance(model, LabelModel):

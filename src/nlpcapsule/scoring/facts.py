@@ -22,6 +22,8 @@ class ModelFacts:
     threshold: float | None = None  # the probability from which a label is predicted
     lexical: str | None = None  # the name of the lexical system joined with the network
     dev: dict[str, float] | None = None  # metrics on held-out data
+    version: int | None = None  # counted from 1; None for a model that was never changed
+    changes: tuple[str, ...] | None = None  # what was done to the model after its training, in order
 
     def to_json(self) -> dict[str, Any]:
         """Return the facts that apply, for the model folder."""
@@ -43,13 +45,16 @@ class ModelFacts:
             value = record[name]
             if value is not None and not _is_possible(name, value):
                 raise ModelFolderError(f"facts.json: {name}={str(value)[:80]} is impossible")
-        return cls(**record)
+        changes = record.get("changes")
+        return cls(**{**record, "changes": None if changes is None else tuple(changes)})
 
 
 def _is_possible(name: str, value: Any) -> bool:
     match name:
         case "data" | "lexical":
             return isinstance(value, str)
+        case "changes":
+            return isinstance(value, list) and all(isinstance(text, str) for text in value)
         case "threshold":
             return _is_finite(value) and 0 <= value <= 1
         case "dev":

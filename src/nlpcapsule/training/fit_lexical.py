@@ -70,6 +70,7 @@ def fit_evidence(
     progress.start(name, total=1)
     ranker = lexical_system(settings).fit(settings, _renumbered(train, data.taught), fitting)
     neighbours = Neighbours.fit(train, len(vocabulary), len(data.labels), ignored, data.ids)
+    neighbours = replace(neighbours, tokens=data.train.tokens)
     names = None
     if data.thesaurus is not None:
         forms = data.name_forms()

@@ -1,0 +1,148 @@
+"""Change the labels of lexical features: keep the rows of old labels, train those of changed ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from scipy import sparse
+
+from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.learning.label_changes import LabelChange
+from nlpcapsule.lexical.build import evidence_settings, lexical_system
+from nlpcapsule.lexical.evidence import FittedEvidence
+from nlpcapsule.lexical.name_match import NameMatch, word_texts
+from nlpcapsule.lexical.one_vs_rest import OneVsRest, OneVsRestSettings, fit_rows
+from nlpcapsule.lexical.ranker import Fitting, LexicalRanker
+from nlpcapsule.lexical.whole_words import UNKNOWN
+
+Advance = Callable[[int, int], None]
+
+
+def changed_evidence(
+    evidence: FittedEvidence,
+    system: str,
+    change: LabelChange,
+    vocabulary: list[str],
+    ignored: tuple[int, ...],
+    seed: int,
+    advance: Advance = lambda done, total: None,
+) -> FittedEvidence:
+    """Return lexical features for the changed labels and documents.
+
+    Word weights stay those of the first training, so that kept rows stay valid.
+
+    Args:
+        evidence: The features before the change.
+        system: The lexical system's name.
+        change: The change.
+        vocabulary: The tokenizer's.
+        ignored: Ids of tokens that are not words.
+        seed: The seed.
+        advance: Called with (parts done, total parts), for progress.
+    """
+    tokens = change.documents.tokens
+    words = tokens if evidence.whole_words is None else evidence.whole_words(tokens)
+    rows = evidence.neighbours.documents  # those of earlier documents stay as they are
+    if len(words) > rows.shape[0]:
+        added = evidence.neighbours.bag.rows(words.take(range(rows.shape[0], len(words))))
+        rows = sparse.vstack([rows, added], format="csr")
+    neighbours = replace(
+        evidence.neighbours,
+        documents=rows,
+        labels=change.documents.labels,
+        tokens=tokens,
+    )
+    documents = _taught_documents(words, change)
+    ranker: LexicalRanker
+    if isinstance(evidence.ranker, OneVsRest):
+        ranker = _changed_rows(evidence.ranker, evidence.name_match, change, documents, seed, advance)
+    elif change.only_renames:
+        ranker = evidence.ranker
+    else:  # a tree cannot take further labels; it is trained again, which is quick
+        texts = vocabulary
+        if evidence.whole_words is not None:
+            texts, ignored = word_texts(evidence.whole_words, tokens, vocabulary), (UNKNOWN,)
+        with TemporaryDirectory() as place:
+            fitting = Fitting(texts, len(change.taught), ignored, seed, Path(place), advance)
+            settings = evidence_settings(system)
+            ranker = lexical_system(settings).fit(settings, documents, fitting)
+    names = None if evidence.name_match is None else _changed_names(evidence.name_match, change)
+    return replace(evidence, ranker=ranker, neighbours=neighbours, name_match=names)
+
+
+def _taught_documents(words: Ragged, change: LabelChange) -> EncodedDocuments:
+    """Return the documents with the labels that the lexical system ranks, numbered among these."""
+    labels = change.documents.labels[:, change.taught].tocsr()
+    return EncodedDocuments(words, _rows_of_ids(labels))
+
+
+def _rows_of_ids(labels: sparse.csr_matrix) -> Ragged:
+    return Ragged(labels.indices.astype(np.int32), labels.indptr.astype(np.int64))
+
+
+def _changed_rows(
+    ranker: OneVsRest,
+    names: NameMatch | None,
+    change: LabelChange,
+    documents: EncodedDocuments,
+    seed: int,
+    advance: Advance,
+) -> OneVsRest:
+    """Keep the rows of old labels and train those of new and changed ones on all documents."""
+    place = np.arange(len(ranker.bias)) if names is None else np.cumsum(names.examples) - 1  # old label → row
+    kept = np.full(len(change.taught), -1)  # (n',) the old row of each taught label, or -1
+    for row, label in enumerate(change.taught):
+        source = change.sources[label]
+        has_row = len(source) == 1 and (names is None or names.examples[source[0]])
+        if has_row and not change.refit[label]:
+            kept[row] = place[source[0]]
+    trained = np.flatnonzero(kept < 0)
+    if not len(trained):
+        return replace(ranker, weights=ranker.weights[kept], bias=ranker.bias[kept])
+    chosen = label_columns(documents, trained)
+    settings = evidence_settings("one-vs-rest")
+    assert isinstance(settings, OneVsRestSettings)
+    weights, bias = fit_rows(ranker.bag, chosen, len(trained), settings, seed, advance)
+    stacked = sparse.vstack([ranker.weights, weights], format="csr")
+    kept[trained] = len(ranker.bias) + np.arange(len(trained))
+    return replace(ranker, weights=stacked[kept], bias=np.concatenate([ranker.bias, bias])[kept])
+
+
+def label_columns(documents: EncodedDocuments, labels: np.ndarray) -> EncodedDocuments:
+    """Return the documents with the chosen labels alone, numbered in their order."""
+    numbers = np.full(int(max(documents.labels.values.max(initial=0), labels.max(initial=0))) + 1, -1)
+    numbers[labels] = np.arange(len(labels))
+    values = numbers[documents.labels.values]
+    ends = np.concatenate([[0], np.cumsum(values >= 0)])
+    return EncodedDocuments(
+        documents.tokens, Ragged(values[values >= 0].astype(np.int32), ends[documents.labels.offsets])
+    )
+
+
+def _changed_names(names: NameMatch, change: LabelChange) -> NameMatch:
+    """Keep the names of old labels; a new label has none, and a merged one keeps those of all its parts."""
+    ends = np.append(names.offsets[1:], names.forms.shape[0])
+    nothing = names.forms.shape[0]  # an empty row after all forms
+    rows: list[int] = []
+    offsets = []
+    for source in change.sources:
+        offsets.append(len(rows))
+        rows += [row for label in source for row in range(names.offsets[label], ends[label])] or [nothing]
+    empty = sparse.csr_matrix((1, names.forms.shape[1]), dtype=names.forms.dtype)
+    forms = sparse.vstack([names.forms, empty], format="csr")[rows]
+    return replace(
+        names, forms=forms, offsets=np.array(offsets, dtype=np.int64), examples=change.labels.counts > 0
+    )
+
+
+def label_centroids(evidence: FittedEvidence) -> sparse.csr_matrix:
+    """Return the mean tf-idf row of each label's documents, scaled to length 1: (n, V)."""
+    from sklearn.preprocessing import normalize
+
+    sums = evidence.neighbours.labels.T.tocsr() @ evidence.neighbours.documents
+    return normalize(sums).tocsr()

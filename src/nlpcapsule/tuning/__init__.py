@@ -1,0 +1,1 @@
+"""Search for good settings: trainings with different settings, compared on held-out documents."""

@@ -5,6 +5,7 @@ min over w, b of   ½ (‖w‖² + b²) + C Σ_i max(0, 1 − y_i (w · x_i + b)
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -155,7 +156,12 @@ def _fit_blocks(
             joblib.delayed(_fit_block)(features, start, targets, settings.C, settings.smallest_weight, seed)
             for start, targets in blocks
         )
-    yield from fitted
+    try:
+        for block in fitted:  # noqa: UP028 - `yield from` would close it with a warning
+            yield block
+    finally:
+        with warnings.catch_warnings(action="ignore"):  # joblib counts the tasks that it gives up
+            fitted.close()
 
 
 def _fit_block(

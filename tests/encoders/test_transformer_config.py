@@ -112,5 +112,5 @@ def test_while_a_model_is_loaded_nothing_is_looked_up():
 def test_an_unknown_architecture_is_refused_before_it_is_trained(tmp_path):
     folder = write_transformer(tmp_path)
     (folder / "config.json").write_text('{"model_type": "t5"}', encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"model\.encoder='.*': the architecture 't5' is not supported"):
+    with pytest.raises(ConfigError, match=r"encoder='.*': the architecture 't5' is not supported"):
         TransformerEncoder(str(folder), 10, 0, 12)

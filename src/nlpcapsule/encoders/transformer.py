@@ -244,7 +244,7 @@ def _silence(logging: Any) -> Iterator[None]:
 def _unreadable(encoder: str, error: Exception) -> ConfigError:
     problem = (str(error).splitlines() or [type(error).__name__])[0]
     return ConfigError(
-        f"encoder={encoder!r} is no pretrained transformer: expected a folder with config.json, "
+        f"encoder.path={encoder!r} is no pretrained transformer: expected a folder with config.json, "
         f"model.safetensors and tokenizer.json, or a hub id ({problem})"
     )
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from run_command import TINY, run_command
+from run_command import TINY, Finished, assert_refused, run_command
 
 PLUGINS = {
     "routing": '''
@@ -103,42 +103,65 @@ FITTING = {
 }
 
 
-def nlpcapsule(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "nlpcapsule.cli.app", *arguments]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+# Runs commands one after another, each in its folder; a process apart, since plugins stay registered.
+PROGRAM = """
+import json, os, sys
+from run_command import run_command
+for folder, arguments in json.loads(sys.argv[1]):
+    os.chdir(folder)
+    print(json.dumps(vars(run_command(*arguments))))
+"""
 
 
-@pytest.fixture
-def rows(sample: Path) -> list[dict]:
+def train_with(part: str, output: str) -> list[str]:
+    return ["train", "train.bars", "--output", output, "--quiet", *FITTING.get(part, TINY), *WITH[part]]
+
+
+@pytest.fixture(scope="module")
+def trained(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Finished]]:
+    """The folder and the outcome of a training with each plugin."""
     lines = (sample / "documents-train.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
+    bars = [f"{', '.join(row['labels'])} | {row['text']}" for row in map(json.loads, lines)]
+    folders = {part: tmp_path_factory.mktemp(part) for part in PLUGINS}
+    for part, folder in folders.items():
+        (folder / "mine.py").write_text(PLUGINS[part], encoding="utf-8")
+        (folder / "train.bars").write_text("\n".join(bars if part == "reader" else lines), encoding="utf-8")
+    commands = [
+        (str(folder), ["--plugin", "mine.py", *train_with(part, "model")]) for part, folder in folders.items()
+    ]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps(commands)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    finished = [Finished(**json.loads(line)) for line in done.stdout.splitlines()]
+    return {part: (folders[part], end) for part, end in zip(folders, finished, strict=True)}
 
 
 @pytest.mark.parametrize("part", PLUGINS)
 def test_a_part_from_one_file_is_trained_with(
-    part: str, rows: list[dict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    part: str, trained: dict[str, tuple[Path, Finished]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "mine.py").write_text(PLUGINS[part], encoding="utf-8")
-    if part == "reader":
-        lines = [f"{', '.join(row['labels'])} | {row['text']}" for row in rows]
-        (tmp_path / "train.bars").write_text("\n".join(lines), encoding="utf-8")
-    else:
-        (tmp_path / "train.bars").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    train = ["train", "train.bars", "--output", "model", "--quiet", *FITTING.get(part, TINY), *WITH[part]]
-    monkeypatch.chdir(tmp_path)
-    refused = run_command(*train)  # without the plugin
+    folder, done = trained[part]
+    assert done.code == 0, done.err
+    assert (folder / "model" / "manifest.json").exists()
+    monkeypatch.chdir(folder)
+    refused = run_command(*train_with(part, "other"))  # without the plugin
     assert refused.code == 2, refused.err
     assert "Traceback" not in refused.err
-    done = nlpcapsule("--plugin", "mine.py", *train, folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "model" / "manifest.json").exists()
 
 
-def test_a_plugin_that_fails_is_told_in_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("bad.py", "the plugin failed: ValueError: no"), ("none.py", "no such plugin file")],
+)
+def test_a_plugin_that_fails_is_told_in_one_line(
+    name: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "bad.py").write_text("raise ValueError('no')\n", encoding="utf-8")
-    for name, told in (("bad.py", "the plugin failed: ValueError: no"), ("none.py", "no such plugin file")):
-        done = nlpcapsule("--plugin", name, "systems", folder=tmp_path)
-        assert done.returncode == 2
-        assert told in done.stderr
-        assert "Traceback" not in done.stderr
+    monkeypatch.chdir(tmp_path)
+    assert_refused(run_command("--plugin", name, "systems"), told)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from run_command import assert_refused, run_command, run_process
+from run_command import assert_refused, run_command
 
 from nlpcapsule.cli.chunks import arriving_chunks, full_chunks
 
@@ -218,8 +218,8 @@ def test_a_file_without_utf8_in_its_name_can_be_named(
     except OSError:
         pytest.skip("this file system has UTF-8 names only")
     name = os.fsdecode(path)
-    assert run_process("predict", label_model, name).code == 0
-    missing = run_process("predict", label_model, name + "x")
+    assert run_command("predict", label_model, name).code == 0
+    missing = run_command("predict", label_model, name + "x")
     assert missing.code == 2
     assert "there is no such file" in missing.err
 

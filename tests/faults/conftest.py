@@ -42,7 +42,7 @@ def tiny_models(tmp_path_factory):
     return TinyModels(tmp_path_factory.mktemp("models"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def child():
     """A process to try damaged files in."""
     from child import Child

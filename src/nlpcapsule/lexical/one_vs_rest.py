@@ -5,6 +5,7 @@ min over w, b of   ½ (‖w‖² + b²) + C Σ_i max(0, 1 − y_i (w · x_i + b)
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -180,7 +181,12 @@ def _fit_blocks(
     common = features, settings.C, settings.smallest_weight, seed
     with starting_workers():  # the call starts the workers
         fitted = run(joblib.delayed(_fit_block)(start, targets, *common) for start, targets in tasks)
-    yield from fitted
+    try:
+        for block in fitted:  # noqa: UP028 - `yield from` would close it with a warning
+            yield block
+    finally:
+        with warnings.catch_warnings(action="ignore"):  # joblib counts the tasks that it gives up
+            fitted.close()
 
 
 def _fit_block(

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from nlpcapsule.data.documents import Document
 from nlpcapsule.data.readers import eurlex57k, extreme, rcv1, reuters21578
-from nlpcapsule.data.readers.label_lines import is_svmlight_header
-from nlpcapsule.data.readers.question_tables import is_wikiqa_header
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport, suffix_of
 from nlpcapsule.errors import BadRowError, ConfigError, DataError, did_you_mean
 from nlpcapsule.registry import Registry
@@ -21,10 +19,15 @@ LAYOUTS = {  # of folders; EURLEX57K comes last: JSON files alone are the weakes
     "eurlex57k": eurlex57k.is_layout,
 }
 FILE_FORMATS = ("jsonl", "csv", "tsv", "labels-tab-text", "txt")
-DOCUMENT_FORMATS = (*FILE_FORMATS, "eurlex57k", "reuters21578", "rcv1", "extreme-text", "svmlight")
 # path, options, report → documents, or the errors of bad rows; `@DOCUMENT_READERS.register("name")` adds one.
 DocumentReader = Callable[[Path, ReadOptions, ReadReport], Iterator[Document | BadRowError]]
 DOCUMENT_READERS: Registry[DocumentReader] = Registry("format")
+DOCUMENT_READERS.register("eurlex57k")(eurlex57k.read_eurlex57k)
+DOCUMENT_READERS.register("reuters21578")(reuters21578.read_reuters21578)
+DOCUMENT_READERS.register("rcv1")(rcv1.read_rcv1)
+DOCUMENT_READERS.register("extreme-text")(extreme.read_extreme)
+DOCUMENT_READERS.register("svmlight")(extreme.read_svmlight)
+DOCUMENT_FORMATS = (*FILE_FORMATS, *DOCUMENT_READERS)  # without those of plugins
 QUESTION_FORMATS = ("jsonl", "tsv", "trecqa", "wikiqa")
 FOLDER_NAMES_SHOWN = 5
 
@@ -75,7 +78,7 @@ def document_file_format(name: str, first_line: str, options: ReadOptions) -> st
         return "extreme-text" if extreme.is_row(keys) and options.text_key not in keys else "jsonl"
     if extreme.is_text_file(Path(name)):
         return "extreme-text"
-    if is_svmlight_header(first_line):
+    if extreme.is_svmlight_header(first_line):
         return "svmlight"
     if suffix != ".txt" and _is_header(first_line, "\t", options):
         return "tsv"
@@ -95,7 +98,7 @@ def question_file_format(name: str, first_line: str) -> str:
         return "jsonl"
     if suffix == ".xml" or first_line.lstrip().startswith("<"):
         return "trecqa"
-    if is_wikiqa_header(first_line):
+    if {"QuestionID", "Sentence"} <= set(first_line.split("\t")):
         return "wikiqa"
     if suffix == ".tsv" or "\t" in first_line:
         return "tsv"

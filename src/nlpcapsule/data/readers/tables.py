@@ -44,7 +44,9 @@ def read_table(file: TextFile, options: ReadOptions, delimiter: str) -> Iterator
     columns = find_columns(names, needed, header.at, [name for name, _, _ in keys])
 
     def parse(row: TableRow) -> Document:
-        check_width(row, len(names))
+        if len(row.cells) != len(names):
+            problem = f"expected {len(names)} columns as in the header, found {len(row.cells)}"
+            raise row.at.bad(problem, "put quotes around cells that hold a delimiter")
         cells = {name: row.cells[place] for name, place in columns.items()}
         labels = cells.get(options.labels_key, "") if options.need_labels else ""
         return make_document(
@@ -55,13 +57,6 @@ def read_table(file: TextFile, options: ReadOptions, delimiter: str) -> Iterator
         )
 
     yield from parsed(rows, parse)
-
-
-def check_width(row: TableRow, width: int) -> None:
-    """Reject a row with more or fewer cells than the header."""
-    if len(row.cells) != width:
-        problem = f"expected {width} columns as in the header, found {len(row.cells)}"
-        raise row.at.bad(problem, "put quotes around cells that hold a delimiter")
 
 
 def table_rows(file: TextFile, delimiter: str) -> Iterator[TableRow | BadRowError]:

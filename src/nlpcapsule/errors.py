@@ -37,13 +37,7 @@ class NlpCapsuleError(Exception):
 
 
 class DataError(NlpCapsuleError, ValueError):
-    """Data that cannot be read as expected.
-
-    Args:
-        problem: What is wrong and what was expected.
-        path: The file (or "<stdin>").
-        line: The line, counted from 1, if known.
-        hint: What to do about it.
+    """Data that cannot be read as expected: the problem, where it is, and a hint what to do about it.
 
     Example:
         >>> print(DataError("the key 'text' is missing", "a.jsonl", 3, "name the key with --text-key"))

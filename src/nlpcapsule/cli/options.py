@@ -62,10 +62,7 @@ def reads_data(need_labels: bool) -> Callable[[Command], Command]:
     """Add the readers' options to a command, which receives them as one argument, `reading`.
 
     Typer makes an option of each parameter in a signature, so the command's signature gets those of
-    `READ_OPTIONS` in place of `reading`.
-
-    Args:
-        need_labels: Whether the data must have labels; if not, there are no options about them.
+    `READ_OPTIONS` in place of `reading`; those about labels only if labels are needed.
     """
     names = [name for name in READ_OPTIONS if need_labels or name not in ABOUT_LABELS]
     added = [

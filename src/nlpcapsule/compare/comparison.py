@@ -35,19 +35,10 @@ def compare(
     say: Callable[[str], None] = lambda text: None,
     **facts: Any,
 ) -> tuple[str, dict[str, str]]:
-    """Train missing systems, and write compare.json and compare.md into a folder.
+    """Train missing systems, `jobs` at a time, and write compare.json and compare.md into a folder.
 
-    Args:
-        source: The user's folder.
-        configs: System → its configuration, in the table's order.
-        output: Folder for tables and finished systems.
-        jobs: Number of systems to run in parallel.
-        quiet: Whether to hide the progress of systems.
-        say: Receives messages.
-        facts: Entries of compare.json: "command", "sizes" and "seed".
-
-    Returns:
-        The Markdown, and the reasons of failures, if any.
+    `facts` are entries of compare.json: "command", "sizes" and "seed". Returns the Markdown, and the reasons
+    of failures, if any.
     """
     absent = {name: why for name in configs if (why := missing_package(name))}
     if len(absent) == len(configs):

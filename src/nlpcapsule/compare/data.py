@@ -32,21 +32,12 @@ Parts = tuple[list[Row], list[Row], list[Row]]  # to train on, to select on, to 
 
 @dataclass(frozen=True)
 class UserFolder:
-    """The files of a comparison.
-
-    Attributes:
-        folder: The user's folder.
-        kind: "labels" or "answers".
-        train: The training file.
-        select: The file to select on; None holds out a part of `train`.
-        report: The file to report metrics on.
-        reading: How the files are read.
-    """
+    """The files of a comparison."""
 
     folder: Path
-    kind: str
+    kind: str  # "labels" or "answers"
     train: Path
-    select: Path | None
+    select: Path | None  # None holds out a part of `train`
     report: Path
     reading: ReadOptions
 
@@ -139,13 +130,7 @@ class UserFolder:
 
 
 def open_folder(folder: Path, reading: ReadOptions, kind: str | None = None) -> UserFolder:
-    """Find the parts of a folder.
-
-    Args:
-        folder: The folder.
-        reading: How to read the files.
-        kind: "labels" or "answers"; None detects it by the rows.
-    """
+    """Find the parts of a folder; without a kind, "labels" or "answers", detect it by the rows."""
     if kind is not None and kind not in KINDS:
         raise ConfigError(f"unknown task {kind!r}: expected 'labels' or 'answers'")
     if reading.split is not None:

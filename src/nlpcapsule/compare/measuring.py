@@ -45,12 +45,9 @@ _SECONDS = "seconds.json"
 def run_and_record(
     path: Path, commit: str, measure: Callable[[RunFolder, TrainingProgress], Measured]
 ) -> RunRecord:
-    """Train and measure a system, and write its record; a stopped training is resumed.
+    """Train and measure a system, and write its record, with metrics per document next to it.
 
-    Args:
-        path: The record to write; metrics per document are written next to it.
-        commit: The commit of the code.
-        measure: Trains the system in a work folder, or resumes its training, and measures it.
+    `measure` trains the system in a work folder, or resumes its training, and measures it.
     """
     work = path.with_suffix(".work")
     resume = (work / MANIFEST).exists() or (work / "checkpoint" / "run.json").exists()
@@ -79,10 +76,7 @@ def run_and_record(
 def trained(folder: RunFolder, fit: Callable[[], Model], can_load: bool = True) -> Model:
     """Return the model of a folder; train it, or resume its training, if it is not finished.
 
-    Args:
-        folder: The folder it is trained in.
-        fit: Trains it.
-        can_load: Whether a finished model can be loaded; if not, it is trained again.
+    A finished model that cannot be loaded (`can_load`) is trained again.
     """
     if folder.finished and can_load:
         return cast(Model, load_model(folder.path))
@@ -115,8 +109,7 @@ def measure_labels(
 ) -> Measured:
     """Measure a label model that was trained in `folder`, started with `config`, on data of a fingerprint.
 
-    Returns:
-        The record, and metrics per document (4, documents).
+    Returns the record, and metrics per document (4, documents).
     """
     started = time.perf_counter()
     rankings = model.rank_tokens(report.tokens, RANKED)
@@ -137,8 +130,7 @@ def measure_answers(
 ) -> Measured:
     """Measure an answer model likewise, on named parts.
 
-    Returns:
-        The record, and average precisions (questions,) of the first part.
+    Returns the record, and average precisions (questions,) of the first part.
     """
     figures, precisions, seconds = {}, [], 0.0
     for name, questions in parts.items():

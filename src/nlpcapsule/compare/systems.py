@@ -36,14 +36,9 @@ def chosen_systems(wanted: str | None, kind: str) -> list[str]:
 def system_configs(
     systems: Sequence[str], kind: str, assignments: Sequence[str], preset: str | None = None, seed: int = 1
 ) -> dict[str, Config]:
-    """Return the configuration of each system.
+    """Return the configuration of each system; the preset is for the default system only.
 
-    Args:
-        systems: The systems compared.
-        kind: "labels" or "answers".
-        assignments: Texts such as "hybrid.epochs=5" or "all.max_tokens=200".
-        preset: The preset of the default system.
-        seed: The seed of every system.
+    Assignments are texts such as "hybrid.epochs=5" or "all.max_tokens=200".
     """
     ours = DEFAULT_SYSTEM[kind]
     if preset is not None and ours not in systems:

@@ -46,9 +46,6 @@ class LabelName:
 class Thesaurus:
     """The names of labels, in the order in which they were given.
 
-    Args:
-        names: Label → what it is called.
-
     Example:
         >>> concepts = {"1": LabelName("cheese"), "2": LabelName("blue cheese", ("Stilton",))}
         >>> Thesaurus(concepts).texts(["2", "cake"])

@@ -34,12 +34,7 @@ class TokensInText(NamedTuple):
 
 
 class WordTokenizer:
-    """Tokenizer that maps texts to arrays of token ids.
-
-    Args:
-        tokenizer: The tokenizer to wrap; its truncation and padding are switched off.
-        padding_id: The padding id.
-        unknown_id: The id of a word that is not in the vocabulary.
+    """Tokenizer that maps texts to arrays of token ids; truncation and padding are switched off.
 
     Example:
         >>> tokenizer = WordTokenizer.train(["a cat, a dog", "a cat"], min_count=1)

@@ -30,35 +30,23 @@ INSTANCE_ITERATIONS = 10
 
 @dataclass(frozen=True)
 class RoutingInspection:
-    """The routing of a trained model on N documents.
-
-    Attributes:
-        routing: The routing's name.
-        iterations: (N,) iterations each document used.
-        agreement: (N, T) NAS by iteration, NaN after a document has stopped.
-        loss_by_iterations: System level: the trained network's loss per document when every document gets
-            1, 2, … 5 iterations; empty if no document has a label that the model knows, or if not requested.
-        instance_agreement: (10,) instance level: NAS of one document by iteration if it cannot stop.
-        instance_stop: The iteration after which that document stops; None if iterations are fixed.
-        most_iterations: The maximum iterations of a document, or the fixed number.
-    """
+    """The routing of a trained model on N documents."""
 
     routing: str
-    iterations: np.ndarray
-    agreement: np.ndarray
+    iterations: np.ndarray  # (N,) that each document used
+    agreement: np.ndarray  # (N, T) NAS by iteration, NaN after a document has stopped
+    # System level: the loss per document when every document gets 1, 2, … 5 iterations; empty if not
+    # requested, or if no document has a label that the model knows.
     loss_by_iterations: dict[int, float]
-    instance_agreement: np.ndarray
-    instance_stop: int | None
-    most_iterations: int
+    instance_agreement: np.ndarray  # (10,) instance level: NAS of one document that cannot stop
+    instance_stop: int | None  # the iteration after which that document stops; None if they are fixed
+    most_iterations: int  # of a document; or the fixed number
 
 
 def inspect_routing(model: LabelModel, documents: Sequence[Document], document: int = 0) -> RoutingInspection:
-    """Route documents as the model does, and with other numbers of iterations.
+    """Route documents with labels as the model does, and with other numbers of iterations.
 
-    Args:
-        model: A label model whose network routes.
-        documents: Documents with labels.
-        document: Index of the document for the instance-level curve, from 0.
+    `document` is the index, from 0, of the one for the instance-level curve.
 
     Raises:
         NlpCapsuleError: If the network does not route, or there is no such document.
@@ -75,14 +63,7 @@ def encoded_for(model: LabelModel, documents: Sequence[Document]) -> EncodedDocu
 def inspect_encoded(
     model: LabelModel, encoded: EncodedDocuments, document: int = 0, with_losses: bool = True
 ) -> RoutingInspection:
-    """Run `inspect_routing` on encoded documents.
-
-    Args:
-        model: A label model whose network routes.
-        encoded: Documents in the model's tokens and labels, truncated to its length.
-        document: Index of the document for the instance-level curve, from 0.
-        with_losses: Whether to compute the system-level curve, which takes five more passes.
-    """
+    """Run `inspect_routing` on encoded documents; the system-level losses take five more passes."""
     settings = routed_settings(model)
     if not len(encoded):
         raise NlpCapsuleError("there are no documents to inspect the routing on")
@@ -121,13 +102,7 @@ def inspect_encoded(
 def effects_of_iterations(
     model: LabelModel, encoded: EncodedDocuments, iterations: np.ndarray
 ) -> IterationEffects:
-    """Return what each iteration changed in the first labels of each document.
-
-    Args:
-        model: A label model whose network routes.
-        encoded: Documents in the model's tokens and labels, truncated to its length.
-        iterations: (N,) iterations each document takes.
-    """
+    """Return what each iteration changed in the first labels of documents that take (N,) iterations."""
     settings = routed_settings(model)
     candidates = model.scorer.candidates(encoded.tokens)
 

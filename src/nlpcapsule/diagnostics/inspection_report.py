@@ -36,13 +36,9 @@ _BAR = 30  # maximum width of a bar in the printed histogram, in characters
 def inspect_model(
     model: LabelModel | AnswerModel, documents: Sequence[Document], folder: Path, document: int
 ) -> None:
-    """Inspect a model's routing, print a summary, and write plots and numbers.
+    """Inspect a model's routing, print a summary, and write plots, inspection.json and agreement.jsonl.
 
-    Args:
-        model: A label model whose network routes.
-        documents: Documents with labels.
-        folder: Folder for plots, inspection.json and agreement.jsonl.
-        document: Index of the document for the instance-level curves, from 0.
+    `document` is the index, from 0, of the one for the instance-level curves.
 
     Raises:
         NlpCapsuleError: If the model ranks answers or does not route, or there is no such document.
@@ -119,14 +115,7 @@ def effects_summary(effects: IterationEffects) -> dict[str, Any]:
 def document_steps(
     effects: IterationEffects, number: int, names: Sequence[str], agreement: np.ndarray
 ) -> list[dict[str, Any]]:
-    """Return one document's iterations for JSON: its agreement, its first labels, and their changes.
-
-    Args:
-        effects: What iterations changed.
-        number: Index of the document, from 0.
-        names: Label names by id.
-        agreement: (T,) its agreement by iteration.
-    """
+    """Return one document's iterations for JSON: its agreement (T,), its first labels, and their changes."""
     steps = []
     for position in range(int(effects.iterations[number])):
         labels, scores = effects.labels[number, position], effects.scores[number, position]  # (K,)

@@ -22,56 +22,34 @@ RankWith = Callable[[np.ndarray, int], LabelRankings]
 
 @dataclass(frozen=True)
 class IterationEffects:
-    """The first K labels of N documents after each of their iterations, at most T.
+    """The first K labels of N documents after each of their iterations, at most T."""
 
-    Attributes:
-        iterations: (N,) iterations each document took.
-        labels: (N, T, K) label ids, best first; -1 after a document has stopped.
-        scores: (N, T, K) their probabilities; NaN after a document has stopped.
-        is_true: (N, T, K) whether a label is one of the document's.
-        has_truth: (N,) whether a document has true labels.
-    """
-
-    iterations: np.ndarray
-    labels: np.ndarray
-    scores: np.ndarray
-    is_true: np.ndarray
-    has_truth: np.ndarray
+    iterations: np.ndarray  # (N,) that each document took
+    labels: np.ndarray  # (N, T, K) ids, best first; -1 after a document has stopped
+    scores: np.ndarray  # (N, T, K) their probabilities; NaN after a document has stopped
+    is_true: np.ndarray  # (N, T, K) whether a label is one of the document's
+    has_truth: np.ndarray  # (N,) whether a document has true labels
 
 
 @dataclass(frozen=True)
 class Changes:
-    """The number of documents in which a later ranking differs from an earlier one.
+    """The number of documents in which a later ranking differs from an earlier one."""
 
-    Attributes:
-        documents: Documents that have both rankings.
-        top_label: Those whose top label changed.
-        top_label_better: Those whose top label became a true one.
-        top_label_worse: Those whose top label was a true one and no longer is.
-        first_labels: Those with a different set of first K labels.
-        first_labels_better: Those with more true labels among the first K.
-        first_labels_worse: Those with fewer.
-    """
-
-    documents: int
-    top_label: int
-    top_label_better: int
-    top_label_worse: int
-    first_labels: int
-    first_labels_better: int
-    first_labels_worse: int
+    documents: int  # that have both rankings
+    top_label: int  # whose top label changed
+    top_label_better: int  # became a true one
+    top_label_worse: int  # was a true one and no longer is
+    first_labels: int  # with a different set of first K labels
+    first_labels_better: int  # with more true labels among them
+    first_labels_worse: int  # with fewer
 
 
 def iteration_effects(
     iterations: np.ndarray, rank_with: RankWith, truth: Ragged, top: int = TOP
 ) -> IterationEffects:
-    """Rank documents after each of their iterations.
+    """Rank documents after each of the (N,) iterations they take, up to the first `top` labels.
 
-    Args:
-        iterations: (N,) iterations each document takes.
-        rank_with: Ranks some of the documents with a given number of iterations.
-        truth: N rows of true label ids.
-        top: K, labels to compare; fewer if there are fewer.
+    `rank_with` ranks some of the documents with a given number of iterations.
     """
     rankings = []
     for iteration in range(1, int(iterations.max()) + 1):

@@ -60,14 +60,11 @@ class PretrainedSettings(EncoderSettings):
 class TransformerEncoder(nn.Module):
     """Encode token ids as states with a bidirectional or causal transformer.
 
-    Args:
-        encoder: A folder or a hub id with pretrained weights.
-        inputs: Its `transformer` is a configuration as `to_json` returns it. If given, `encoder` is ignored,
-            and weights are random until a saved state is loaded.
-        longest: Maximum number of tokens in a row; None: the length of a text.
-        pooled: Keep the transformer's pooling layer, if it has one; `pooled` uses it.
-        limited_by: The setting that keeps rows short, for the message about rows that are too long.
-        checkpointing: Use gradient checkpointing: recompute states in the backward pass to save memory.
+    Weights come from a folder or a hub id. If `inputs.transformer` has a configuration, as `to_json` returns
+    it, `encoder` is ignored, and weights are random until a saved state is loaded. Rows have at most
+    `longest` tokens, without it the length of a text; `limited_by` is the setting that keeps them short.
+    `pooled` keeps the pooling layer, if there is one. Gradient checkpointing recomputes states in the
+    backward pass to save memory.
     """
 
     def __init__(

@@ -11,15 +11,10 @@ ROUNDING = 1e-6  # a capsule's length in float32 may exceed 1 by this much
 
 
 def expected_calibration_error(probabilities: np.ndarray, correct: np.ndarray, bins: int = 15) -> float:
-    """Return the mean distance of stated probability and observed accuracy, over bins of equal mass.
+    """Return the mean distance of stated probability (M,) and observed accuracy, over bins of equal mass.
 
     Equal probabilities share their mean correctness, so that the order of the input does not matter if a
-    bin's edge falls between them.
-
-    Args:
-        probabilities: (M,) the stated probabilities.
-        correct: (M,) True (or 1) where the prediction was right.
-        bins: Number of bins; M if there are fewer values.
+    bin's edge falls between them. There are M bins if there are fewer values.
 
     Example:
         >>> expected_calibration_error(np.array([0.5, 0.5, 1.0]), np.array([1, 0, 1]))

@@ -43,15 +43,9 @@ class CosineRanker(nn.Module):
         self.offset = nn.Parameter(torch.tensor(offset))  # b: most candidates are wrong
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
-        """Score candidates.
+        """Score questions (Q, l) and answers (A, l'): (A,) float32 log-odds.
 
-        Args:
-            questions: (Q, l) token ids.
-            answers: (A, l') token ids.
-            question_of: (A,) the row of `questions` each answer belongs to.
-
-        Returns:
-            (A,) float32 log-odds.
+        `question_of` (A,) is the row of `questions` each answer belongs to.
         """
         return self.compare(self.text(questions)[question_of], self.text(answers))
 

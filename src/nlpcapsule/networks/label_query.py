@@ -137,13 +137,9 @@ class LabelQueryNetwork(QueryRouting):
         valid: Tensor | None = None,
         explain: bool = False,
     ) -> Scored:
-        """Score labels.
+        """Score labels of documents (B, l): all, or ids (n',) for the batch or (B, n') per document.
 
-        Args:
-            tokens: (B, l) token ids, padded at the end.
-            outputs: None for all labels, (n',) ids for the batch, or (B, n') ids per document.
-            valid: (B, n') False at padding.
-            explain: Whether to return attention and couplings as well.
+        `valid` (B, n') is False at padding. `explain` returns attention and couplings as well.
         """
         states, real = self.document.encoder(tokens)  # (B, l, H)
         capsules, mask = self.document.condense(states, real)  # (B, m, d)

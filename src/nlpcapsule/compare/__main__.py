@@ -18,7 +18,7 @@ def main(run: str) -> None:
 
     load_plugins()
 
-    from nlpcapsule.compare.run_system import RUN_JSON, run_system
+    from nlpcapsule.compare.measuring import RUN_JSON, run_system
 
     run_system(RUN_JSON.validate_json(run))
 

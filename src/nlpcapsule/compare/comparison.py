@@ -12,10 +12,9 @@ import numpy as np
 
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.compare.data import UserFolder
-from nlpcapsule.compare.measuring import ANSWER_FIGURES, LABEL_FIGURES
+from nlpcapsule.compare.measuring import ANSWER_FIGURES, LABEL_FIGURES, RUN_JSON, SystemRun, run_name
 from nlpcapsule.compare.record import RunRecord, load_per_document
 from nlpcapsule.compare.run_missing import ChildProcess, Run, raise_failures, run_missing
-from nlpcapsule.compare.run_system import RUN_JSON, SystemRun, run_name
 from nlpcapsule.compare.systems import missing_package
 from nlpcapsule.compare.table import markdown
 from nlpcapsule.config import DEFAULT_SYSTEM, Config

@@ -11,23 +11,9 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny, ValidationError, field_validator, model_validator
 
+from nlpcapsule.config import nesting
 from nlpcapsule.config.checks import check_together, check_values
-from nlpcapsule.config.names import (
-    SECTIONS,
-    known_settings,
-    nested_choices,
-    resolve,
-    unknown_sections,
-    unknown_settings,
-)
-from nlpcapsule.config.nesting import (
-    DEFAULT_NETWORK,
-    DEFAULT_SYSTEM,
-    choose,
-    complete_model,
-    defaults_of,
-    merge,
-)
+from nlpcapsule.config.nesting import DEFAULT_NETWORK, DEFAULT_SYSTEM, SECTIONS, complete_model
 from nlpcapsule.config.settings import (
     InferenceSettings,
     Settings,
@@ -64,12 +50,14 @@ class Config(Settings):
         given = {section: data.get(section, {}) for section in cls.SECTIONS}
         model = given["model"]
         if isinstance(model, SystemSettings):
-            defaults = defaults_of(complete_model(model.model_dump(), task), task)
+            defaults = nesting.defaults_of(complete_model(model.model_dump(), task), task)
         else:
             given["model"] = complete_model(model, task)
-            defaults = defaults_of(given["model"], task)
+            defaults = nesting.defaults_of(given["model"], task)
         filled = {
-            section: merge(defaults.get(section, {}), values) if isinstance(values, Mapping) else values
+            section: nesting.merge(defaults.get(section, {}), values)
+            if isinstance(values, Mapping)
+            else values
             for section, values in given.items()
         }
         return {**data, "task": task, **filled}
@@ -134,20 +122,25 @@ class Config(Settings):
         for source in (prepared, sections):
             for section, values in source.items():
                 if section == "model" and isinstance(values, dict):
-                    given[section] = choose(name, given[section], values)
+                    given[section] = nesting.choose(name, given[section], values)
                 elif section in given and isinstance(values, dict):
                     given[section].update(values)
-        given["model"] = choose(name, {**given["model"], "name": name}, nested_choices(name, pairs))
+        given["model"] = nesting.choose(
+            name, {**given["model"], "name": name}, nesting.nested_choices(name, pairs)
+        )
         completed = complete_model(given["model"], task)
         if preset is not None and completed.get("network", {}).get("name") != DEFAULT_NETWORK:
             raise ConfigError(
                 f"the preset {preset!r} is for hybrid of {DEFAULT_NETWORK}, not {name} on {task}"
             )
-        known = known_settings(completed)
+        known = nesting.known_settings(completed)
         where = f"{file}: " if file else ""
-        problems = [*unknown_sections(sections, where), *unknown_settings(given, known, where)]
+        problems = [
+            *nesting.unknown_sections(sections, where),
+            *nesting.unknown_settings(given, known, where),
+        ]
         for key, value in pairs.items():
-            path, problem = resolve(key, known)
+            path, problem = nesting.resolve(key, known)
             if problem:
                 problems.append(problem)
             else:
@@ -163,7 +156,7 @@ class Config(Settings):
     @staticmethod
     def has_setting(task: str, model: str, key: str) -> bool:
         """Return whether a system has a setting of this full or short name."""
-        return resolve(key, known_settings(complete_model({"name": model}, task)))[1] is None
+        return nesting.resolve(key, nesting.known_settings(complete_model({"name": model}, task)))[1] is None
 
     @classmethod
     def from_json(cls, text: str) -> Config:

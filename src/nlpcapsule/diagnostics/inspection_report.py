@@ -15,18 +15,8 @@ from rich.table import Table
 
 from nlpcapsule.atomic_files import atomic_text, write_text
 from nlpcapsule.data.documents import Document
-from nlpcapsule.diagnostics import plots
-from nlpcapsule.diagnostics.inspection import (
-    RoutingInspection,
-    effects_of_iterations,
-    encoded_for,
-    inspect_encoded,
-)
-from nlpcapsule.diagnostics.iteration_effects import (
-    IterationEffects,
-    changes_by_all_iterations,
-    changes_by_iteration,
-)
+from nlpcapsule.diagnostics import inspection, plots
+from nlpcapsule.diagnostics.inspection import IterationEffects, RoutingInspection
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 
@@ -45,9 +35,9 @@ def inspect_model(
     """
     if not isinstance(model, LabelModel):
         raise NlpCapsuleError("inspect looks into the routing of label models; this model ranks answers")
-    encoded = encoded_for(model, documents)
-    found = inspect_encoded(model, encoded, document)
-    effects = effects_of_iterations(model, encoded, found.iterations)
+    encoded = inspection.encoded_for(model, documents)
+    found = inspection.inspect_encoded(model, encoded, document)
+    effects = inspection.effects_of_iterations(model, encoded, found.iterations)
     names = model.labels.names
     summary = _summary(found, effects, document, documents[document])
     lines: list[dict[str, Any]] = [
@@ -103,12 +93,12 @@ def _summary(
 
 def effects_summary(effects: IterationEffects) -> dict[str, Any]:
     """Return what iterations changed over all documents, for JSON."""
-    steps = changes_by_iteration(effects)
+    steps = inspection.changes_by_iteration(effects)
     return {
         "first_labels": effects.labels.shape[2],
         "documents_with_truth": int(effects.has_truth.sum()),
         "by_iteration": {str(number): asdict(changes) for number, changes in steps.items()},
-        "by_all_after_the_first": asdict(changes_by_all_iterations(effects)),
+        "by_all_after_the_first": asdict(inspection.changes_by_all_iterations(effects)),
     }
 
 
@@ -222,7 +212,7 @@ def _plots(
     found: RoutingInspection, effects: IterationEffects, names: Sequence[str], document: int
 ) -> dict[str, str | None]:
     """Return file name → plot; None if there is nothing to draw."""
-    changes = changes_by_iteration(effects)
+    changes = inspection.changes_by_iteration(effects)
     losses = found.loss_by_iterations
     return {
         "iterations.svg": plots.iterations_histogram(found.iterations),

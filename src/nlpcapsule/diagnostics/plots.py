@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import numpy as np
 
-from nlpcapsule.diagnostics.iteration_effects import TOP, Changes
+from nlpcapsule.diagnostics.inspection import TOP, Changes
 from nlpcapsule.errors import NlpCapsuleError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from nlpcapsule.cli.files import check_output_folder
 from nlpcapsule.cli.options import Quiet
@@ -13,12 +13,9 @@ from nlpcapsule.cli.options import Quiet
 
 def demo(
     output: Annotated[
-        Path, typer.Option("--output", metavar="DIR", help="Folder for the models, the data and report.html.")
+        Path, Option(metavar="DIR", help="Folder for the models, the data and report.html.")
     ] = Path("demo-output"),
-    compare: Annotated[
-        bool,
-        typer.Option("--compare", help="Also train other networks and compare them."),
-    ] = False,
+    compare: Annotated[bool, Option("--compare", help="Also train other networks and compare them.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Train and use models on an embedded sample.

@@ -11,17 +11,10 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny, ValidationError, field_validator, model_validator
 
-from nlpcapsule.config import nesting
+from nlpcapsule.config import nesting, settings
 from nlpcapsule.config.checks import check_together, check_values
 from nlpcapsule.config.nesting import DEFAULT_NETWORK, DEFAULT_SYSTEM, SECTIONS, complete_model
-from nlpcapsule.config.settings import (
-    InferenceSettings,
-    Settings,
-    SystemSettings,
-    Task,
-    TextSettings,
-    TrainingSettings,
-)
+from nlpcapsule.config.settings import Settings, SystemSettings
 from nlpcapsule.errors import ConfigError, cut, did_you_mean, quoted
 from nlpcapsule.registry import find_system, system_names
 
@@ -32,11 +25,11 @@ LONGEST_FILE = 1_000_000  # maximum bytes of a TOML file; /dev/zero has more
 class Config(Settings):
     """A whole configuration, as saved in a model folder."""
 
-    task: Task
-    text: TextSettings
+    task: settings.Task
+    text: settings.TextSettings
     model: SerializeAsAny[SystemSettings]
-    training: TrainingSettings
-    inference: InferenceSettings
+    training: settings.TrainingSettings
+    inference: settings.InferenceSettings
 
     SECTIONS: ClassVar[tuple[str, ...]] = SECTIONS
 

@@ -13,14 +13,8 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, SerializeAsAny
 
-from nlpcapsule.config.settings import (
-    EncoderSettings,
-    InferenceSettings,
-    Settings,
-    SystemSettings,
-    TextSettings,
-    TrainingSettings,
-)
+from nlpcapsule.config import settings as sections
+from nlpcapsule.config.settings import EncoderSettings, Settings, SystemSettings
 from nlpcapsule.errors import ConfigError, cut, did_you_mean, quoted
 from nlpcapsule.registry import find_encoder, find_system, is_encoder
 
@@ -172,30 +166,31 @@ def choose(system: str, lower: Mapping[str, Any], upper: Mapping[str, Any]) -> V
     return merged
 
 
-def flatten(section: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+def flatten(section: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the dotted names and the values of a section and its nested sections."""
     for key, value in section.items():
+        path = f"{prefix}.{key}" if prefix else key
         if isinstance(value, Mapping):
-            yield from flatten(value, f"{prefix}.{key}")
+            yield from flatten(value, path)
         else:
-            yield f"{prefix}.{key}", value
+            yield path, value
 
 
 def known_settings(model: Mapping[str, Any]) -> list[str]:
     """Return all settings of a complete model section, by their full names."""
     classes: dict[str, type[Settings]] = {
-        "text": TextSettings,
+        "text": sections.TextSettings,
         **dict(section_classes(model)),
-        "training": TrainingSettings,
-        "inference": InferenceSettings,
+        "training": sections.TrainingSettings,
+        "inference": sections.InferenceSettings,
     }
     return [f"{section}.{name}" for section, settings in classes.items() for name in settings.model_fields]
 
 
-def unknown_sections(sections: Mapping[str, Any], where: str) -> list[str]:
+def unknown_sections(given: Mapping[str, Any], where: str) -> list[str]:
     """Return a message about unknown sections of a file."""
     problems = []
-    for section, values in sections.items():
+    for section, values in given.items():
         if section not in SECTIONS:
             problems.append(f"{where}unknown section [{cut(section)}]: {did_you_mean(section, SECTIONS)}")
         elif not isinstance(values, dict):

@@ -21,15 +21,9 @@ from typing import Literal
 
 from nlpcapsule.data.documents import Document
 from nlpcapsule.data.readers import document_rows as fields
+from nlpcapsule.data.readers import reading
 from nlpcapsule.data.readers.lines import Line, TextFile
-from nlpcapsule.data.readers.reading import (
-    Place,
-    ReadOptions,
-    ReadReport,
-    chosen_part,
-    parsed,
-    whole_number,
-)
+from nlpcapsule.data.readers.reading import Place, ReadOptions, ReadReport
 from nlpcapsule.errors import BadRowError, DataError, quoted
 
 LabelKind = Literal["words", "sparse", "svmlight"]
@@ -77,7 +71,7 @@ def read_extreme(source: Path, options: ReadOptions, report: ReadReport) -> Iter
         files = [source]
     else:
         found = {part: path for part in PREFIXES if (path := _part_file(source, part))}
-        files = [found[part] for part in chosen_part(options, list(found), source)]
+        files = [found[part] for part in reading.chosen_part(options, list(found), source)]
     for path in files:
         if path.name.endswith(JSON_SUFFIXES):
             yield from _read_json_rows(path, options)
@@ -140,7 +134,7 @@ def _read_json_rows(path: Path, options: ReadOptions) -> Iterator[Document | Bad
         )
 
     with TextFile(path) as file:
-        yield from parsed(file.filled_lines(), parse)
+        yield from reading.parsed(file.filled_lines(), parse)
 
 
 def _read_joined(text_path: Path, label_lines: LabelLines | None) -> Iterator[Document | BadRowError]:
@@ -151,14 +145,14 @@ def _read_joined(text_path: Path, label_lines: LabelLines | None) -> Iterator[Do
         return fields.make_document(text.text, label_lines.labels(labels) if label_lines and labels else [])
 
     with TextFile(text_path) as texts:
-        yield from parsed(_join(texts, label_lines), parse)
+        yield from reading.parsed(_join(texts, label_lines), parse)
 
 
 def _join(
     texts: TextFile, label_lines: LabelLines | None
 ) -> Iterator[tuple[Line, Line | None] | BadRowError]:
     if label_lines is None:
-        yield from parsed(texts.lines(), lambda line: (line, None))
+        yield from reading.parsed(texts.lines(), lambda line: (line, None))
         return
     for text, labels in zip_longest(texts.lines(), label_lines.rows()):
         if text is None or labels is None:
@@ -234,13 +228,13 @@ class LabelLines:
         header, expected = HEADERS[self.kind]
         if not isinstance(line, Line) or not header.fullmatch(line.text.strip()):
             raise DataError(f"expected a header of numbers: {expected}", self.path, 1)
-        promised = whole_number(line.text.split()[0])
+        promised = reading.whole_number(line.text.split()[0])
         if promised is None:
             raise line.at.broken(f"the header promises too many lines: {quoted(line.text)}")
         return promised
 
     def _numbered(self, number: str, line: Line) -> str:
-        label = whole_number(number)
+        label = reading.whole_number(number)
         if label is None:
             raise line.at.bad(f"expected a label's number, found {quoted(number)}")
         return self._names.name(label, line.at)

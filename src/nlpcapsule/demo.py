@@ -1,7 +1,5 @@
 """The demo: every step on the embedded sample, from text to tables, examples and a page of curves."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import time

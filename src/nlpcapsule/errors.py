@@ -5,8 +5,6 @@ with code 2. A message says what is wrong, where, what was expected and what to 
 also `ValueError`s, as scikit-learn expects.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Estimators with the scikit-learn interface: fit, predict, score, get_params, clone, save, load."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path

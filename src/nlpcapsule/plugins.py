@@ -5,8 +5,6 @@ user, so it is only loaded on request: with `nlpcapsule --plugin FILE`, or from 
 passes the plugins on to child processes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sys

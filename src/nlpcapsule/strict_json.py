@@ -1,7 +1,5 @@
 """Parse JSON that may be damaged or malicious: unambiguous and bounded, or an error that says why."""
 
-from __future__ import annotations
-
 import json
 import re
 import stat

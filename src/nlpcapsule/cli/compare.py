@@ -1,7 +1,5 @@
 """`nlpcapsule compare`."""
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import fields
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The device that a command computes on."""
 
-from __future__ import annotations
-
 import os
 from enum import StrEnum
 

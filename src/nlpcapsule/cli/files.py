@@ -1,7 +1,5 @@
 """Read input rows and check output paths before any work is done."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

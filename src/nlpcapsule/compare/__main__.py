@@ -1,7 +1,5 @@
 """`python -m nlpcapsule.compare RUN`: the child process that `nlpcapsule compare` starts per system."""
 
-from __future__ import annotations
-
 import sys
 import traceback
 

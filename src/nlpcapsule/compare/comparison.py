@@ -1,7 +1,5 @@
 """`nlpcapsule compare`: train systems on one split of a user's data and compare their metrics."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict

@@ -3,8 +3,6 @@
 DIR/train.jsonl    DIR/dev.jsonl    DIR/test.jsonl      or .csv, .tsv, …, each plain or gzipped
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

@@ -6,8 +6,6 @@ A stretch of training that ends by an exception or Ctrl-C is counted. A killed o
 its seconds are lost, and the total is a lower bound.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time

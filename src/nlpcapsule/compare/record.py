@@ -4,8 +4,6 @@ NAME.json    the record
 NAME.npz     its metrics per document or question, for paired tests
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, Self

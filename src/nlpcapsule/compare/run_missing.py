@@ -4,8 +4,6 @@ Finished runs are skipped. The others run one after the other in this process, o
 processes. A run that fails does not stop the others. Ctrl-C stops all of them; what they have written stays.
 """
 
-from __future__ import annotations
-
 import subprocess
 import time
 from collections.abc import Callable, Generator, Sequence

@@ -1,7 +1,5 @@
 """The systems that can be compared, their configurations, and the packages they need."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib.util import find_spec
 

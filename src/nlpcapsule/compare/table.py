@@ -1,7 +1,5 @@
 """Render a comparison as a Markdown page."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ A nested section is chosen by its `name`. A string is the short form: the name o
 folder or the hub id of a pretrained transformer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from functools import partial

@@ -5,8 +5,6 @@ similarity of their word 5-shingles reaches a threshold. Comparing all pairs wou
 banding proposes candidates and only those are compared exactly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache

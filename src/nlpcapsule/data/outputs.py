@@ -1,7 +1,5 @@
 """Partial routing: choose the outputs D⁺ ∪ D⁻ of a document in training."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Read a `tokenizer.json` of any origin, which may be damaged or malicious."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Return the best columns of each row; all rankings are computed here."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nlpcapsule.errors import NlpCapsuleError

@@ -1,7 +1,5 @@
 """Pretrained word vectors for a vocabulary, from GloVe or word2vec text files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Report the routing of a trained model: printed tables, plots, and files with the numbers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict

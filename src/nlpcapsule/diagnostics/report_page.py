@@ -1,7 +1,5 @@
 """Render the demo's report as one self-contained HTML file: no scripts, no fonts, no network."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

@@ -11,8 +11,6 @@ the encoder is built:
 to add settings, subclass `EncoderSettings` or `WordEncoderSettings`.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Self, TypeVar

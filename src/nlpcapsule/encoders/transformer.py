@@ -4,8 +4,6 @@ Weights come from a folder or a hub id (`config.json`, `model.safetensors`) when
 the model folder afterwards, which also stores the original's configuration as `transformer.json`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

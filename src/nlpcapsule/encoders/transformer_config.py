@@ -5,8 +5,6 @@ the hub (`auto_map`) or download compute kernels (`attn_implementation`), other 
 quantisers. None of these is needed to load saved weights.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

@@ -1,7 +1,5 @@
 """Metrics of ranked answers: MAP and MRR, with ties counted against the model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Confidence intervals and paired tests by resampling documents or questions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Calibration: whether stated probabilities match observed accuracy."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nlpcapsule.errors import DataError

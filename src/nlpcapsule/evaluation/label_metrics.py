@@ -7,8 +7,6 @@ Propensity-scored metrics: a rare label is often missing from documents it fits,
 (Jain, Prabhu and Varma, 2016).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rankings with their hits, which all metrics are computed from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain

@@ -1,7 +1,5 @@
 """Tables of several systems' metrics, for the terminal and for Markdown."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from rich.markup import escape

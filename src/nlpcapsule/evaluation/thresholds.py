@@ -1,7 +1,5 @@
 """Decision thresholds: F1 of the labels whose score reaches one, and tuning on held-out documents."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.sparse import csr_matrix
 

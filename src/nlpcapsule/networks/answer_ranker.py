@@ -8,8 +8,6 @@
 With a single output a standard softmax over outputs is inert (every coupling is 1); the leaky one routes.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any
 

@@ -20,8 +20,6 @@ The encoder is a convolution over time or a bidirectional LSTM, both over word v
 a pretrained transformer, which reads a long document in windows; there l counts the states of all windows.
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar, Literal
 

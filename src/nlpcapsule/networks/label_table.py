@@ -15,8 +15,6 @@ without examples are rarer: by Good and Turing's estimate, as many documents aga
 of each (n₁: labels with one example, n₀: with none), and β' is lowered accordingly.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

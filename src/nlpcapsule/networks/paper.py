@@ -15,8 +15,6 @@ square of 1 and condensed capsules at a length of `condensed_length`; with short
 effect.
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """The output of every label network, and the steps to it that several share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

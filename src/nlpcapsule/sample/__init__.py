@@ -4,8 +4,6 @@ A letter of the part "test-seen" combines clauses that training saw in other let
 says the same things in words that training never saw. `benchmarks/sample` generates the files.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Other routings divide an input capsule among the outputs; here the softmax runs 
 not compete. With a fixed number of iterations a label's capsule does not depend on which others are routed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

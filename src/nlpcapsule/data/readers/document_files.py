@@ -1,7 +1,5 @@
 """Read documents of any format: `read_documents` detects the format and streams the rows."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Build a `Document` from the raw values of a row, with the same rules for every format."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """EURLEX57K as its authors distribute it: one JSON file per law, in the folders train, dev and test."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Detect the format of a file, folder or stream by its name, contents or first line."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

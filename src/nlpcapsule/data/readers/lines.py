@@ -1,7 +1,5 @@
 """Read text files line by line: plain or gzipped, from disk or standard input, in bounded memory."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

@@ -4,8 +4,6 @@ A JSONL row is a question with all its candidates. A TSV file, such as WikiQA's,
 those of a question in a row. TREC QA is the jacana distribution's pseudo-XML: tagged lines of tokens.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path

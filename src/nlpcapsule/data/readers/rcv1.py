@@ -1,7 +1,5 @@
 """RCV1-v2 as distributed by Lewis et al. (2004): files of tokens, and one file that gives the topics."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Options and report that all readers share, and the handling of bad rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field

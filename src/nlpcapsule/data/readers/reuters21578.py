@@ -1,7 +1,5 @@
 """Reuters-21578 as distributed: SGML files of 1,000 stories, divided by the ModApte split."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Iterator

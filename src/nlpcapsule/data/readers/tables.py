@@ -1,7 +1,5 @@
 """CSV and TSV files with a header: one document per row, quoted cells may span lines."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -6,6 +6,7 @@ also `ValueError`s, as scikit-learn expects.
 """
 
 import difflib
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,19 +15,11 @@ _LOWER = (
     "with more memory"
 )
 _LONGEST_REASON, _LONGEST_QUOTE = 200, 80  # characters
-_MEMORY_ERRORS = (
-    "OutOfMemoryError",
-    "TerminatedWorkerError",
-)  # torch's for a GPU, joblib's for a killed worker
-_MEMORY_SIGNS = (
-    "DefaultCPUAllocator",
-    "CUDA out of memory",
-    "CUBLAS_STATUS_ALLOC_FAILED",
-    "Cannot allocate memory",
-    "Storage size calculation overflowed",
-    "integer multiplication overflow",
-    "Maximum allowed dimension exceeded",
-    "array is too big",
+_MEMORY_ERRORS = ("OutOfMemoryError", "TerminatedWorkerError")  # torch's; joblib's, for a killed worker
+_MEMORY_SIGNS = re.compile(
+    "DefaultCPUAllocator|CUDA out of memory|CUBLAS_STATUS_ALLOC_FAILED|Cannot allocate memory|"
+    "Storage size calculation overflowed|integer multiplication overflow|array is too big|"
+    "Maximum allowed dimension exceeded"
 )
 
 
@@ -80,9 +73,8 @@ def out_of_memory(error: BaseException) -> str | None:
     """
     text = " ".join(str(error).split())
     is_known = isinstance(error, MemoryError) or type(error).__name__ in _MEMORY_ERRORS
-    if not is_known and not (
-        isinstance(error, OSError | RuntimeError | ValueError) and any(sign in text for sign in _MEMORY_SIGNS)
-    ):
+    may_be = isinstance(error, OSError | RuntimeError | ValueError)
+    if not is_known and not (may_be and _MEMORY_SIGNS.search(text)):
         return None
     # torch prepends the location in its source.
     told = text.split("DefaultCPUAllocator: ")[-1][:_LONGEST_REASON]

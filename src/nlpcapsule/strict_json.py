@@ -13,20 +13,12 @@ _HALF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file in UTF-8.
-
-    Raises:
-        DataError: If it cannot be read, or its text is rejected by `parse_json`.
-    """
+    """Read a JSON file in UTF-8; see `parse_json` for what is a DataError."""
     return parse_json(read_text(path), path)
 
 
 def read_text(path: Path) -> str:
-    """Read a UTF-8 file that will be parsed as JSON.
-
-    Raises:
-        DataError: If it cannot be read, or it is too large.
-    """
+    """Read a UTF-8 file that will be parsed as JSON; a DataError if it cannot be read or is too large."""
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
@@ -45,11 +37,8 @@ def read_text(path: Path) -> str:
 def parse_json(text: str, path: str | Path | None = None) -> Any:
     r"""Parse JSON.
 
-    Rejects invalid JSON, repeated keys of an object, NaN and Infinity, numbers of thousands of digits, deep
-    nesting, and half of a surrogate pair (`\ud83d`), which UTF-8 cannot encode.
-
-    Raises:
-        DataError: If the text is rejected.
+    A DataError rejects invalid JSON, repeated keys of an object, NaN and Infinity, numbers of thousands of
+    digits, deep nesting, and half of a surrogate pair (`\ud83d`), which UTF-8 cannot encode.
 
     Example:
         >>> parse_json('{"a": 1, "a": 2}')

@@ -70,8 +70,7 @@ class UserFolder:
     def check(self) -> tuple[dict[str, int], dict[Path, ReadReport]]:
         """Read all files, and return the sizes of the parts and the report of each file.
 
-        Raises:
-            DataError: If there is nothing to learn, to select on or to report on.
+        There must be something to learn, to select on and to report on.
         """
         reports: dict[Path, ReadReport] = {}
         if self.kind == "labels":

@@ -50,11 +50,7 @@ class RunRecord(BaseModel):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read the output of `save`.
-
-        Raises:
-            DataError: If the file holds anything else.
-        """
+        """Read the output of `save`; anything else is a DataError."""
         try:
             return cls.model_validate(json.loads(path.read_text(encoding="utf-8")))
         except ValidationError as error:

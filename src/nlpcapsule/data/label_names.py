@@ -57,11 +57,7 @@ class Thesaurus:
 
     @classmethod
     def read(cls, path: str | Path) -> Thesaurus:
-        """Read a file of label names.
-
-        Raises:
-            DataError: If it cannot be read, or a label is missing or appears twice.
-        """
+        """Read a file of label names; a label that is missing or appears twice is a DataError."""
         names: dict[str, LabelName] = {}
         for label, name, at in _entries(Path(path)):
             if label in names:

@@ -71,21 +71,13 @@ class WordTokenizer:
     def train(cls, texts: Iterable[str], vocabulary_size: int = 60_000, min_count: int = 2) -> WordTokenizer:
         """Learn the vocabulary: the most frequent words, compared after NFKC and lower-casing.
 
-        Padding and unknown count towards `vocabulary_size`.
-
-        Raises:
-            ConfigError: If `vocabulary_size` or `min_count` is impossible.
-            DataError: If no word occurs `min_count` times.
+        Padding and unknown count towards `vocabulary_size`. Some word must occur `min_count` times.
         """
         return cls(train_word_level(texts, vocabulary_size, min_count), padding_id=0, unknown_id=1)
 
     @classmethod
     def from_file(cls, path: str | Path) -> WordTokenizer:
-        """Read any `tokenizer.json` (word level, WordPiece, BPE, unigram).
-
-        Raises:
-            DataError: If the file is missing, damaged, or has no padding token.
-        """
+        """Read any `tokenizer.json` (word level, WordPiece, BPE, unigram) that has a padding token."""
         if is_stream(path):
             raise DataError("is a pipe or a device, expected a tokenizer.json", path, hint="name a file")
         try:
@@ -99,11 +91,7 @@ class WordTokenizer:
 
     @classmethod
     def from_json(cls, text: str, path: str | Path | None = None) -> WordTokenizer:
-        """Create a tokenizer from the output of `to_json`, or from the text of any `tokenizer.json`.
-
-        Raises:
-            DataError: If the text, which is that of the file `path`, is damaged or names no padding token.
-        """
+        """Create a tokenizer from the text of any `tokenizer.json`, or the output of `to_json`."""
         found = cls(*parse_tokenizer(text, path))
         try:
             largest = max(int(ids.max()) for ids in found.encode(_TRIALS, max_tokens=20))
@@ -138,12 +126,9 @@ class WordTokenizer:
         The tokenizer file's post-processor adds special tokens such as [CLS] and [SEP], which count towards
         `max_tokens`. A text without any token becomes the id of the unknown word.
 
-        A long text is first truncated to 40 characters per requested token. Words take 5 to
-        10 characters with their space in most languages and word pieces fewer, so a text would have to be
-        made of 40-character words throughout to lose a token it should have kept.
-
-        Raises:
-            ConfigError: If `max_tokens` is not positive.
+        A long text is first truncated to 40 characters per requested token. Words take 5 to 10 characters
+        with their space in most languages and word pieces fewer, so a text would have to be made of
+        40-character words throughout to lose a token it should have kept.
         """
         token_ids = []
         for start in range(0, len(texts), TEXTS_PER_BATCH):
@@ -159,9 +144,6 @@ class WordTokenizer:
 
         Offsets refer to the original text, before the tokenizer normalises it (case, ligatures, invisible
         characters). A separate combining accent at the end of a word may be left out of the word's offsets.
-
-        Raises:
-            ConfigError: If `max_tokens` is not positive.
 
         Example:
             >>> tokenizer = WordTokenizer.train(["a cat, a dog"], min_count=1)
@@ -189,12 +171,7 @@ class WordTokenizer:
 
 
 def train_word_level(texts: Iterable[str], vocabulary_size: int, min_count: int) -> Tokenizer:
-    """Learn the most frequent words, ties in code-point order; ids 0 and 1 are padding and unknown.
-
-    Raises:
-        ConfigError: If `vocabulary_size` or `min_count` is impossible.
-        DataError: If no word occurs `min_count` times.
-    """
+    """Learn the most frequent words, ties in code-point order; ids 0 and 1 are padding and unknown."""
     if vocabulary_size < 3:
         raise ConfigError(
             f"vocabulary_size must be at least 3 (padding, unknown, a word); got {vocabulary_size}"

@@ -146,11 +146,7 @@ def probability_lines(axes: Axes, probabilities: Mapping[str, np.ndarray]) -> No
 
 @_plot
 def training_curves(axes: Axes, histories: Mapping[str, Sequence[Mapping[str, Any]]], metric: str) -> None:
-    """Plot a metric by epoch, from `metrics.jsonl`, on held-out documents, in percent, one line per system.
-
-    Raises:
-        NlpCapsuleError: If no record has the metric.
-    """
+    """Plot a metric by epoch, from `metrics.jsonl`, on held-out documents, in percent, a line per system."""
     for system, records in histories.items():
         points = [(record["epoch"], 100 * record[metric]) for record in records if metric in record]
         if points:

@@ -80,7 +80,7 @@ def register_encoder(name: str) -> Callable[[type[AnyEncoder]], type[AnyEncoder]
     """Register a class under a name that the section `encoder` can choose; another's name is a ValueError."""
 
     def register(encoder: type[AnyEncoder]) -> type[AnyEncoder]:
-        known = ENCODERS[name] if name in ENCODERS else encoder  # noqa: SIM401
+        known = ENCODERS.get(name, encoder)
         if (known.__module__, known.__qualname__) != (encoder.__module__, encoder.__qualname__):
             raise ValueError(
                 f"cannot register {encoder.__qualname__} as {name!r}: {known.__qualname__} of "

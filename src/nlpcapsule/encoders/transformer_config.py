@@ -77,11 +77,7 @@ def check_model_type(model_type: Any, where: str) -> None:
 
 
 def safe_settings(config: Any, known: Any, where: str) -> dict[str, Any]:
-    """Return the settings of a file that an architecture knows and that are safe to build from.
-
-    Raises:
-        ConfigError: If a number is out of bounds.
-    """
+    """Return the settings of a file that an architecture knows, if their numbers are within bounds."""
     kept = {name: value for name, value in config.items() if name in known and not _IGNORED.search(name)}
     for name, value in kept.items():
         most = _MOST_LAYERS if "layer" in name or "block" in name else _LARGEST

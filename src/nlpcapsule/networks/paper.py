@@ -86,7 +86,7 @@ class PaperSettings(RoutedSettings):
 
     def check(self, config: Config) -> None:
         """Reject an unknown routing, and filters that are wider than the embedding."""
-        ROUTINGS.check(self.routing)
+        ROUTINGS[self.routing]  # an unknown name is a ConfigError
         check_widths(self.windows, self.embedding_size, config)
 
 

@@ -35,11 +35,7 @@ def split_labels(cell: str, separator: str) -> list[str]:
 
 
 def parse_object(text: str, at: Place) -> dict[str, Any]:
-    """Parse a JSON object.
-
-    Raises:
-        BadRowError: If it is not a JSON object, or repeats a key, which would be ambiguous.
-    """
+    """Parse a JSON object; anything else, or a repeated key, which would be ambiguous, is a `BadRowError`."""
     try:
         value = json.loads(text, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
@@ -68,11 +64,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def document_from_object(row: Mapping[str, Any], options: ReadOptions, at: Place) -> Document:
-    """Build a document from a JSON object.
-
-    Raises:
-        BadRowError: If a key is missing or its value is of the wrong type.
-    """
+    """Build a document from a JSON object; a missing key or a value of the wrong type is a `BadRowError`."""
     if options.text_key not in row and {"question", "candidates"} <= row.keys():
         problem = f"this is a question with candidates, expected a document with the key {options.text_key!r}"
         hint = "train on questions with --task answers, and give documents to a label model"
@@ -116,11 +108,7 @@ def optional_name(row: Mapping[str, Any], key: str, at: Place) -> str | None:
 
 
 def label_list(value: object, key: str, at: Place) -> list[str]:
-    """Return the labels under a JSON key; null means none.
-
-    Raises:
-        BadRowError: If it is not a list of strings or numbers, or a label is blank.
-    """
+    """Return the labels under a JSON key, strings or numbers, none of them blank; null means none."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -138,8 +126,8 @@ def find_columns(
 ) -> dict[str, int]:
     """Return the positions of columns in a header, without optional ones that are absent.
 
-    Raises:
-        DataError: If a needed column is missing (`needed` says what to do about it), or one occurs twice.
+    A needed column that is missing (`needed` says what to do about it), or one that occurs twice, is a
+    DataError.
     """
     for name, hint in needed.items():
         if name not in names:

@@ -82,8 +82,7 @@ def read_extreme(source: Path, options: ReadOptions, report: ReadReport) -> Iter
 def read_svmlight(source: Path, options: ReadOptions, report: ReadReport) -> Iterator[Document | BadRowError]:
     """Read the labels of an svmlight-like file and the texts of its raw text file.
 
-    Raises:
-        DataError: If there is no raw text file: the features are counts of unknown words.
+    Without the latter there is no text: the features are counts of unknown words.
     """
     prefix = source.name.removesuffix(".gz").removesuffix(".txt")
     candidates = [prefix + suffix for suffix in TEXT_SUFFIXES]
@@ -197,11 +196,7 @@ class LabelLines:
         self._names = LabelNames(path.parent)
 
     def rows(self) -> Iterator[Line | BadRowError]:
-        """Yield the label lines after the header.
-
-        Raises:
-            DataError: If the header is wrong or announces a different number of lines.
-        """
+        """Yield the label lines after the header, which must announce their number."""
         with TextFile(self.path) as file:
             lines = file.lines()
             promised = None if self.kind == "words" else self._read_header(next(lines, None))

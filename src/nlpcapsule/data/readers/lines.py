@@ -236,9 +236,7 @@ def _standard_input() -> io.IOBase:
 def decode(raw: bytes, at: Place, encoding: str = "utf-8", errors: str = "strict") -> str:
     """Decode one line, or one small file that begins in `at`.
 
-    Raises:
-        DataError: If it is a binary or UTF-16 file.
-        BadRowError: If a byte is invalid in the encoding.
+    A byte that is invalid in the encoding is a `BadRowError`; a binary or UTF-16 file is a DataError.
     """
     first = at.line or 1
     if first == 1 and raw.startswith(UTF16_MARKS):

@@ -124,8 +124,7 @@ def counted(
 ) -> Iterator[Item]:
     """Yield and count the items of a source; raise its first error, or count it if bad rows are skipped.
 
-    Raises:
-        DataError: If the source has no item.
+    A source without an item is a DataError.
     """
     rows, bad_rows, examples = 0, report.bad_rows, len(report.examples)
     with closing(items):

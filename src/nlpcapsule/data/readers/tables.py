@@ -92,9 +92,8 @@ def table_rows(file: TextFile, delimiter: str) -> Iterator[TableRow | BadRowErro
 def _broken_row(problem: str, at: Place, ends_with_its_line: bool) -> BadRowError:
     """Return the error of a row that cannot be split into cells.
 
-    Raises:
-        DataError: If the end of the row is unknown: skipping it would silently skip good rows, or treat the
-            rest of a cell as a row.
+    If the end of the row is unknown, raise it: skipping the row would silently skip good rows, or treat the
+    rest of a cell as a row.
     """
     way = "a quote that belongs to the text is doubled, inside a quoted cell"
     if problem == "unexpected end of data":

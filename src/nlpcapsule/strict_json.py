@@ -46,7 +46,7 @@ def parse_json(text: str, path: str | Path | None = None) -> Any:
         nlpcapsule.errors.DataError: the key 'a' is given twice
     """
     try:
-        value = json.loads(text, object_pairs_hook=_without_twins, parse_constant=_refuse_constant)
+        value = json.loads(text, object_pairs_hook=without_twins, parse_constant=_refuse_constant)
         if _HALF_A_PAIR.search(text):
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except RecursionError:
@@ -64,12 +64,20 @@ class _RefusedError(ValueError):
     """JSON that Python accepts but this module does not."""
 
 
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+class RepeatedKeyError(_RefusedError):
+    """An object has a key, the error's `key`, twice."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(f"the key {key[:80]!r} is given twice")
+
+
+def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, as `json.loads` gives its pairs; a repeated key would be ambiguous."""
     found = dict(pairs)
     if len(found) < len(pairs):
         seen: set[str] = set()
-        twin = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise _RefusedError(f"the key {twin[:80]!r} is given twice")
+        raise RepeatedKeyError(next(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
     return found
 
 

@@ -136,8 +136,12 @@ class Config(Settings):
             path, problem = nesting.resolve(key, known)
             if problem:
                 problems.append(problem)
-            else:
-                _put(given, path, value)
+                continue
+            *parents, last = path.split(".")
+            inner = given
+            for parent in parents:
+                inner = inner.setdefault(parent, {})
+            inner[last] = value
         if problems:
             raise ConfigError("\n".join(problems))
         with _worded_errors():
@@ -167,13 +171,6 @@ def _model_name(task: str, model: str | None, sections: Mapping[str, Any], pairs
     if not isinstance(name, str):
         raise ConfigError(f"unknown model {quoted(name)}: {did_you_mean(quoted(name), system_names())}")
     return find_system(name).name
-
-
-def _put(sections: dict[str, Any], path: str, value: Any) -> None:
-    *parents, last = path.split(".")
-    for parent in parents:
-        sections = sections.setdefault(parent, {})
-    sections[last] = value
 
 
 def _parse_assignment(text: str) -> tuple[str, Any]:

@@ -48,8 +48,7 @@ EncoderShorthand = BeforeValidator(
 
 def encoder_class(name: str) -> type[EncoderSettings]:
     """Return the settings class of an encoder."""
-    found: type[EncoderSettings] = find_encoder(name).settings_type
-    return found
+    return find_encoder(name).settings_type
 
 
 def expand(key: str, value: str | Mapping[str, Any]) -> Values:
@@ -83,9 +82,8 @@ def complete_model(model: Mapping[str, Any], task: str) -> Values:
 
 def default_encoder(system: str) -> str:
     """Return the name of a system's default encoder."""
-    settings = find_system(system).settings
-    chosen: str = settings.model_fields["encoder"].get_default(call_default_factory=True).name
-    return chosen
+    field = find_system(system).settings.model_fields["encoder"]
+    return field.get_default(call_default_factory=True).name
 
 
 def _check_encoder(system: str, name: Any) -> None:

@@ -69,8 +69,7 @@ class Encoder(nn.Module, ABC):
 
 def build_encoder(settings: EncoderSettings, inputs: NetworkInputs) -> Encoder:
     """Build the encoder that settings name."""
-    encoder: type[Encoder] = find_encoder(settings.name)
-    return encoder.from_settings(settings, inputs)
+    return find_encoder(settings.name).from_settings(settings, inputs)
 
 
 AnyEncoder = TypeVar("AnyEncoder", bound=Encoder)

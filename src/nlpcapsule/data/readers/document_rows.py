@@ -1,13 +1,13 @@
 """Build a `Document` from the raw values of a row, with the same rules for every format."""
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nlpcapsule.data.documents import Document
 from nlpcapsule.data.readers.reading import Place, ReadOptions
 from nlpcapsule.errors import BadRowError, quoted
+from nlpcapsule.strict_json import RepeatedKeyError, without_twins
 
 NAMES_SHOWN = 12
 
@@ -37,30 +37,18 @@ def split_labels(cell: str, separator: str) -> list[str]:
 def parse_object(text: str, at: Place) -> dict[str, Any]:
     """Parse a JSON object; anything else, or a repeated key, which would be ambiguous, is a `BadRowError`."""
     try:
-        value = json.loads(text, object_pairs_hook=_unique)
+        value = json.loads(text, object_pairs_hook=without_twins)
     except json.JSONDecodeError as error:
         problem = f"invalid JSON ({error.msg} at character {error.colno})"
         raise Place(at.path, at.line or error.lineno).bad(problem) from None
-    except _RepeatedKeyError as error:
-        raise at.bad(str(error), "keep one of the two") from None
+    except RepeatedKeyError as error:
+        raise at.bad(f"the key {quoted(error.key)} is repeated", "keep one of the two") from None
     except (ValueError, RecursionError) as error:
         raise at.bad(f"invalid JSON ({error})") from None
     if isinstance(value, dict):
         return value
     hint = "write one object per line, for example with: jq -c '.[]'" if isinstance(value, list) else None
     raise at.bad(f"expected a JSON object, found {kind_of(value)}", hint)
-
-
-class _RepeatedKeyError(ValueError):
-    """A JSON object has a key twice."""
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    row = dict(pairs)
-    if len(row) < len(pairs):
-        key = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise _RepeatedKeyError(f"the key {quoted(key)} is repeated")
-    return row
 
 
 def document_from_object(row: Mapping[str, Any], options: ReadOptions, at: Place) -> Document:

@@ -140,18 +140,28 @@ def _read_question_table(
     needed = [name for key, name in columns.items() if key != "label" or options.need_labels]
     hint = f"expected tab-separated columns {', '.join(columns.values())}"
     places = fields.find_columns(names, dict.fromkeys(needed, hint), header.at)
-    order = _QuestionOrder()
+    finished: set[str] = set()  # questions before the current one
+    current: tuple[str, str, int] | None = None  # qid, question, line
 
     def parse(line: Line) -> tuple[str, str, Candidate]:
+        nonlocal current
         cells = line.text.split("\t")
         if len(cells) != len(names):
             raise line.at.bad(f"expected {len(names)} columns as in the header, found {len(cells)}")
         qid, question, answer = (cells[places[columns[key]]] for key in ("qid", "question", "answer"))
+        qid = qid.strip()
         label = cells[places[columns["label"]]].strip() if options.need_labels else None
         if label not in (None, "0", "1"):
             raise line.at.bad(f"the label must be 0 or 1, found {quoted(label)}")
-        order.check(qid.strip(), question, line)
-        return qid.strip(), question, Candidate(answer, None if label is None else int(label))
+        if qid in finished:
+            hint = "keep the lines of a question together, and give different questions different qids"
+            raise line.at.bad(f"question {quoted(qid)} comes back after other questions", hint)
+        if current is None or qid != current[0]:
+            finished.update(current[:1] if current else ())
+            current = qid, question, line.number
+        elif question != current[1]:
+            raise line.at.bad(f"question {quoted(qid)} has another text than in line {current[2]}")
+        return qid, question, Candidate(answer, None if label is None else int(label))
 
     qid = text = ""
     candidates: list[Candidate] = []
@@ -166,26 +176,6 @@ def _read_question_table(
         candidates.append(row[2])
     if candidates:
         yield Question(text, tuple(candidates), qid)
-
-
-class _QuestionOrder:
-    """Check that the lines of a question are together and repeat its text."""
-
-    def __init__(self) -> None:
-        self.finished: set[str] = set()
-        self.current: tuple[str, str, int] | None = None  # qid, question, line
-
-    def check(self, qid: str, question: str, line: Line) -> None:
-        """Reject a line of an earlier question, or one with another text for the current question."""
-        if qid in self.finished:
-            hint = "keep the lines of a question together, and give different questions different qids"
-            raise line.at.bad(f"question {quoted(qid)} comes back after other questions", hint)
-        if self.current is None or qid != self.current[0]:
-            if self.current is not None:
-                self.finished.add(self.current[0])
-            self.current = qid, question, line.number
-        elif question != self.current[1]:
-            raise line.at.bad(f"question {quoted(qid)} has another text than in line {self.current[2]}")
 
 
 def _read_trecqa_xml(file: TextFile) -> Iterator[Question | BadRowError]:

@@ -83,19 +83,17 @@ def out_of_memory(error: BaseException) -> str | None:
 
 def quoted(value: object) -> str:
     """Return the repr of a value for a message, shortened if it is long."""
-    return repr(cut(value)) if isinstance(value, str) else cut(_written(value))
+    if isinstance(value, str):
+        return repr(cut(value))
+    try:
+        return cut(repr(value))
+    except (ValueError, RecursionError):  # Python refuses numbers of thousands of digits
+        return f"{type(value).__name__} (too long to show)"
 
 
 def cut(text: str, longest: int = _LONGEST_QUOTE) -> str:
     """Return a text for a message, shortened if it is long."""
     return text if len(text) <= longest else f"{text[:longest]}…"
-
-
-def _written(value: object) -> str:
-    try:
-        return repr(value)
-    except (ValueError, RecursionError):  # Python refuses numbers of thousands of digits
-        return f"{type(value).__name__} (too long to show)"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

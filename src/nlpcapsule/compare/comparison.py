@@ -51,6 +51,7 @@ def compare(
     records = {name: run.record for name, run in runs.items() if run.record.exists()}
     if not records:
         raise_failures(failures, "every system failed")
+    scores = {name: load_per_document(path) for name, path in records.items()}
     table = {
         "table": NAME,
         **provenance(commit=commit, **facts),
@@ -59,7 +60,10 @@ def compare(
         "split": source.split,
         "systems at a time": jobs,
         "ours": DEFAULT_SYSTEM[source.kind],
-        "systems": _results(source.kind, records),
+        "systems": {
+            name: RunRecord.load(path).to_json() | against_best_rival(name, scores, source.kind)
+            for name, path in records.items()
+        },
         "not measured": absent | {name: f"failed: {why}" for name, why in failures.items()},
     }
     page = markdown(table)
@@ -103,12 +107,3 @@ def against_best_rival(name: str, scores: Mapping[str, np.ndarray], kind: str) -
     found = {} if best is None else paired_differences(kind, scores[name], scores[best])
     differences = {figure: asdict(difference) for figure, difference in found.items()}
     return {"best rival": best, "difference to the best rival": differences or None}
-
-
-def _results(kind: str, records: Mapping[str, Path]) -> dict[str, Any]:
-    """Return system → its record, and its difference to the best other system."""
-    scores = {name: load_per_document(path) for name, path in records.items()}
-    return {
-        name: RunRecord.load(path).to_json() | against_best_rival(name, scores, kind)
-        for name, path in records.items()
-    }

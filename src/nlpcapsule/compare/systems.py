@@ -55,10 +55,16 @@ def system_configs(
             takers = [system for system in systems if Config.has_setting(kind, system, key)] or [systems[0]]
         for taker in takers:
             own[taker].append(assignment)
-    return {
-        name: _config(name, kind, texts, preset if name == ours else None, seed)
-        for name, texts in own.items()
-    }
+    configs = {}
+    for name, texts in own.items():
+        chosen = preset if name == ours else None
+        try:
+            configs[name] = Config.build(kind, name, None, texts, {"training.seed": seed}, chosen)
+        except ConfigError as error:
+            raise ConfigError(f"--set, {name}: {error}") from None
+        if configs[name].model.name != name:
+            raise ConfigError(f"--set, {name}: name the systems with --systems")
+    return configs
 
 
 def missing_package(system: str) -> str | None:
@@ -67,13 +73,3 @@ def missing_package(system: str) -> str | None:
     if extra is None or find_spec(package := _PACKAGES.get(extra, extra)) is not None:
         return None
     return str(MissingExtraError(package, extra))
-
-
-def _config(system: str, kind: str, assignments: Sequence[str], preset: str | None, seed: int) -> Config:
-    try:
-        config = Config.build(kind, system, None, assignments, {"training.seed": seed}, preset)
-    except ConfigError as error:
-        raise ConfigError(f"--set, {system}: {error}") from None
-    if config.model.name != system:
-        raise ConfigError(f"--set, {system}: name the systems with --systems")
-    return config

@@ -71,9 +71,29 @@ class WordTokenizer:
     def train(cls, texts: Iterable[str], vocabulary_size: int = 60_000, min_count: int = 2) -> WordTokenizer:
         """Learn the vocabulary: the most frequent words, compared after NFKC and lower-casing.
 
-        Padding and unknown count towards `vocabulary_size`. Some word must occur `min_count` times.
+        Ties are in code-point order. Padding and unknown, ids 0 and 1, count towards `vocabulary_size`. Some
+        word must occur `min_count` times.
         """
-        return cls(train_word_level(texts, vocabulary_size, min_count), padding_id=0, unknown_id=1)
+        if vocabulary_size < 3:
+            raise ConfigError(
+                f"vocabulary_size must be at least 3 (padding, unknown, a word); got {vocabulary_size}"
+            )
+        if min_count < 1:
+            raise ConfigError(f"min_count must be a positive integer; got {min_count}")
+        counter = _word_level({})
+        trainer = WordLevelTrainer(
+            vocab_size=vocabulary_size - 2, min_frequency=min_count, show_progress=False
+        )
+        counter.train_from_iterator(map(without_lone_surrogates, texts), trainer)
+        ids = counter.get_vocab()
+        words = sorted(filter(None, ids), key=lambda word: ids[word])
+        if not words:
+            problem = f"no word occurs {min_count} times or more in the training texts"
+            raise DataError(problem, hint="give more text or lower min_count")
+        # The special tokens are plain vocabulary entries: the pattern splits brackets, so no text
+        # can produce them.
+        ids = {word: id for id, word in enumerate([PADDING_TOKEN, UNKNOWN_TOKEN, *words])}
+        return cls(_word_level(ids), padding_id=0, unknown_id=1)
 
     @classmethod
     def from_file(cls, path: str | Path) -> WordTokenizer:
@@ -168,27 +188,6 @@ class WordTokenizer:
             return encoding
         encoding.truncate(max(max_tokens - special_tokens, 0))
         return self._tokenizer.post_process(encoding)
-
-
-def train_word_level(texts: Iterable[str], vocabulary_size: int, min_count: int) -> Tokenizer:
-    """Learn the most frequent words, ties in code-point order; ids 0 and 1 are padding and unknown."""
-    if vocabulary_size < 3:
-        raise ConfigError(
-            f"vocabulary_size must be at least 3 (padding, unknown, a word); got {vocabulary_size}"
-        )
-    if min_count < 1:
-        raise ConfigError(f"min_count must be a positive integer; got {min_count}")
-    counter = _word_level({})
-    trainer = WordLevelTrainer(vocab_size=vocabulary_size - 2, min_frequency=min_count, show_progress=False)
-    counter.train_from_iterator(map(without_lone_surrogates, texts), trainer)
-    ids = counter.get_vocab()
-    words = sorted(filter(None, ids), key=lambda word: ids[word])
-    if not words:
-        problem = f"no word occurs {min_count} times or more in the training texts"
-        raise DataError(problem, hint="give more text or lower min_count")
-    # The special tokens are plain vocabulary entries: the pattern splits brackets, so no text
-    # can produce them.
-    return _word_level({word: id for id, word in enumerate([PADDING_TOKEN, UNKNOWN_TOKEN, *words])})
 
 
 def without_lone_surrogates(text: str) -> str:

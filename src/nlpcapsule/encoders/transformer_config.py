@@ -88,11 +88,8 @@ def safe_settings(config: Any, known: Any, where: str) -> dict[str, Any]:
 
 
 def _numbers(value: Any) -> Iterator[float]:
-    if isinstance(value, dict):
-        for item in value.values():
-            yield from _numbers(item)
-    elif isinstance(value, list):
-        for item in value:
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
             yield from _numbers(item)
     elif isinstance(value, int | float):
         yield value

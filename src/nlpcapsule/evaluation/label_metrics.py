@@ -12,7 +12,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from nlpcapsule.errors import DataError
-from nlpcapsule.evaluation.calibration import expected_calibration_error
 from nlpcapsule.evaluation.ranked import (
     NO_LABEL,
     JudgedRankings,
@@ -25,6 +24,7 @@ from nlpcapsule.evaluation.thresholds import f1_at_threshold
 
 CUTOFFS = (1, 3, 5)
 A, B = 0.55, 1.5  # of propensities
+ROUNDING = 1e-6  # a capsule's length in float32 may exceed 1 by this much
 PAPER_RETRIEVED = 50  # depth at which the released code of NLP-Capsule looks for hits
 # Training documents per label: from, to (inclusive), and the name of the band.
 FREQUENCY_BANDS = ((0, 0, "0"), (1, 10, "1-10"), (11, 50, "11-50"), (51, None, ">50"))
@@ -52,15 +52,9 @@ def label_metrics(
     - "documents" (those with labels, which all metrics but F1 and ECE use), "documents without labels",
       and "unseen true labels": the number of (document, label) pairs whose label has no training document.
 
-    Args:
-        rankings: (N, K) label ids, best first, each row without repeats; -1 = none left.
-        scores: (N, K) the probabilities of the rankings; None skips metrics that need them.
-        truth: The true label ids of each document. An id outside 0 .. n_labels - 1 is a label that training
-            never saw: it counts as true and can only be missed.
-        train_counts: (n_labels,) training documents per label.
-        train_size: Total number of training documents.
-        threshold: Labels ranked with at least this score count as predicted for F1.
-        unused: (N, U) rankings of only the labels without a training document, like `rankings`.
+    Rankings, their probabilities and the true labels are as in `judge_rankings`; without scores, the metrics
+    that need them are left out. `train_counts` (n_labels,) are the training documents per label, `train_size`
+    is their total, and `unused` (N, U) ranks only the labels without a training document.
 
     Raises:
         DataError: If no document has a label, or the input is not as described.
@@ -153,6 +147,38 @@ def _recall_among_unused(judged: JudgedRankings, train_counts: np.ndarray) -> di
     """Return recall among the first five for true labels without training documents, ranked separately."""
     true = int((training_examples(judged.true_labels, train_counts) == 0).sum())
     return {"recall@5 among unused labels": float(judged.hits[:, :5].sum() / true)} if true else {}
+
+
+def expected_calibration_error(probabilities: np.ndarray, correct: np.ndarray, bins: int = 15) -> float:
+    """Return the mean distance of stated probability (M,) and observed accuracy, over bins of equal mass.
+
+    Equal probabilities share their mean correctness, so that the order of the input does not matter if a
+    bin's edge falls between them. There are M bins if there are fewer values.
+
+    Example:
+        >>> expected_calibration_error(np.array([0.5, 0.5, 1.0]), np.array([1, 0, 1]))
+        0.0
+    """
+    check_positive_integer("bins", bins)
+    probabilities = np.asarray(probabilities, dtype=np.float64)
+    correct = np.asarray(correct, dtype=np.float64)
+    if probabilities.ndim != 1 or probabilities.shape != correct.shape:
+        raise DataError(
+            f"`probabilities` and `correct` must be vectors of one length. "
+            f"Got shapes {probabilities.shape} and {correct.shape} instead."
+        )
+    if not len(probabilities):
+        raise DataError("no probabilities were given, so there is no calibration to measure")
+    if not ((probabilities >= -ROUNDING) & (probabilities <= 1 + ROUNDING)).all():  # rejects NaN, too
+        raise DataError(
+            "`probabilities` must lie between 0 and 1, without NaN; leave scores out if they do not."
+        )
+
+    _, group = np.unique(probabilities, return_inverse=True)
+    accuracy = np.bincount(group, weights=correct) / np.bincount(group)  # (distinct,)
+    gaps = np.sort(probabilities) - np.repeat(accuracy, np.bincount(group))  # (M,) ascending in probability
+    parts = np.array_split(gaps, min(bins, len(gaps)))
+    return float(sum(abs(part.sum()) for part in parts) / len(gaps))
 
 
 def training_examples(labels: np.ndarray, train_counts: np.ndarray) -> np.ndarray:

@@ -55,11 +55,6 @@ def is_row(keys: set[str]) -> bool:
     return "target_ind" in keys and bool(keys & {"title", "content"})
 
 
-def is_text_file(path: Path) -> bool:
-    """Return whether a file is named like one of the raw text files."""
-    return path.name.removesuffix(".gz").endswith(TEXT_SUFFIXES)
-
-
 def is_svmlight_header(line: str) -> bool:
     """Return whether a line is the header of an svmlight-like file: "points features labels"."""
     return HEADERS["svmlight"][0].fullmatch(line.strip()) is not None

@@ -10,9 +10,9 @@ from nlpcapsule.data.readers.reading import ReadOptions, ReadReport, suffix_of
 from nlpcapsule.errors import BadRowError, ConfigError, DataError, did_you_mean
 from nlpcapsule.registry import Registry
 
-LAYOUTS = {  # of folders; EURLEX57K comes last: JSON files alone are the weakest evidence
-    "reuters21578": reuters21578.is_layout,
-    "rcv1": rcv1.is_layout,
+LAYOUTS: dict[str, Callable[[Path], bool]] = {  # EURLEX57K comes last: JSON files are the weakest evidence
+    "reuters21578": lambda folder: any(folder.glob(reuters21578.FILES)),
+    "rcv1": lambda folder: any(folder.glob(rcv1.TOKEN_FILES)),
     "extreme-text": extreme.is_layout,
     "eurlex57k": eurlex57k.is_layout,
 }
@@ -67,14 +67,14 @@ def document_file_format(name: str, first_line: str, options: ReadOptions) -> st
     suffix = suffix_of(name)
     if suffix == ".sgm":
         return "reuters21578"
-    if rcv1.is_token_file(Path(name)):
+    if Path(name).match(rcv1.TOKEN_FILES):
         return "rcv1"
     if suffix in (".csv", ".tsv"):
         return suffix[1:]
     if suffix in (".jsonl", ".json") or first_line.lstrip().startswith(("{", "[")):
         keys = _keys(first_line)
         return "extreme-text" if extreme.is_row(keys) and options.text_key not in keys else "jsonl"
-    if extreme.is_text_file(Path(name)):
+    if name.removesuffix(".gz").endswith(extreme.TEXT_SUFFIXES):
         return "extreme-text"
     if extreme.is_svmlight_header(first_line):
         return "svmlight"

@@ -14,16 +14,6 @@ TOKEN_FILES = "lyrl2004_tokens_*.dat*"
 TOPIC_FILES = ("rcv1-v2.topics.qrels", "rcv1-v2.topics.qrels.gz")
 
 
-def is_layout(folder: Path) -> bool:
-    """Return whether a folder holds RCV1-v2's token files."""
-    return any(folder.glob(TOKEN_FILES))
-
-
-def is_token_file(path: Path) -> bool:
-    """Return whether a file is named like one of the token files."""
-    return path.match(TOKEN_FILES)
-
-
 def read_rcv1(source: Path, options: ReadOptions, report: ReadReport) -> Iterator[Document | BadRowError]:
     """Read the token files of one part, or one token file, and the topics from the same folder."""
     folder = source.parent if source.is_file() else source

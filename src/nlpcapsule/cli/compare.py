@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from nlpcapsule.cli.files import check_folder_name, check_output_folder, tell_bad_rows
+from nlpcapsule.cli.files import check_folder_name, check_output_folder, say, tell_bad_rows
 from nlpcapsule.cli.options import Quiet, reads_data
 from nlpcapsule.compare.systems import DEFAULT_SYSTEMS, chosen_systems, system_configs
 from nlpcapsule.config import DEFAULT_SYSTEM, PRESETS
@@ -75,29 +75,23 @@ def compare(
     for path, report in reports.items():
         tell_bad_rows(str(path), report)
 
-    from rich.console import Console
-
     from nlpcapsule.compare.comparison import NAME
     from nlpcapsule.compare.comparison import compare as run
     from nlpcapsule.compare.run_missing import raise_failures
 
-    console = Console(stderr=True, quiet=quiet)
-
-    def say(text: str) -> None:
-        console.print(text, highlight=False, markup=False, soft_wrap=True)
-
+    tell = (lambda text: None) if quiet else say
     words = ["--data", data.resolve().name, "--systems", ",".join(compared), "--seed", str(seed)]
     words += ["--jobs", str(jobs), *(("--preset", preset) if preset else ())]
     words += ("--task", task) if task else ()
     words += [*_reading_words(reading), *(word for text in assignments for word in ("--set", text))]
     facts = {"command": shlex.join(["nlpcapsule", NAME, *words]), "sizes": sizes, "seed": seed}
     try:
-        page, failures = run(source, configs, output, jobs, quiet, say, **facts)
+        page, failures = run(source, configs, output, jobs, quiet, tell, **facts)
     except KeyboardInterrupt:
         typer.echo("stopped; the same command continues from here", err=True)
         raise typer.Exit(130) from None
     typer.echo(page)
-    say(f"wrote {output / NAME}.json and .md")
+    tell(f"wrote {output / NAME}.json and .md")
     raise_failures(failures, "systems failed, the others are kept; the same command tries again")
 
 

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from nlpcapsule.data.documents import Document, Question
 from nlpcapsule.data.readers.document_files import read_documents
+from nlpcapsule.data.readers.formats import json_keys
 from nlpcapsule.data.readers.lines import TextFile
 from nlpcapsule.data.readers.question_files import read_questions
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
@@ -99,23 +100,23 @@ class UserFolder:
         self, train: list[Document], select: list[Document], report: list[Document]
     ) -> dict[str, int]:
         counts = Counter(label for row in train for label in set(row.labels))
-        known, reported = counts.keys(), {label for row in report for label in row.labels}
-        if not known:
+        if not counts:
             raise DataError("no document has a label, so there is nothing to learn", self.train)
-        selected = {label for row in select for label in row.labels}
+        selected, reported = ({label for row in rows for label in row.labels} for rows in (select, report))
         paths = {"select on": self.select or self.train, "report on": self.report}
-        for purpose, labels in (("select on", selected), ("report on", reported)):
-            if not labels & known:
+        for (purpose, path), labels in zip(paths.items(), (selected, reported), strict=True):
+            if not labels & counts.keys():
                 problem = f"no document to {purpose} has a label that a training document has"
-                hint = "check the labels' key, and that the files belong together"
-                raise DataError(problem, paths[purpose], hint=hint)
+                raise DataError(
+                    problem, path, hint="check the labels' key, and that the files belong together"
+                )
         return {
             "training documents": len(train),
             "documents to select on": len(select),
             "documents to report on": len(report),
-            "labels": len(known),
+            "labels": len(counts),
             "labels with 1-10 training documents": sum(count <= 10 for count in counts.values()),
-            "labels to report on that training never saw": len(reported - known),
+            "labels to report on that training never saw": len(reported - counts.keys()),
         }
 
     def _question_sizes(self, parts: Parts[Question]) -> dict[str, int]:
@@ -159,10 +160,7 @@ def _kind_of_rows(path: Path) -> str:
     with TextFile(path) as file:
         first = file.peek().strip()
     if first.startswith("{"):
-        try:
-            keys = set(json.loads(first))
-        except (ValueError, RecursionError):
-            return "labels"  # the reader raises a better error
+        keys = json_keys(first)  # none if it is not JSON: the reader raises a better error
         return "answers" if {"question", "candidates"} & keys and "labels" not in keys else "labels"
     cells = {cell.strip(' "').lower() for cell in first.replace(",", "\t").split("\t")}
     return "answers" if "question" in cells or first.startswith("<") else "labels"

@@ -25,9 +25,8 @@ FILLER = -1  # pads documents of fewer than 5 tokens to one shingle, which no lo
 class NearDuplicates:
     """The result of `find_near_duplicates`."""
 
-    pairs: list[
-        tuple[int, int, float]
-    ]  # index in train, index in dev, similarity; ordered by dev, then train
+    # Index in train, index in dev, similarity; ordered by dev, then train.
+    pairs: list[tuple[int, int, float]]
     dev_documents: int  # those that have a near-duplicate in train
 
 
@@ -39,9 +38,6 @@ def find_near_duplicates(
     Identical documents are always found; a pair at the threshold, the least Jaccard similarity, is missed in
     less than one of a thousand cases, a closer one even less often. Similarities are exact up to collisions
     of 64-bit fingerprints. Documents of fewer than 5 tokens are compared as a whole.
-
-    Raises:
-        ConfigError: If the threshold is not above 0 and at most 1.
     """
     if not 0 < threshold <= 1:
         raise ConfigError(f"threshold must be above 0 and at most 1; got {threshold}")

@@ -53,9 +53,6 @@ def inspect_routing(model: LabelModel, documents: Sequence[Document], document: 
     """Route documents with labels as the model does, and with other numbers of iterations.
 
     `document` is the index, from 0, of the one for the instance-level curve.
-
-    Raises:
-        NlpCapsuleError: If the network does not route, or there is no such document.
     """
     return inspect_encoded(model, encoded_for(model, documents), document)
 

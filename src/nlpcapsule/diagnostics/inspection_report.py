@@ -27,9 +27,6 @@ def inspect_model(
     """Inspect a model's routing, print a summary, and write plots, inspection.json and agreement.jsonl.
 
     `document` is the index, from 0, of the one for the instance-level curves.
-
-    Raises:
-        NlpCapsuleError: If the model ranks answers or does not route, or there is no such document.
     """
     if not isinstance(model, LabelModel):
         raise NlpCapsuleError("inspect looks into the routing of label models; this model ranks answers")

@@ -72,7 +72,7 @@ def document_file_format(name: str, first_line: str, options: ReadOptions) -> st
     if suffix in (".csv", ".tsv"):
         return suffix[1:]
     if suffix in (".jsonl", ".json") or first_line.lstrip().startswith(("{", "[")):
-        keys = _keys(first_line)
+        keys = json_keys(first_line)
         return "extreme-text" if extreme.is_row(keys) and options.text_key not in keys else "jsonl"
     if name.removesuffix(".gz").endswith(extreme.TEXT_SUFFIXES):
         return "extreme-text"
@@ -107,7 +107,8 @@ def _is_header(line: str, delimiter: str, options: ReadOptions) -> bool:
     return delimiter in line and options.text_key in [cell.strip(' "') for cell in line.split(delimiter)]
 
 
-def _keys(line: str) -> set[str]:
+def json_keys(line: str) -> set[str]:
+    """Return the keys of a JSON object; none for anything else."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):

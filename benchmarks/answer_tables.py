@@ -5,7 +5,8 @@ from __future__ import annotations
 from benchmarks.label_tables import against_rival, make_from_plan, reading_aid
 from benchmarks.table import Table
 from benchmarks.table_plots import Interval, systems_plot
-from nlpcapsule.compare.table import Record, markdown_table
+from nlpcapsule.compare.table import Record
+from nlpcapsule.evaluation.report import markdown_table
 
 _WHOLE = "1"
 

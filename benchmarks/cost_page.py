@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from benchmarks.cost_systems import BASES, PRINTED, SYSTEMS
 from benchmarks.table_plots import Interval, systems_plot
-from nlpcapsule.compare.table import Record, markdown_table
+from nlpcapsule.compare.table import Record
+from nlpcapsule.evaluation.report import markdown_table
 
 
 def cost_markdown(record: Record) -> str:

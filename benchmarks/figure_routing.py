@@ -25,12 +25,13 @@ from benchmarks.label_data import label_parts
 from benchmarks.table import COMMAND, Options, Table
 from nlpcapsule import __version__
 from nlpcapsule.compare.run_missing import Run, raise_failures, run_missing
-from nlpcapsule.compare.table import Record, markdown_table
+from nlpcapsule.compare.table import Record
 from nlpcapsule.config import Config
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.diagnostics.inspection import inspect_encoded
 from nlpcapsule.diagnostics.plots import instance_curve, iterations_histogram, system_curve
 from nlpcapsule.errors import ConfigError, NlpCapsuleError, did_you_mean
+from nlpcapsule.evaluation.report import markdown_table
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.provenance import checked_out_commit, hardware, provenance
 from nlpcapsule.scoring.models import LabelModel

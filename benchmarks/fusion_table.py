@@ -6,7 +6,8 @@ from typing import Any
 
 from benchmarks.label_tables import reading_aid, spread, systems_plots, table_of_plan
 from nlpcapsule.compare.measuring import LABEL_FIGURES
-from nlpcapsule.compare.table import Record, markdown_table
+from nlpcapsule.compare.table import Record
+from nlpcapsule.evaluation.report import markdown_table
 
 RARE = ("recall@5 (0 examples)", "recall@5 (1-10 examples)")
 FIGURES = (*LABEL_FIGURES, "PSP@5", "micro-F1", *RARE, "ECE@5")

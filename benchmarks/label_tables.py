@@ -10,8 +10,9 @@ from benchmarks.run_cells import run_cells
 from benchmarks.summary import summarise
 from benchmarks.table import COMMAND, Options, Table
 from benchmarks.table_plots import Interval, fractions_plot, systems_plot
-from nlpcapsule.compare.table import Record, markdown_table
+from nlpcapsule.compare.table import Record
 from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.evaluation.report import markdown_table
 from nlpcapsule.provenance import provenance
 
 FIGURES = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@5")

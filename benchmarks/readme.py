@@ -19,8 +19,9 @@ from rich.console import Console
 from benchmarks.fusion_table import RARE, figures_table, leads_table
 from benchmarks.label_tables import MEMORY, against_rival, fractions_table, peak_memory, spread
 from nlpcapsule.compare.measuring import LABEL_FIGURES
-from nlpcapsule.compare.table import at_least, markdown_table
-from nlpcapsule.diagnostics.demo_tables import demo_tables
+from nlpcapsule.compare.table import at_least
+from nlpcapsule.demo import demo_tables
+from nlpcapsule.evaluation.report import markdown_table
 
 PAGES = ("README.md", "docs/results.md", "docs/demo.md")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from benchmarks.answer_data import AnswerParts
 from benchmarks.cell import Cell, CellRecord
@@ -46,4 +47,6 @@ def with_encoder(config: Config, encoder: Path) -> Config:
     """Return the configuration with a transformer's folder, if it uses one and the folder exists."""
     if config.transformer is None or not encoder.is_dir():
         return config
-    return config.with_network(config.network.with_transformer(str(encoder)))
+    network: Any = config.network
+    own = network.encoder.model_copy(update={"path": str(encoder)})
+    return config.with_network(network.model_copy(update={"encoder": own}))

@@ -7,8 +7,6 @@ The main path, folder by folder:
 `CapsuleClassifier` and `AnswerRanker` cover the whole path; `load` opens a trained model folder.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"

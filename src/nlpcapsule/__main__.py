@@ -4,8 +4,6 @@ Ctrl-C is handled before anything else is imported: torch takes seconds, and an 
 traceback or fails in other ways.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from types import FrameType

@@ -1,16 +1,16 @@
 """The demo: every step on the embedded sample, from text to tables, examples and a page of curves."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
 
 from nlpcapsule import __version__
 from nlpcapsule.atomic_files import write_text
@@ -18,17 +18,17 @@ from nlpcapsule.config import DEFAULT_SYSTEM, Config
 from nlpcapsule.data.documents import Document, Question
 from nlpcapsule.data.encoded import encode_documents
 from nlpcapsule.diagnostics import plots
-from nlpcapsule.diagnostics.demo_tables import COLUMNS, demo_tables
 from nlpcapsule.diagnostics.inspection import inspect_routing
 from nlpcapsule.diagnostics.report_page import DemoReport, ExampleDocument, ExampleQuestion, report_html
 from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.evaluation.report import metrics_table
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.provenance import provenance
 from nlpcapsule.sample import load_documents, load_questions, write_sample
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
 from nlpcapsule.training.fit_labels import fit_labels
-from nlpcapsule.training.prepared_labels import PreparedLabels, prepare_labels
+from nlpcapsule.training.prepared_labels import prepare_labels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
 
@@ -61,31 +61,9 @@ ANSWER_SYSTEMS: dict[str, dict[str, Any]] = {
     "paper": {**_SHORT, "training.epochs": 10, "embedding_size": 100, "capsule_size": 64},
     "label-query": {**_SHORT, "training.epochs": 20, "condensed": 16},
 }
+COLUMNS = ("P@1", "P@3", "P@5", "nDCG@5", "micro-F1")
+ANSWER_COLUMNS = ("MAP", "MAP 95% low", "MAP 95% high", "MRR", "questions")
 TEST_PARTS = {"test-seen": "phrasings seen in training", "test-unseen": "phrasings training never saw"}
-
-
-@dataclass
-class Demo:
-    """Output folder and messages of the demo."""
-
-    folder: Path
-    console: Console
-    progress: TrainingProgress
-
-    def train_labels(self, data: PreparedLabels, name: str) -> LabelModel:
-        """Train a label system, or load the one that an earlier demo has trained on the same data."""
-        config = Config.build("labels", name, overrides={**_SHARED, **LABEL_SYSTEMS[name]})
-        path = self.folder / "models" / name
-        model = _trained_before(path, config, data.fingerprint())
-        return model or fit_labels(data, config, _run_folder(path), self.progress)
-
-    def train_answers(self, train: list[Question], dev: list[Question], name: str) -> AnswerModel:
-        """Train an answer system, or load the one that an earlier demo has trained on the same data."""
-        config = Config.build("answers", name, overrides=ANSWER_SYSTEMS[name])
-        data = prepare_answers(train, dev, config)
-        path = self.folder / "models" / f"answers-{name}"
-        model = _trained_before(path, config, data.fingerprint())
-        return model or fit_answers(data, config, _run_folder(path), self.progress)
 
 
 def run_demo(folder: Path, quiet: bool = False, compare: bool = False) -> dict[str, Any]:
@@ -98,20 +76,21 @@ def run_demo(folder: Path, quiet: bool = False, compare: bool = False) -> dict[s
     write_sample(folder / "data")
     train = load_documents("train")
     with TrainingProgress(quiet) as progress:
-        demo = Demo(folder, console, progress)
         config = Config.build("labels", overrides=_SHARED)
         data = prepare_labels(train, load_documents("dev"), config)
         for note in data.notes:
             progress.say(note)
         data = replace(data, notes=())  # said once, not for every system
-        chosen = LABEL_SYSTEMS if compare else [DEFAULT_SYSTEM["labels"]]
-        models = {name: demo.train_labels(data, name) for name in chosen}
+        models, rankers = {}, {}
+        for name in LABEL_SYSTEMS if compare else [DEFAULT_SYSTEM["labels"]]:
+            own = Config.build("labels", name, overrides={**_SHARED, **LABEL_SYSTEMS[name]})
+            models[name] = _trained(folder / "models" / name, own, data, fit_labels, progress)
         questions = {part: load_questions(part) for part in ("train", "dev", "test")}
-        rankers = {
-            name: demo.train_answers(questions["train"], questions["dev"], name)
-            for name in ANSWER_SYSTEMS
-            if compare or name == DEFAULT_SYSTEM["answers"]
-        }
+        for name in ANSWER_SYSTEMS if compare else [DEFAULT_SYSTEM["answers"]]:
+            own = Config.build("answers", name, overrides=ANSWER_SYSTEMS[name])
+            prepared = prepare_answers(questions["train"], questions["dev"], own)
+            path = folder / "models" / f"answers-{name}"
+            rankers[name] = _trained(path, own, prepared, fit_answers, progress)
     label_tables = {
         title: {name: evaluate_labels(model, load_documents(part)) for name, model in models.items()}
         for part, title in TEST_PARTS.items()
@@ -187,41 +166,45 @@ def example_questions(model: AnswerModel, questions: list[Question]) -> list[Exa
     ]
 
 
-def _trained_before(path: Path, config: Config, fingerprint: str) -> Any:
-    """Load the model of an earlier demo with the same settings and data; remove anything else."""
-    if not (path / "manifest.json").exists():
-        return None
-    with suppress(ModelFolderError):  # of an older version, or damaged
-        model = load_model(path)
-        if model.config == config and model.facts.data == fingerprint:
-            return model
-    shutil.rmtree(path)
-    return None
+def demo_tables(
+    labels: Mapping[str, Mapping[str, Mapping[str, float]]], answers: Mapping[str, Mapping[str, float]]
+) -> list[Table]:
+    """Return a table of system → metrics for each test part of the documents, and one of the questions."""
+    tables = [
+        metrics_table(systems, COLUMNS, title=f"Labels, {part} (percent)") for part, systems in labels.items()
+    ]
+    return [*tables, metrics_table(answers, ANSWER_COLUMNS, title="Answers (percent)")]
 
 
-def _run_folder(path: Path) -> RunFolder:
-    return RunFolder(path, resume=(path / "checkpoint" / "run.json").exists())
+def _trained(
+    path: Path, config: Config, data: Any, fit: Callable[..., Any], progress: TrainingProgress
+) -> Any:
+    """Train a system, or load the one that an earlier demo trained with the same settings and data."""
+    if (path / "manifest.json").exists():
+        with suppress(ModelFolderError):  # of an older version, or damaged
+            model = load_model(path)
+            if model.config == config and model.facts.data == data.fingerprint():
+                return model
+        shutil.rmtree(path)
+    resume = (path / "checkpoint" / "run.json").exists()
+    return fit(data, config, RunFolder(path, resume), progress)
 
 
 def _curves(folder: Path, models: dict[str, LabelModel]) -> dict[str, str]:
     """Return training curves of all systems, and the paper's two routing curves of the default."""
+    logs = {name: folder / "models" / name / "metrics.jsonl" for name in models}
     histories = {
-        name: [
-            json.loads(line)
-            for line in (folder / "models" / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-        ]
-        for name in models
+        name: [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+        for name, log in logs.items()
     }
     seen = inspect_routing(models[DEFAULT_SYSTEM["labels"]], load_documents("test-unseen"))
     curves = {"Dev nDCG@5 by epoch": plots.training_curves(histories, "nDCG@5")}
     if seen.loss_by_iterations:
         curves["System level: loss by number of iterations"] = plots.system_curve(seen.loss_by_iterations)
-    if seen.instance_agreement is not None:
-        curves["Instance level: agreement of one document by iteration"] = plots.instance_curve(
-            seen.instance_agreement, seen.instance_stop, seen.most_iterations
-        )
-    if seen.iterations is not None:
-        curves["Iterations each document took"] = plots.iterations_histogram(seen.iterations)
+    curves["Instance level: agreement of one document by iteration"] = plots.instance_curve(
+        seen.instance_agreement, seen.instance_stop, seen.most_iterations
+    )
+    curves["Iterations each document took"] = plots.iterations_histogram(seen.iterations)
     return curves
 
 

@@ -5,9 +5,8 @@ with code 2. A message says what is wrong, where, what was expected and what to 
 also `ValueError`s, as scikit-learn expects.
 """
 
-from __future__ import annotations
-
 import difflib
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,19 +15,11 @@ _LOWER = (
     "with more memory"
 )
 _LONGEST_REASON, _LONGEST_QUOTE = 200, 80  # characters
-_MEMORY_ERRORS = (
-    "OutOfMemoryError",
-    "TerminatedWorkerError",
-)  # torch's for a GPU, joblib's for a killed worker
-_MEMORY_SIGNS = (
-    "DefaultCPUAllocator",
-    "CUDA out of memory",
-    "CUBLAS_STATUS_ALLOC_FAILED",
-    "Cannot allocate memory",
-    "Storage size calculation overflowed",
-    "integer multiplication overflow",
-    "Maximum allowed dimension exceeded",
-    "array is too big",
+_MEMORY_ERRORS = ("OutOfMemoryError", "TerminatedWorkerError")  # torch's; joblib's, for a killed worker
+_MEMORY_SIGNS = re.compile(
+    "DefaultCPUAllocator|CUDA out of memory|CUBLAS_STATUS_ALLOC_FAILED|Cannot allocate memory|"
+    "Storage size calculation overflowed|integer multiplication overflow|array is too big|"
+    "Maximum allowed dimension exceeded"
 )
 
 
@@ -37,13 +28,7 @@ class NlpCapsuleError(Exception):
 
 
 class DataError(NlpCapsuleError, ValueError):
-    """Data that cannot be read as expected.
-
-    Args:
-        problem: What is wrong and what was expected.
-        path: The file (or "<stdin>").
-        line: The line, counted from 1, if known.
-        hint: What to do about it.
+    """Data that cannot be read as expected: the problem, where it is, and a hint what to do about it.
 
     Example:
         >>> print(DataError("the key 'text' is missing", "a.jsonl", 3, "name the key with --text-key"))
@@ -88,9 +73,8 @@ def out_of_memory(error: BaseException) -> str | None:
     """
     text = " ".join(str(error).split())
     is_known = isinstance(error, MemoryError) or type(error).__name__ in _MEMORY_ERRORS
-    if not is_known and not (
-        isinstance(error, OSError | RuntimeError | ValueError) and any(sign in text for sign in _MEMORY_SIGNS)
-    ):
+    may_be = isinstance(error, OSError | RuntimeError | ValueError)
+    if not is_known and not (may_be and _MEMORY_SIGNS.search(text)):
         return None
     # torch prepends the location in its source.
     told = text.split("DefaultCPUAllocator: ")[-1][:_LONGEST_REASON]
@@ -99,19 +83,17 @@ def out_of_memory(error: BaseException) -> str | None:
 
 def quoted(value: object) -> str:
     """Return the repr of a value for a message, shortened if it is long."""
-    return repr(cut(value)) if isinstance(value, str) else cut(_written(value))
+    if isinstance(value, str):
+        return repr(cut(value))
+    try:
+        return cut(repr(value))
+    except (ValueError, RecursionError):  # Python refuses numbers of thousands of digits
+        return f"{type(value).__name__} (too long to show)"
 
 
 def cut(text: str, longest: int = _LONGEST_QUOTE) -> str:
     """Return a text for a message, shortened if it is long."""
     return text if len(text) <= longest else f"{text[:longest]}…"
-
-
-def _written(value: object) -> str:
-    try:
-        return repr(value)
-    except (ValueError, RecursionError):  # Python refuses numbers of thousands of digits
-        return f"{type(value).__name__} (too long to show)"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

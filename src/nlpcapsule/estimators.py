@@ -1,7 +1,5 @@
 """Estimators with the scikit-learn interface: fit, predict, score, get_params, clone, save, load."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -122,7 +120,15 @@ class _CapsuleEstimator(BaseEstimator, Generic[ModelType]):
     @classmethod
     def _holding(cls, model: LabelModel | AnswerModel) -> Self:
         """Create an estimator around a trained model, with the parameters of its configuration."""
-        estimator = cls(**_parameters(model.config))
+        config = model.config
+        settings = {
+            f"{section}.{name}": value
+            for section in Config.SECTIONS
+            for name, value in getattr(config, section).model_dump().items()
+            if name not in ("name", "seed", "epochs")
+        }
+        training = config.training
+        estimator = cls(config.model.name, epochs=training.epochs, seed=training.seed, settings=settings)
         estimator.model_ = model
         return estimator
 
@@ -324,18 +330,6 @@ def load(folder: str | Path) -> CapsuleClassifier | AnswerRanker:
     model = load_model(folder)
     kind = CapsuleClassifier if isinstance(model, LabelModel) else AnswerRanker
     return kind._holding(model)
-
-
-def _parameters(config: Config) -> dict[str, Any]:
-    """Return the constructor arguments of a configuration."""
-    settings = {
-        f"{section}.{name}": value
-        for section in Config.SECTIONS
-        for name, value in getattr(config, section).model_dump().items()
-        if name not in ("name", "seed", "epochs")
-    }
-    training = {"epochs": config.training.epochs, "seed": config.training.seed}
-    return {"model": config.model.name, **training, "settings": settings}
 
 
 def _texts(texts: Sequence[str], name: str = "texts") -> list[str]:

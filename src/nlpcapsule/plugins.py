@@ -5,8 +5,6 @@ user, so it is only loaded on request: with `nlpcapsule --plugin FILE`, or from 
 passes the plugins on to child processes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sys
@@ -20,11 +18,7 @@ VARIABLE = "NLPCAPSULE_PLUGINS"  # paths, separated as in PATH
 
 
 def load_plugins(paths: Iterable[str | Path] = ()) -> None:
-    """Import these files, and those in `NLPCAPSULE_PLUGINS`, once each.
-
-    Raises:
-        ConfigError: If a file is missing, or fails when it is imported.
-    """
+    """Import these files, and those in `NLPCAPSULE_PLUGINS`, once each; a failing one is a ConfigError."""
     named = [path for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path]
     wanted = list(dict.fromkeys([*named, *(str(Path(path).absolute()) for path in paths)]))
     for path in wanted:

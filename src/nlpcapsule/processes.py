@@ -30,13 +30,9 @@ _watched: set[int] = set()
 
 
 def module_command(module: str, folder: Path | None = None) -> list[str]:
-    """Return the command that runs a module.
+    """Return the command that runs a module, from a folder if it is not installed.
 
     With `-P`, a file such as `random.py` in the working folder cannot shadow Python's module.
-
-    Args:
-        module: The module.
-        folder: The folder to import it from if it is not installed; the standard library comes first.
     """
     if folder is None:
         return [sys.executable, "-P", "-m", module]

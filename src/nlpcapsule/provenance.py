@@ -1,7 +1,5 @@
 """The provenance of a result: command, commit, hardware, version and memory."""
 
-from __future__ import annotations
-
 import platform
 import re
 import resource

@@ -12,7 +12,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -76,7 +76,7 @@ Sections = Mapping[str, Mapping[str, Any]]  # section → setting → value
 Item = TypeVar("Item")
 
 
-class Registry(Mapping[str, Item]):
+class Registry(dict[str, Item]):
     """Interchangeable parts by name: routings, label losses, readers of documents.
 
     Example:
@@ -88,35 +88,20 @@ class Registry(Mapping[str, Item]):
     """
 
     def __init__(self, what: str) -> None:
+        super().__init__()
         self.what = what
-        self._items: dict[str, Item] = {}
 
     def register(self, name: str) -> Callable[[Item], Item]:
         """Register a part under a name, as a decorator."""
 
         def add(item: Item) -> Item:
-            self._items[name] = item
+            self[name] = item
             return item
 
         return add
 
-    def check(self, name: str) -> str:
-        """Return the name if it is registered, or raise a ConfigError."""
-        if name not in self._items:
-            raise ConfigError(f"unknown {self.what} {quoted(name)}: {did_you_mean(name, self._items)}")
-        return name
-
-    def __getitem__(self, name: str) -> Item:
-        return self._items[self.check(name)]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._items
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
+    def __missing__(self, name: str) -> Item:
+        raise ConfigError(f"unknown {self.what} {quoted(name)}: {did_you_mean(name, self)}")
 
 
 # logits (B, n), targets (B, n) → the loss of each pair (B, n). Here, since settings are checked against it;

@@ -1,7 +1,5 @@
 """Parse JSON that may be damaged or malicious: unambiguous and bounded, or an error that says why."""
 
-from __future__ import annotations
-
 import json
 import re
 import stat
@@ -15,20 +13,12 @@ _HALF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file in UTF-8.
-
-    Raises:
-        DataError: If it cannot be read, or its text is rejected by `parse_json`.
-    """
+    """Read a JSON file in UTF-8; see `parse_json` for what is a DataError."""
     return parse_json(read_text(path), path)
 
 
 def read_text(path: Path) -> str:
-    """Read a UTF-8 file that will be parsed as JSON.
-
-    Raises:
-        DataError: If it cannot be read, or it is too large.
-    """
+    """Read a UTF-8 file that will be parsed as JSON; a DataError if it cannot be read or is too large."""
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
@@ -47,11 +37,8 @@ def read_text(path: Path) -> str:
 def parse_json(text: str, path: str | Path | None = None) -> Any:
     r"""Parse JSON.
 
-    Rejects invalid JSON, repeated keys of an object, NaN and Infinity, numbers of thousands of digits, deep
-    nesting, and half of a surrogate pair (`\ud83d`), which UTF-8 cannot encode.
-
-    Raises:
-        DataError: If the text is rejected.
+    A DataError rejects invalid JSON, repeated keys of an object, NaN and Infinity, numbers of thousands of
+    digits, deep nesting, and half of a surrogate pair (`\ud83d`), which UTF-8 cannot encode.
 
     Example:
         >>> parse_json('{"a": 1, "a": 2}')
@@ -59,7 +46,7 @@ def parse_json(text: str, path: str | Path | None = None) -> Any:
         nlpcapsule.errors.DataError: the key 'a' is given twice
     """
     try:
-        value = json.loads(text, object_pairs_hook=_without_twins, parse_constant=_refuse_constant)
+        value = json.loads(text, object_pairs_hook=without_twins, parse_constant=_refuse_constant)
         if _HALF_A_PAIR.search(text):
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except RecursionError:
@@ -77,12 +64,20 @@ class _RefusedError(ValueError):
     """JSON that Python accepts but this module does not."""
 
 
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+class RepeatedKeyError(_RefusedError):
+    """An object has a key, the error's `key`, twice."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(f"the key {key[:80]!r} is given twice")
+
+
+def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, as `json.loads` gives its pairs; a repeated key would be ambiguous."""
     found = dict(pairs)
     if len(found) < len(pairs):
         seen: set[str] = set()
-        twin = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise _RefusedError(f"the key {twin[:80]!r} is given twice")
+        raise RepeatedKeyError(next(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
     return found
 
 

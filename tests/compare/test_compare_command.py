@@ -11,7 +11,7 @@ from compare_runs import letters, questions, run_compare, write_jsonl, write_let
 from tiny_transformer import write_transformer
 
 from nlpcapsule.compare import comparison
-from nlpcapsule.compare.run_system import SystemRun, run_system
+from nlpcapsule.compare.measuring import SystemRun, run_system
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from compare_runs import write_letters
 
-from nlpcapsule.compare import run_system
+from nlpcapsule.compare import measuring
 from nlpcapsule.compare.comparison import child_run
 from nlpcapsule.compare.data import open_folder
-from nlpcapsule.compare.run_system import RUN_JSON, SystemRun, run_name
+from nlpcapsule.compare.measuring import RUN_JSON, SystemRun, run_name
 from nlpcapsule.config import Config
 from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.errors import DataError
@@ -65,7 +65,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest
     def refuse(*_: object) -> None:
         raise OSError("the disk is ill")
 
-    monkeypatch.setattr(run_system.hashlib, "file_digest", refuse)
+    monkeypatch.setattr(measuring.hashlib, "file_digest", refuse)
     with pytest.raises(DataError, match=r"v\.txt: cannot be read: the disk is ill"):
         name(vectors=str(path))
 

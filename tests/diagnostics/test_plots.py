@@ -11,7 +11,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from nlpcapsule.diagnostics.iteration_effects import Changes
+from nlpcapsule.diagnostics.inspection import Changes
 from nlpcapsule.diagnostics.plots import (
     changes_bars,
     instance_curve,

@@ -56,9 +56,12 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def known_encoders(monkeypatch):
+def known_encoders():
     """Names that a test registers are forgotten after it."""
-    monkeypatch.setattr(ENCODERS_BY_NAME, "_items", dict(ENCODERS_BY_NAME._items))
+    before = dict(ENCODERS_BY_NAME)
+    yield
+    ENCODERS_BY_NAME.clear()
+    ENCODERS_BY_NAME.update(before)
 
 
 def encoder_of(name, folder, **settings):

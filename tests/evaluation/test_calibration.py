@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nlpcapsule.errors import DataError, NlpCapsuleError
-from nlpcapsule.evaluation.calibration import expected_calibration_error
+from nlpcapsule.evaluation.label_metrics import expected_calibration_error
 
 STATEMENTS = st.lists(
     st.tuples(st.integers(0, 8).map(lambda n: n / 8), st.booleans()), min_size=1, max_size=60

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from nlpcapsule.evaluation.propensity import inverse_propensities, propensity_scored, training_examples
+from nlpcapsule.evaluation.label_metrics import inverse_propensities, propensity_scored, training_examples
 from nlpcapsule.evaluation.ranked import judge_rankings
 
 

@@ -6,7 +6,7 @@ import torch
 from tiny_networks import LABELS, PADDING, VOCABULARY, tiny_network, token_rows
 
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.networks.label_name_table import log_rarity
+from nlpcapsule.networks.label_table import log_rarity
 
 NAMES = Ragged.from_rows([[2 + label, 20] for label in range(LABELS - 1)] + [[2, 20]])
 IDF = np.linspace(0.0, 3.0, VOCABULARY)  # 0 for padding

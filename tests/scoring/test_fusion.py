@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import DataError
-from nlpcapsule.evaluation.calibration import expected_calibration_error
+from nlpcapsule.evaluation.label_metrics import expected_calibration_error
 from nlpcapsule.scoring import fusion as module
 from nlpcapsule.scoring.fusion import (
     CONTENDERS,

@@ -1,7 +1,5 @@
 """Capsule compression: reduce thousands of primary capsules to a few condensed ones."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

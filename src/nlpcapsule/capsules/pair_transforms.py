@@ -1,7 +1,5 @@
 """The matrices W_ij of all pairs of condensed capsule and output, stored output by output."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F

@@ -1,7 +1,5 @@
 """Primary capsules: turn every scalar of the feature maps into a small vector."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """Couplings c_ij from logits b_ij: how an input capsule i is distributed over the outputs j."""
 
-from __future__ import annotations
-
 from typing import Literal, get_args
 
 import torch

@@ -1,7 +1,5 @@
 """The squashing non-linearity: keep a capsule's direction and map its length to [0, 1)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Scale a document's capsules for the agreement kernel."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -49,14 +49,11 @@ class Votes(Protocol):
 
 
 class PerClassVotes:
-    """Votes û_{j|i} = W_j u_i with one matrix per output; (B, m, n, d) is never computed.
+    """Votes û_{j|i} = W_j u_i of capsules u (B, m, d), one matrix per output; (B, m, n, d) is never computed.
 
+    W is (n, d, d), the same for all documents, or (B, n, d, d), a label set per document.
     Σ_i w_ij W_j u_i = W_j (Σ_i w_ij u_i), ⟨v_j, W_j u_i⟩ = ⟨W_jᵀ v_j, u_i⟩ and
     ‖W_j u_i‖² = u_iᵀ (W_jᵀ W_j) u_i, so that all is (B, m, n) or (B, n, d).
-
-    Args:
-        capsules: Condensed capsules u (B, m, d).
-        transforms: W (n, d, d), the same for all documents, or (B, n, d, d), a label set per document.
     """
 
     def __init__(self, capsules: Tensor, transforms: Tensor) -> None:
@@ -120,11 +117,7 @@ class PerClassVotes:
 
 
 class FormedVotes:
-    """Votes that exist as a tensor û (B, m, n, d).
-
-    Args:
-        votes: û (B, m, n, d).
-    """
+    """Votes that exist as a tensor û (B, m, n, d)."""
 
     def __init__(self, votes: Tensor) -> None:
         self.votes = at_least_float32(votes)
@@ -167,11 +160,9 @@ class FormedVotes:
 
 
 class PairwiseVotes(FormedVotes):
-    """Votes û_{j|i} = W_ij u_i with one matrix per pair of capsule and output.
+    """Votes û_{j|i} = W_ij u_i of capsules u (B, m, d), one matrix per pair of capsule and output.
 
-    Args:
-        capsules: Condensed capsules u (B, m, d).
-        transforms: W (n, m, d, d), the same for all documents, or (B, n, m, d, d), a label set per document.
+    W is (n, m, d, d), the same for all documents, or (B, n, m, d, d), a label set per document.
     """
 
     def __init__(self, capsules: Tensor, transforms: Tensor) -> None:

@@ -1,7 +1,5 @@
 """Group rows into chunks: ranking many at a time is faster, and a stream may pause or never end."""
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections.abc import Iterable, Iterator

@@ -1,15 +1,14 @@
 """`nlpcapsule compare`."""
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Option
 
-from nlpcapsule.cli.files import check_folder_name, check_output_folder, tell_bad_rows
+from nlpcapsule.cli.files import check_folder_name, check_output_folder, say, tell_bad_rows
 from nlpcapsule.cli.options import Quiet, reads_data
 from nlpcapsule.compare.systems import DEFAULT_SYSTEMS, chosen_systems, system_configs
 from nlpcapsule.config import DEFAULT_SYSTEM, PRESETS
@@ -17,56 +16,36 @@ from nlpcapsule.data.label_names import Thesaurus
 from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.errors import NlpCapsuleError
 
+_SYSTEMS_HELP = (
+    "Systems to compare, separated by commas; `nlpcapsule systems` lists all.  [default: "
+    f"{','.join(DEFAULT_SYSTEMS['labels'])}; for answers {','.join(DEFAULT_SYSTEMS['answers'])}]"
+)
+_SET_HELP = (
+    "One setting of a system, as in hybrid.epochs=5, or of all that have it, as in all.max_tokens=200; may "
+    "be given several times."
+)
+_NAMES_HELP = "Names of labels, for hybrid; short for --set hybrid.label_names=FILE."
+
 
 @reads_data(need_labels=True)
 def compare(
-    data: Annotated[
-        Path, typer.Option("--data", metavar="DIR", help="Folder with your train, dev and test files.")
-    ],
+    data: Annotated[Path, Option(metavar="DIR", help="Folder with your train, dev and test files.")],
     reading: ReadOptions,
-    systems: Annotated[
-        str | None,
-        typer.Option(
-            "--systems",
-            metavar="NAMES",
-            help="Systems to compare, separated by commas; `nlpcapsule systems` lists all.  [default: "
-            f"{','.join(DEFAULT_SYSTEMS['labels'])}; for answers {','.join(DEFAULT_SYSTEMS['answers'])}]",
-        ),
-    ] = None,
+    systems: Annotated[str | None, Option(metavar="NAMES", help=_SYSTEMS_HELP)] = None,
     task: Annotated[
-        str | None,
-        typer.Option("--task", metavar="TASK", help="labels or answers.  [default: detected from the rows]"),
+        str | None, Option(metavar="TASK", help="labels or answers.  [default: detected from the rows]")
     ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", metavar="DIR", help="Folder for the table and finished systems.")
-    ] = Path("comparison"),
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="SYSTEM.KEY=VALUE",
-            help="One setting of a system, as in hybrid.epochs=5, or of all that have it, as in "
-            "all.max_tokens=200; may be given several times.",
-        ),
-    ] = None,
-    label_names: Annotated[
-        Path | None,
-        typer.Option(
-            "--label-names",
-            metavar="FILE",
-            help="Names of labels, for hybrid; short for --set hybrid.label_names=FILE.",
-        ),
-    ] = None,
+    output: Annotated[Path, Option(metavar="DIR", help="Folder for the table and finished systems.")] = Path(
+        "comparison"
+    ),
+    settings: Annotated[list[str] | None, Option("--set", metavar="SYSTEM.KEY=VALUE", help=_SET_HELP)] = None,
+    label_names: Annotated[Path | None, Option(metavar="FILE", help=_NAMES_HELP)] = None,
     preset: Annotated[
-        str | None,
-        typer.Option("--preset", metavar="NAME", help=f"Preset of hybrid's settings: {', '.join(PRESETS)}."),
+        str | None, Option(metavar="NAME", help=f"Preset of hybrid's settings: {', '.join(PRESETS)}.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="NUMBER", min=0, help="Seed of every system.")] = 1,
+    seed: Annotated[int, Option(metavar="NUMBER", min=0, help="Seed of every system.")] = 1,
     jobs: Annotated[
-        int,
-        typer.Option(
-            "--jobs", metavar="NUMBER", min=1, help="Systems to run in parallel, which affects their times."
-        ),
+        int, Option(metavar="NUMBER", min=1, help="Systems to run in parallel, which affects their times.")
     ] = 1,
     quiet: Quiet = False,
 ) -> None:
@@ -96,33 +75,23 @@ def compare(
     for path, report in reports.items():
         tell_bad_rows(str(path), report)
 
-    from rich.console import Console
-
     from nlpcapsule.compare.comparison import NAME
     from nlpcapsule.compare.comparison import compare as run
     from nlpcapsule.compare.run_missing import raise_failures
 
-    console = Console(stderr=True, quiet=quiet)
-
-    def say(text: str) -> None:
-        console.print(text, highlight=False, markup=False, soft_wrap=True)
-
+    tell = (lambda text: None) if quiet else say
     words = ["--data", data.resolve().name, "--systems", ",".join(compared), "--seed", str(seed)]
-    words += [
-        "--jobs",
-        str(jobs),
-        *(["--preset", preset] if preset else []),
-        *(["--task", task] if task else []),
-    ]
+    words += ["--jobs", str(jobs), *(("--preset", preset) if preset else ())]
+    words += ("--task", task) if task else ()
     words += [*_reading_words(reading), *(word for text in assignments for word in ("--set", text))]
     facts = {"command": shlex.join(["nlpcapsule", NAME, *words]), "sizes": sizes, "seed": seed}
     try:
-        page, failures = run(source, configs, output, jobs, quiet, say, **facts)
+        page, failures = run(source, configs, output, jobs, quiet, tell, **facts)
     except KeyboardInterrupt:
         typer.echo("stopped; the same command continues from here", err=True)
         raise typer.Exit(130) from None
     typer.echo(page)
-    say(f"wrote {output / NAME}.json and .md")
+    tell(f"wrote {output / NAME}.json and .md")
     raise_failures(failures, "systems failed, the others are kept; the same command tries again")
 
 

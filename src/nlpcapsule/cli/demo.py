@@ -1,11 +1,9 @@
 """`nlpcapsule demo`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from nlpcapsule.cli.files import check_output_folder
 from nlpcapsule.cli.options import Quiet
@@ -19,17 +17,14 @@ _EXAMPLE = (
 
 def demo(
     output: Annotated[
-        Path, typer.Option("--output", metavar="DIR", help="Folder for the models, the data and report.html.")
+        Path, Option(metavar="DIR", help="Folder for the models, the data and report.html.")
     ] = Path("demo-output"),
-    compare: Annotated[
-        bool,
-        typer.Option("--compare", help="Also train other networks and compare them."),
-    ] = False,
+    compare: Annotated[bool, Option("--compare", help="Also train other networks and compare them.")] = False,
     serve: Annotated[
-        bool, typer.Option("--serve", help="Then serve the model, with a page to review labels.")
+        bool, Option("--serve", help="Then serve the model, with a page to review labels.")
     ] = False,
     port: Annotated[
-        int, typer.Option("--port", metavar="NUMBER", min=0, max=65535, help="Port for --serve.")
+        int, Option("--port", metavar="NUMBER", min=0, max=65535, help="Port for --serve.")
     ] = 8000,
     quiet: Quiet = False,
 ) -> None:

@@ -1,7 +1,5 @@
 """The device that a command computes on."""
 
-from __future__ import annotations
-
 import os
 from enum import StrEnum
 
@@ -17,11 +15,7 @@ class Device(StrEnum):
 
 
 def choose_device(device: Device) -> None:
-    """Make the rest of this process compute on a device.
-
-    Raises:
-        ConfigError: If there is no such device.
-    """
+    """Make the rest of this process compute on a device; one that is not there is a ConfigError."""
     if device is Device.CPU:
         os.environ["ACCELERATE_USE_CPU"] = "true"
     elif device is Device.CUDA:

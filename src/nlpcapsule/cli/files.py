@@ -1,7 +1,5 @@
 """Read input rows and check output paths before any work is done."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,17 +18,11 @@ from nlpcapsule.errors import DataError, NlpCapsuleError
 
 @dataclass
 class DocumentFile:
-    """Documents of a file, which is read again for each iteration; a stream is read once and kept.
-
-    Attributes:
-        source: The file or folder; "-" is standard input.
-        options: How to read it.
-        report: The report of the latest complete reading.
-    """
+    """Documents of a file, which is read again for each iteration; a stream is read once and kept."""
 
     source: str
     options: ReadOptions
-    report: ReadReport = field(default_factory=ReadReport)
+    report: ReadReport = field(default_factory=ReadReport)  # of the latest complete reading
     _kept: list[Document] | None = None
     _said: set[str] = field(default_factory=set)
 
@@ -102,14 +94,7 @@ def refuse_missing(*sources: str | Path | None) -> None:
 
 
 def check_output_file(path: Path | None, option: str, source: str, model: Path) -> None:
-    """Reject a file that cannot be written, or that would overwrite an input.
-
-    Args:
-        path: The file to write, if any.
-        option: The option that names it.
-        source: The input data.
-        model: The model folder.
-    """
+    """Reject a file, if any, that cannot be written, or that would overwrite an input."""
     if path is None:
         return
     if path.is_dir():

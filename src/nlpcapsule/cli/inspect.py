@@ -1,11 +1,9 @@
 """`nlpcapsule inspect`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from nlpcapsule.cli.files import check_folder_name, check_output_folder, say, tell_bad_rows
 from nlpcapsule.cli.options import ModelFolder, reads_data
@@ -17,18 +15,14 @@ from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
 def inspect(
     model: Annotated[Path, ModelFolder],
     data: Annotated[
-        str, typer.Argument(metavar="DATA", help="Labelled documents: a file, a folder, or - for stdin.")
+        str, Argument(metavar="DATA", help="Labelled documents: a file, a folder, or - for stdin.")
     ],
     reading: ReadOptions,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", metavar="DIR", help="Folder for plots and numbers.  [default: MODEL/inspection]"
-        ),
+        Path | None, Option(metavar="DIR", help="Folder for plots and numbers.  [default: MODEL/inspection]")
     ] = None,
     document: Annotated[
-        int,
-        typer.Option("--document", metavar="NUMBER", min=1, help="Document to plot alone, counted from 1."),
+        int, Option(metavar="NUMBER", min=1, help="Document to plot alone, counted from 1.")
     ] = 1,
 ) -> None:
     """Show how the routing of a capsule network converges.

@@ -1,7 +1,5 @@
 """Options that several commands share."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable
@@ -29,38 +27,22 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress
 
 FORMATS = ", ".join(dict.fromkeys([*DOCUMENT_FORMATS, *QUESTION_FORMATS]))
 
+
+def _option(help: str, metavar: str = "NAME", kind: Any = str) -> Any:
+    return Annotated[kind, typer.Option(metavar=metavar, help=help)]
+
+
 # One entry per field of `ReadOptions` that a user may choose.
 READ_OPTIONS: dict[str, Any] = {
-    "format": Annotated[
-        str,
-        typer.Option("--format", metavar="NAME", help=f"{FORMATS}; auto decides by file name and content."),
-    ],
-    "text_key": Annotated[
-        str, typer.Option("--text-key", metavar="NAME", help="JSON key or column of the text.")
-    ],
-    "labels_key": Annotated[
-        str, typer.Option("--labels-key", metavar="NAME", help="JSON key or column of the labels.")
-    ],
-    "id_key": Annotated[
-        str, typer.Option("--id-key", metavar="NAME", help="JSON key or column of the identifier.")
-    ],
-    "title_key": Annotated[
-        str, typer.Option("--title-key", metavar="NAME", help="JSON key or column of the title.")
-    ],
-    "label_separator": Annotated[
-        str | None,
-        typer.Option(
-            "--label-separator",
-            metavar="TEXT",
-            help="Separator of labels inside a CSV or TSV cell.  [default: ;]",
-        ),
-    ],
-    "split": Annotated[
-        str | None,
-        typer.Option(
-            "--split", metavar="PART", help="Part of a data set that has several: train, dev, test, all."
-        ),
-    ],
+    "format": _option(f"{FORMATS}; auto decides by file name and content."),
+    "text_key": _option("JSON key or column of the text."),
+    "labels_key": _option("JSON key or column of the labels."),
+    "id_key": _option("JSON key or column of the identifier."),
+    "title_key": _option("JSON key or column of the title."),
+    "label_separator": _option(
+        "Separator of labels inside a CSV or TSV cell.  [default: ;]", "TEXT", str | None
+    ),
+    "split": _option("Part of a data set that has several: train, dev, test, all.", "PART", str | None),
     "skip_bad_rows": Annotated[
         bool, typer.Option("--skip-bad-rows", help="Skip rows that cannot be read, and report how many.")
     ],
@@ -72,19 +54,12 @@ def reads_data(need_labels: bool) -> Callable[[Command], Command]:
     """Add the readers' options to a command, which receives them as one argument, `reading`.
 
     Typer makes an option of each parameter in a signature, so the command's signature gets those of
-    `READ_OPTIONS` in place of `reading`.
-
-    Args:
-        need_labels: Whether the data must have labels; if not, there are no options about them.
+    `READ_OPTIONS` in place of `reading`; those about labels only if labels are needed.
     """
     names = [name for name in READ_OPTIONS if need_labels or name not in ABOUT_LABELS]
+    kind = inspect.Parameter.KEYWORD_ONLY
     added = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=getattr(ReadOptions, name),
-            annotation=READ_OPTIONS[name],
-        )
+        inspect.Parameter(name, kind, default=getattr(ReadOptions, name), annotation=READ_OPTIONS[name])
         for name in names
     ]
 

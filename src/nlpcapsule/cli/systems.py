@@ -1,7 +1,5 @@
 """`nlpcapsule systems`."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`python -m nlpcapsule.compare RUN`: the child process that `nlpcapsule compare` starts per system."""
 
-from __future__ import annotations
-
 import sys
 import traceback
 
@@ -18,7 +16,7 @@ def main(run: str) -> None:
 
     load_plugins()
 
-    from nlpcapsule.compare.run_system import RUN_JSON, run_system
+    from nlpcapsule.compare.measuring import RUN_JSON, run_system
 
     run_system(RUN_JSON.validate_json(run))
 

@@ -1,7 +1,5 @@
 """`nlpcapsule compare`: train systems on one split of a user's data and compare their metrics."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -12,10 +10,9 @@ import numpy as np
 
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.compare.data import UserFolder
-from nlpcapsule.compare.measuring import ANSWER_FIGURES, LABEL_FIGURES
+from nlpcapsule.compare.measuring import ANSWER_FIGURES, LABEL_FIGURES, RUN_JSON, SystemRun, run_name
 from nlpcapsule.compare.record import RunRecord, load_per_document
 from nlpcapsule.compare.run_missing import ChildProcess, Run, raise_failures, run_missing
-from nlpcapsule.compare.run_system import RUN_JSON, SystemRun, run_name
 from nlpcapsule.compare.systems import missing_package
 from nlpcapsule.compare.table import markdown
 from nlpcapsule.config import DEFAULT_SYSTEM, Config
@@ -35,19 +32,10 @@ def compare(
     say: Callable[[str], None] = lambda text: None,
     **facts: Any,
 ) -> tuple[str, dict[str, str]]:
-    """Train missing systems, and write compare.json and compare.md into a folder.
+    """Train missing systems, `jobs` at a time, and write compare.json and compare.md into a folder.
 
-    Args:
-        source: The user's folder.
-        configs: System → its configuration, in the table's order.
-        output: Folder for tables and finished systems.
-        jobs: Number of systems to run in parallel.
-        quiet: Whether to hide the progress of systems.
-        say: Receives messages.
-        facts: Entries of compare.json: "command", "sizes" and "seed".
-
-    Returns:
-        The Markdown, and the reasons of failures, if any.
+    `facts` are entries of compare.json: "command", "sizes" and "seed". Returns the Markdown, and the reasons
+    of failures, if any.
     """
     absent = {name: why for name in configs if (why := missing_package(name))}
     if len(absent) == len(configs):
@@ -63,6 +51,7 @@ def compare(
     records = {name: run.record for name, run in runs.items() if run.record.exists()}
     if not records:
         raise_failures(failures, "every system failed")
+    scores = {name: load_per_document(path) for name, path in records.items()}
     table = {
         "table": NAME,
         **provenance(commit=commit, **facts),
@@ -71,7 +60,10 @@ def compare(
         "split": source.split,
         "systems at a time": jobs,
         "ours": DEFAULT_SYSTEM[source.kind],
-        "systems": _results(source.kind, records),
+        "systems": {
+            name: RunRecord.load(path).to_json() | against_best_rival(name, scores, source.kind)
+            for name, path in records.items()
+        },
         "not measured": absent | {name: f"failed: {why}" for name, why in failures.items()},
     }
     page = markdown(table)
@@ -115,12 +107,3 @@ def against_best_rival(name: str, scores: Mapping[str, np.ndarray], kind: str) -
     found = {} if best is None else paired_differences(kind, scores[name], scores[best])
     differences = {figure: asdict(difference) for figure, difference in found.items()}
     return {"best rival": best, "difference to the best rival": differences or None}
-
-
-def _results(kind: str, records: Mapping[str, Path]) -> dict[str, Any]:
-    """Return system → its record, and its difference to the best other system."""
-    scores = {name: load_per_document(path) for name, path in records.items()}
-    return {
-        name: RunRecord.load(path).to_json() | against_best_rival(name, scores, kind)
-        for name, path in records.items()
-    }

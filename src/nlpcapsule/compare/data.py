@@ -3,8 +3,6 @@
 DIR/train.jsonl    DIR/dev.jsonl    DIR/test.jsonl      or .csv, .tsv, …, each plain or gzipped
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter
@@ -15,6 +13,7 @@ from typing import TypeVar
 
 from nlpcapsule.data.documents import Document, Question
 from nlpcapsule.data.readers.document_files import read_documents
+from nlpcapsule.data.readers.formats import json_keys
 from nlpcapsule.data.readers.lines import TextFile
 from nlpcapsule.data.readers.question_files import read_questions
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
@@ -32,21 +31,12 @@ Parts = tuple[list[Row], list[Row], list[Row]]  # to train on, to select on, to 
 
 @dataclass(frozen=True)
 class UserFolder:
-    """The files of a comparison.
-
-    Attributes:
-        folder: The user's folder.
-        kind: "labels" or "answers".
-        train: The training file.
-        select: The file to select on; None holds out a part of `train`.
-        report: The file to report metrics on.
-        reading: How the files are read.
-    """
+    """The files of a comparison."""
 
     folder: Path
-    kind: str
+    kind: str  # "labels" or "answers"
     train: Path
-    select: Path | None
+    select: Path | None  # None holds out a part of `train`
     report: Path
     reading: ReadOptions
 
@@ -81,8 +71,7 @@ class UserFolder:
     def check(self) -> tuple[dict[str, int], dict[Path, ReadReport]]:
         """Read all files, and return the sizes of the parts and the report of each file.
 
-        Raises:
-            DataError: If there is nothing to learn, to select on or to report on.
+        There must be something to learn, to select on and to report on.
         """
         reports: dict[Path, ReadReport] = {}
         if self.kind == "labels":
@@ -111,23 +100,23 @@ class UserFolder:
         self, train: list[Document], select: list[Document], report: list[Document]
     ) -> dict[str, int]:
         counts = Counter(label for row in train for label in set(row.labels))
-        known, reported = counts.keys(), {label for row in report for label in row.labels}
-        if not known:
+        if not counts:
             raise DataError("no document has a label, so there is nothing to learn", self.train)
-        selected = {label for row in select for label in row.labels}
+        selected, reported = ({label for row in rows for label in row.labels} for rows in (select, report))
         paths = {"select on": self.select or self.train, "report on": self.report}
-        for purpose, labels in (("select on", selected), ("report on", reported)):
-            if not labels & known:
+        for (purpose, path), labels in zip(paths.items(), (selected, reported), strict=True):
+            if not labels & counts.keys():
                 problem = f"no document to {purpose} has a label that a training document has"
-                hint = "check the labels' key, and that the files belong together"
-                raise DataError(problem, paths[purpose], hint=hint)
+                raise DataError(
+                    problem, path, hint="check the labels' key, and that the files belong together"
+                )
         return {
             "training documents": len(train),
             "documents to select on": len(select),
             "documents to report on": len(report),
-            "labels": len(known),
+            "labels": len(counts),
             "labels with 1-10 training documents": sum(count <= 10 for count in counts.values()),
-            "labels to report on that training never saw": len(reported - known),
+            "labels to report on that training never saw": len(reported - counts.keys()),
         }
 
     def _question_sizes(self, parts: Parts[Question]) -> dict[str, int]:
@@ -139,13 +128,7 @@ class UserFolder:
 
 
 def open_folder(folder: Path, reading: ReadOptions, kind: str | None = None) -> UserFolder:
-    """Find the parts of a folder.
-
-    Args:
-        folder: The folder.
-        reading: How to read the files.
-        kind: "labels" or "answers"; None detects it by the rows.
-    """
+    """Find the parts of a folder; without a kind, "labels" or "answers", detect it by the rows."""
     if kind is not None and kind not in KINDS:
         raise ConfigError(f"unknown task {kind!r}: expected 'labels' or 'answers'")
     if reading.split is not None:
@@ -177,10 +160,7 @@ def _kind_of_rows(path: Path) -> str:
     with TextFile(path) as file:
         first = file.peek().strip()
     if first.startswith("{"):
-        try:
-            keys = set(json.loads(first))
-        except (ValueError, RecursionError):
-            return "labels"  # the reader raises a better error
+        keys = json_keys(first)  # none if it is not JSON: the reader raises a better error
         return "answers" if {"question", "candidates"} & keys and "labels" not in keys else "labels"
     cells = {cell.strip(' "').lower() for cell in first.replace(",", "\t").split("\t")}
     return "answers" if "question" in cells or first.startswith("<") else "labels"

@@ -6,30 +6,36 @@ A stretch of training that ends by an exception or Ctrl-C is counted. A killed o
 its seconds are lost, and the total is a lower bound.
 """
 
-from __future__ import annotations
-
+import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import torch
+from pydantic import TypeAdapter
 
 from nlpcapsule import __version__
 from nlpcapsule.atomic_files import write_text
+from nlpcapsule.compare.data import UserFolder
 from nlpcapsule.compare.record import RunRecord, save_per_document
 from nlpcapsule.config import Config
 from nlpcapsule.data.documents import Question
-from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.data.encoded import EncodedDocuments, encode_documents
+from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.answer_metrics import answer_metrics, per_question_metrics
 from nlpcapsule.evaluation.label_metrics import per_document_metrics
 from nlpcapsule.model_folder import MANIFEST, load_model
 from nlpcapsule.provenance import hardware, peak_process_memory
 from nlpcapsule.scoring.documents import RANKED, LabelRankings
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
+from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
+from nlpcapsule.training.fit_labels import fit_labels
+from nlpcapsule.training.prepared_labels import prepare_labels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
 
@@ -40,17 +46,15 @@ Measured: TypeAlias = tuple[RunRecord, np.ndarray]  # the record, and metrics pe
 Model = TypeVar("Model", LabelModel, AnswerModel)
 
 _SECONDS = "seconds.json"
+_ENCODER_FILES = ("config.json", "tokenizer.json", "*.safetensors")  # read from a transformer's folder
 
 
 def run_and_record(
     path: Path, commit: str, measure: Callable[[RunFolder, TrainingProgress], Measured]
 ) -> RunRecord:
-    """Train and measure a system, and write its record; a stopped training is resumed.
+    """Train and measure a system, and write its record, with metrics per document next to it.
 
-    Args:
-        path: The record to write; metrics per document are written next to it.
-        commit: The commit of the code.
-        measure: Trains the system in a work folder, or resumes its training, and measures it.
+    `measure` trains the system in a work folder, or resumes its training, and measures it.
     """
     work = path.with_suffix(".work")
     resume = (work / MANIFEST).exists() or (work / "checkpoint" / "run.json").exists()
@@ -79,10 +83,7 @@ def run_and_record(
 def trained(folder: RunFolder, fit: Callable[[], Model], can_load: bool = True) -> Model:
     """Return the model of a folder; train it, or resume its training, if it is not finished.
 
-    Args:
-        folder: The folder it is trained in.
-        fit: Trains it.
-        can_load: Whether a finished model can be loaded; if not, it is trained again.
+    A finished model that cannot be loaded (`can_load`) is trained again.
     """
     if folder.finished and can_load:
         return cast(Model, load_model(folder.path))
@@ -115,8 +116,7 @@ def measure_labels(
 ) -> Measured:
     """Measure a label model that was trained in `folder`, started with `config`, on data of a fingerprint.
 
-    Returns:
-        The record, and metrics per document (4, documents).
+    Returns the record, and metrics per document (4, documents).
     """
     started = time.perf_counter()
     rankings = model.rank_tokens(report.tokens, RANKED)
@@ -137,8 +137,7 @@ def measure_answers(
 ) -> Measured:
     """Measure an answer model likewise, on named parts.
 
-    Returns:
-        The record, and average precisions (questions,) of the first part.
+    Returns the record, and average precisions (questions,) of the first part.
     """
     figures, precisions, seconds = {}, [], 0.0
     for name, questions in parts.items():
@@ -181,3 +180,64 @@ def _training_facts(
         "config": json.loads(config.model_dump_json()),
         "data": data,
     }
+
+
+@dataclass(frozen=True)
+class SystemRun:
+    """One system of a comparison: the user's files, its configuration, and the record to write."""
+
+    source: UserFolder
+    config: Config
+    record: Path
+    commit: str = ""
+
+
+RUN_JSON = TypeAdapter(SystemRun)  # a run as an argument of a child process
+
+
+def run_system(run: SystemRun) -> None:
+    """Train a system and write its record; a stopped training is resumed."""
+    measure = _measure_labels if run.source.kind == "labels" else _measure_answers
+    run_and_record(run.record, run.commit, lambda folder, progress: measure(run, folder, progress))
+
+
+def _measure_labels(run: SystemRun, folder: RunFolder, progress: TrainingProgress) -> Measured:
+    config = run.config
+    train, select, report = run.source.documents()
+    data = prepare_labels(train, select, config)
+    encoded = encode_documents(report, data.tokenizer, data.labels, config.text.max_tokens)
+    model = trained(folder, lambda: fit_labels(data, config, folder, progress))
+    return measure_labels(model, config, folder.path, encoded, data.fingerprint())
+
+
+def _measure_answers(run: SystemRun, folder: RunFolder, progress: TrainingProgress) -> Measured:
+    config = run.config
+    train, select, report = run.source.questions()
+    data = prepare_answers(train, select, config)
+    model = trained(folder, lambda: fit_answers(data, config, folder, progress))
+    return measure_answers(model, config, folder.path, {"report": report}, data.fingerprint())
+
+
+def run_name(config: Config) -> str:
+    """Return a name that changes with the settings and with the contents of the files they name.
+
+    A hub transformer is identified by its name. Missing files are ignored here; their readers report them.
+    """
+    settings = config.model_dump_json(exclude={"training": {"checkpoint_epochs"}})  # changes no result
+    digest = hashlib.sha256(settings.encode())
+    for path in _named_files(config):
+        try:
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())  # reads a chunk at a time
+        except OSError as error:
+            raise DataError(f"cannot be read: {error.strerror or error}", path) from None
+    return f"{config.model.name}-{digest.hexdigest()[:8]}-seed{config.training.seed}"
+
+
+def _named_files(config: Config) -> Iterator[Path]:
+    for name in (config.text.vectors, config.text.tokenizer, config.text.label_names):
+        if name and Path(name).is_file():
+            yield Path(name)
+    if config.transformer is not None:
+        for pattern in _ENCODER_FILES:
+            yield from (path for path in sorted(Path(config.transformer).glob(pattern)) if path.is_file())

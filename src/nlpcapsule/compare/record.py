@@ -4,8 +4,6 @@ NAME.json    the record
 NAME.npz     its metrics per document or question, for paired tests
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, Self
@@ -52,11 +50,7 @@ class RunRecord(BaseModel):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read the output of `save`.
-
-        Raises:
-            DataError: If the file holds anything else.
-        """
+        """Read the output of `save`; anything else is a DataError."""
         try:
             return cls.model_validate(json.loads(path.read_text(encoding="utf-8")))
         except ValidationError as error:

@@ -4,8 +4,6 @@ Finished runs are skipped. The others run one after the other in this process, o
 processes. A run that fails does not stop the others. Ctrl-C stops all of them; what they have written stays.
 """
 
-from __future__ import annotations
-
 import subprocess
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -23,16 +21,13 @@ _STOP_SECONDS = 5  # seconds that a process gets to end after a signal
 
 
 class ChildProcess:
-    """A running command; its output goes to a log, but its standard error may go to the terminal.
-
-    Attributes:
-        peak_bytes: Peak memory of the process and its children, if `watches_memory`.
-    """
+    """A running command; its output goes to a log, but its standard error may go to the terminal."""
 
     def __init__(
         self, command: Sequence[str], log: Path, show_errors: bool = False, watches_memory: bool = False
     ) -> None:
-        self.peak_bytes, self._log, self._watches_memory = 0, log, watches_memory
+        self.peak_bytes = 0  # of the process and its children, if `watches_memory`
+        self._log, self._watches_memory = log, watches_memory
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("w", encoding="utf-8") as file:
             errors = None if show_errors else file
@@ -74,25 +69,15 @@ class ChildProcess:
 
 @dataclass(frozen=True)
 class Run:
-    """One run, in this process (`run_here`) or in a child process (`command`, `log`).
+    """One run, in this process (`run_here`) or in a child process (`command`, `log`)."""
 
-    Attributes:
-        name: Its name in messages; different for each run.
-        is_finished: Returns whether there is nothing left to run.
-        run_here: Runs it in this process.
-        command: The command of a child process.
-        log: The file for a child's output; kept if the child fails.
-        ended: Called with an ended child; may complete what the child has written.
-        watches_memory: Whether to measure a child's memory, which costs it a little time.
-    """
-
-    name: str
-    is_finished: Callable[[], bool]
+    name: str  # in messages; different for each run
+    is_finished: Callable[[], bool]  # nothing is left to run
     run_here: Callable[[], object] = lambda: None
     command: Sequence[str] = ()
-    log: Path = Path()
-    ended: Callable[[ChildProcess], None] = lambda child: None
-    watches_memory: bool = False
+    log: Path = Path()  # of a child's output; kept if it fails
+    ended: Callable[[ChildProcess], None] = lambda child: None  # may complete what the child has written
+    watches_memory: bool = False  # which costs a child a little time
 
     def start(self, show_errors: bool = False) -> ChildProcess:
         """Start it in a child process."""
@@ -105,17 +90,11 @@ Outcomes = Generator[tuple[Run, str | None], None, None]  # a run, and why it fa
 def run_missing(
     runs: Sequence[Run], what: str, say: Callable[[str], None], jobs: int = 0, show_errors: bool = False
 ) -> dict[str, str]:
-    """Run what is not finished, in order.
+    """Run what is not finished, in order; return name → reason for each run that failed.
 
-    Args:
-        runs: All runs.
-        what: The noun for runs in messages, as in "3 of 5 cells are finished".
-        say: Receives messages.
-        jobs: Number of parallel child processes; 0 runs in this process.
-        show_errors: Whether a child's standard error, its progress, goes to the terminal instead of its log.
-
-    Returns:
-        Name → reason, for each run that failed.
+    `jobs` child processes run in parallel; 0 runs in this process. With `show_errors`, a child's standard
+    error, its progress, goes to the terminal instead of its log. `what` is the noun: "3 of 5 cells are
+    finished".
     """
     missing = [run for run in runs if not run.is_finished()]
     say(f"{len(runs) - len(missing)} of {len(runs)} {what} are finished")

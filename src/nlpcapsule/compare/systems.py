@@ -1,7 +1,5 @@
 """The systems that can be compared, their configurations, and the packages they need."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib.util import find_spec
 
@@ -36,14 +34,9 @@ def chosen_systems(wanted: str | None, kind: str) -> list[str]:
 def system_configs(
     systems: Sequence[str], kind: str, assignments: Sequence[str], preset: str | None = None, seed: int = 1
 ) -> dict[str, Config]:
-    """Return the configuration of each system.
+    """Return the configuration of each system; the preset is for the default system only.
 
-    Args:
-        systems: The systems compared.
-        kind: "labels" or "answers".
-        assignments: Texts such as "hybrid.epochs=5" or "all.max_tokens=200".
-        preset: The preset of the default system.
-        seed: The seed of every system.
+    Assignments are texts such as "hybrid.epochs=5" or "all.max_tokens=200".
     """
     ours = DEFAULT_SYSTEM[kind]
     if preset is not None and ours not in systems:
@@ -62,10 +55,16 @@ def system_configs(
             takers = [system for system in systems if Config.has_setting(kind, system, key)] or [systems[0]]
         for taker in takers:
             own[taker].append(assignment)
-    return {
-        name: _config(name, kind, texts, preset if name == ours else None, seed)
-        for name, texts in own.items()
-    }
+    configs = {}
+    for name, texts in own.items():
+        chosen = preset if name == ours else None
+        try:
+            configs[name] = Config.build(kind, name, None, texts, {"training.seed": seed}, chosen)
+        except ConfigError as error:
+            raise ConfigError(f"--set, {name}: {error}") from None
+        if configs[name].model.name != name:
+            raise ConfigError(f"--set, {name}: name the systems with --systems")
+    return configs
 
 
 def missing_package(system: str) -> str | None:
@@ -74,13 +73,3 @@ def missing_package(system: str) -> str | None:
     if extra is None or find_spec(package := _PACKAGES.get(extra, extra)) is not None:
         return None
     return str(MissingExtraError(package, extra))
-
-
-def _config(system: str, kind: str, assignments: Sequence[str], preset: str | None, seed: int) -> Config:
-    try:
-        config = Config.build(kind, system, None, assignments, {"training.seed": seed}, preset)
-    except ConfigError as error:
-        raise ConfigError(f"--set, {system}: {error}") from None
-    if config.model.name != system:
-        raise ConfigError(f"--set, {system}: name the systems with --systems")
-    return config

@@ -1,12 +1,10 @@
 """Render a comparison as a Markdown page."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from nlpcapsule.compare.record import LOWER_BOUND
-from nlpcapsule.evaluation.report import ABSENT, metrics_markdown
+from nlpcapsule.evaluation.report import ABSENT, markdown_table, metrics_markdown
 
 TAIL = "recall@5 (1-10 examples)"
 LABEL_COLUMNS = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@3", "PSP@5", TAIL, "ECE@5")
@@ -15,13 +13,6 @@ ANSWER_COLUMNS = ("MAP", "MAP 95% low", "MAP 95% high", "MRR", "MRR 95% low", "M
 _REPORTED = "report"  # the reported part of the answers' metrics
 
 Record = dict[str, Any]  # a table as written to a JSON file
-
-
-def markdown_table(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> str:
-    """Return a Markdown table; the first column is left-aligned, missing entries are empty."""
-    lines = ["| " + " | ".join(columns) + " |", "|---|" + "---:|" * (len(columns) - 1)]
-    lines += ["| " + " | ".join(row.get(column, "") for column in columns) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
 
 
 def markdown(record: Record) -> str:

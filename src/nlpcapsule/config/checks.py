@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from nlpcapsule.config.nesting import flatten
 from nlpcapsule.errors import ConfigError, quoted
 from nlpcapsule.registry import LABEL_LOSSES
 
@@ -15,38 +15,31 @@ LARGEST_NUMBER = 2**31 - 1  # larger seeds and sizes do not fit into the librari
 LONGEST_LIST = 64  # values of one setting
 # Bounds of memory and time, far above what is useful; by the last part of a setting's name.
 _LARGEST_SIZE = 2**14
-_SIZES = (
-    *("embedding_size", "capsule_size", "document_size", "state_size", "size"),
-    *("filters", "condensed", "channels", "bottleneck"),
-)
-_MOST = {**dict.fromkeys(_SIZES, _LARGEST_SIZE), "windows": 512, "layers": 64, "order": 16, "trees": 1_000}
+_SIZES = "embedding_size capsule_size document_size state_size size filters condensed channels bottleneck"
+_MOST = {
+    **dict.fromkeys(_SIZES.split(), _LARGEST_SIZE),
+    "windows": 512,
+    "layers": 64,
+    "order": 16,
+    "trees": 1_000,
+}
 _MOST["iterations"] = 1_000  # of routing
 
 
 def check_values(config: Config) -> None:
     """Reject values that no setting can have."""
-    _check_values("", config.model_dump())
-
-
-def _check_values(place: str, values: Mapping[str, Any]) -> None:
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            _check_values(f"{place}{name}.", value)
+    for name, value in flatten(config.model_dump()):
         parts = value if isinstance(value, tuple) else (value,)
         if len(parts) > LONGEST_LIST:
-            raise ConfigError(f"{place}{name}: {len(parts):,} values; expected at most {LONGEST_LIST}")
+            raise ConfigError(f"{name}: {len(parts):,} values; expected at most {LONGEST_LIST}")
+        most = _MOST.get(name.rpartition(".")[2], LARGEST_NUMBER)
         for part in parts:
-            _check_value(f"{place}{name}", part)
-
-
-def _check_value(name: str, value: Any) -> None:
-    most = _MOST.get(name.rpartition(".")[2], LARGEST_NUMBER)
-    if isinstance(value, int | float) and value > most:
-        raise ConfigError(f"{name}={quoted(value)}: expected at most {most:,}")
-    try:
-        str(value).encode()
-    except UnicodeEncodeError:  # a file name that is not UTF-8 cannot be stored in the model folder
-        raise ConfigError(f"{name}={value!r}: expected UTF-8; rename the file") from None
+            if isinstance(part, int | float) and part > most:
+                raise ConfigError(f"{name}={quoted(part)}: expected at most {most:,}")
+            try:
+                str(part).encode()
+            except UnicodeEncodeError:  # a file name that is not UTF-8 cannot be stored in the model folder
+                raise ConfigError(f"{name}={part!r}: expected UTF-8; rename the file") from None
 
 
 def check_together(config: Config) -> None:

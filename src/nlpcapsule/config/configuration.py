@@ -11,31 +11,10 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny, ValidationError, field_validator, model_validator
 
+from nlpcapsule.config import nesting, settings
 from nlpcapsule.config.checks import check_together, check_values
-from nlpcapsule.config.names import (
-    SECTIONS,
-    known_settings,
-    nested_choices,
-    resolve,
-    unknown_sections,
-    unknown_settings,
-)
-from nlpcapsule.config.nesting import (
-    DEFAULT_NETWORK,
-    DEFAULT_SYSTEM,
-    choose,
-    complete_model,
-    defaults_of,
-    merge,
-)
-from nlpcapsule.config.settings import (
-    InferenceSettings,
-    Settings,
-    SystemSettings,
-    Task,
-    TextSettings,
-    TrainingSettings,
-)
+from nlpcapsule.config.nesting import DEFAULT_NETWORK, DEFAULT_SYSTEM, SECTIONS, complete_model
+from nlpcapsule.config.settings import Settings, SystemSettings
 from nlpcapsule.errors import ConfigError, cut, did_you_mean, quoted
 from nlpcapsule.registry import find_system, system_names
 
@@ -46,11 +25,11 @@ LONGEST_FILE = 1_000_000  # maximum bytes of a TOML file; /dev/zero has more
 class Config(Settings):
     """A whole configuration, as saved in a model folder."""
 
-    task: Task
-    text: TextSettings
+    task: settings.Task
+    text: settings.TextSettings
     model: SerializeAsAny[SystemSettings]
-    training: TrainingSettings
-    inference: InferenceSettings
+    training: settings.TrainingSettings
+    inference: settings.InferenceSettings
 
     SECTIONS: ClassVar[tuple[str, ...]] = SECTIONS
 
@@ -64,12 +43,14 @@ class Config(Settings):
         given = {section: data.get(section, {}) for section in cls.SECTIONS}
         model = given["model"]
         if isinstance(model, SystemSettings):
-            defaults = defaults_of(complete_model(model.model_dump(), task), task)
+            defaults = nesting.defaults_of(complete_model(model.model_dump(), task), task)
         else:
             given["model"] = complete_model(model, task)
-            defaults = defaults_of(given["model"], task)
+            defaults = nesting.defaults_of(given["model"], task)
         filled = {
-            section: merge(defaults.get(section, {}), values) if isinstance(values, Mapping) else values
+            section: nesting.merge(defaults.get(section, {}), values)
+            if isinstance(values, Mapping)
+            else values
             for section, values in given.items()
         }
         return {**data, "task": task, **filled}
@@ -134,24 +115,33 @@ class Config(Settings):
         for source in (prepared, sections):
             for section, values in source.items():
                 if section == "model" and isinstance(values, dict):
-                    given[section] = choose(name, given[section], values)
+                    given[section] = nesting.choose(name, given[section], values)
                 elif section in given and isinstance(values, dict):
                     given[section].update(values)
-        given["model"] = choose(name, {**given["model"], "name": name}, nested_choices(name, pairs))
+        given["model"] = nesting.choose(
+            name, {**given["model"], "name": name}, nesting.nested_choices(name, pairs)
+        )
         completed = complete_model(given["model"], task)
         if preset is not None and completed.get("network", {}).get("name") != DEFAULT_NETWORK:
             raise ConfigError(
                 f"the preset {preset!r} is for hybrid of {DEFAULT_NETWORK}, not {name} on {task}"
             )
-        known = known_settings(completed)
+        known = nesting.known_settings(completed)
         where = f"{file}: " if file else ""
-        problems = [*unknown_sections(sections, where), *unknown_settings(given, known, where)]
+        problems = [
+            *nesting.unknown_sections(sections, where),
+            *nesting.unknown_settings(given, known, where),
+        ]
         for key, value in pairs.items():
-            path, problem = resolve(key, known)
+            path, problem = nesting.resolve(key, known)
             if problem:
                 problems.append(problem)
-            else:
-                _put(given, path, value)
+                continue
+            *parents, last = path.split(".")
+            inner = given
+            for parent in parents:
+                inner = inner.setdefault(parent, {})
+            inner[last] = value
         if problems:
             raise ConfigError("\n".join(problems))
         with _worded_errors():
@@ -163,7 +153,7 @@ class Config(Settings):
     @staticmethod
     def has_setting(task: str, model: str, key: str) -> bool:
         """Return whether a system has a setting of this full or short name."""
-        return resolve(key, known_settings(complete_model({"name": model}, task)))[1] is None
+        return nesting.resolve(key, nesting.known_settings(complete_model({"name": model}, task)))[1] is None
 
     @classmethod
     def from_json(cls, text: str) -> Config:
@@ -181,13 +171,6 @@ def _model_name(task: str, model: str | None, sections: Mapping[str, Any], pairs
     if not isinstance(name, str):
         raise ConfigError(f"unknown model {quoted(name)}: {did_you_mean(quoted(name), system_names())}")
     return find_system(name).name
-
-
-def _put(sections: dict[str, Any], path: str, value: Any) -> None:
-    *parents, last = path.split(".")
-    for parent in parents:
-        sections = sections.setdefault(parent, {})
-    sections[last] = value
 
 
 def _parse_assignment(text: str) -> tuple[str, Any]:

@@ -73,11 +73,6 @@ class SystemSettings(Settings):
             return self.model_copy(update={"embedding_size": size})
         return self.model_copy(update={"encoder": encoder.model_copy(update={"embedding_size": size})})
 
-    def with_transformer(self, path: str) -> Self:
-        """Return the same settings with the pretrained transformer of another folder."""
-        encoder = getattr(self, "encoder").model_copy(update={"path": path})  # noqa: B009
-        return self.model_copy(update={"encoder": encoder})
-
     def check(self, config: Config) -> None:
         """Raise a ConfigError if the settings conflict with each other or with other sections."""
         encoder: EncoderSettings | None = getattr(self, "encoder", None)

@@ -1,7 +1,5 @@
 """The types that readers yield: documents with labels, questions with candidate answers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -18,16 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from nlpcapsule.data.readers.document_rows import (
-    find_columns,
-    kind_of,
-    label_list,
-    optional_name,
-    parse_object,
-    shown_names,
-    split_labels,
-    string_value,
-)
+from nlpcapsule.data.readers import document_rows as fields
 from nlpcapsule.data.readers.lines import TextFile, is_stream
 from nlpcapsule.data.readers.reading import Place
 from nlpcapsule.data.readers.tables import TableRow, table_rows
@@ -55,9 +46,6 @@ class LabelName:
 class Thesaurus:
     """The names of labels, in the order in which they were given.
 
-    Args:
-        names: Label → what it is called.
-
     Example:
         >>> concepts = {"1": LabelName("cheese"), "2": LabelName("blue cheese", ("Stilton",))}
         >>> Thesaurus(concepts).texts(["2", "cake"])
@@ -69,11 +57,7 @@ class Thesaurus:
 
     @classmethod
     def read(cls, path: str | Path) -> Thesaurus:
-        """Read a file of label names.
-
-        Raises:
-            DataError: If it cannot be read, or a label is missing or appears twice.
-        """
+        """Read a file of label names; a label that is missing or appears twice is a DataError."""
         names: dict[str, LabelName] = {}
         for label, name, at in _entries(Path(path)):
             if label in names:
@@ -125,12 +109,12 @@ def _entries(path: Path) -> Iterator[tuple[str, LabelName, Place]]:
 def _from_object(file: TextFile) -> Iterator[tuple[str, LabelName, Place]]:
     at = Place(file.name)
     text = "".join(line.text for line in file.sound_lines(keep_ends=True))
-    for key, value in parse_object(text, at).items():
-        label = string_value(key, "label", at)
+    for key, value in fields.parse_object(text, at).items():
+        label = fields.string_value(key, "label", at)
         row = {"name": value} if isinstance(value, str) else value
         if not isinstance(row, dict):
             hint = 'write a string, or an object such as {"name": "…", "alternatives": ["…"]}'
-            raise at.broken(f"the label {quoted(label)} has {kind_of(value)} for a name", hint)
+            raise at.broken(f"the label {quoted(label)} has {fields.kind_of(value)} for a name", hint)
         yield label, _label_name(label, row, _NAME_KEYS, at), at
 
 
@@ -138,7 +122,7 @@ def _from_lines(file: TextFile) -> Iterator[tuple[str, LabelName, Place]]:
     for line in file.filled_lines():
         if isinstance(line, BadRowError):
             raise line
-        row = parse_object(line.text, line.at)
+        row = fields.parse_object(line.text, line.at)
         label = _label(row, line.at)
         yield label, _label_name(label, row, _NAME_KEYS[:2], line.at), line.at
 
@@ -147,7 +131,7 @@ def _from_table(file: TextFile) -> Iterator[tuple[str, LabelName, Place]]:
     rows = table_rows(file, "\t" if ".tsv" in Path(file.name).suffixes else ",")
     header = _sound(next(rows, TableRow(Place(file.name, 1), [])))
     names = [cell.strip() for cell in header.cells]
-    columns = find_columns(names, _COLUMNS, header.at, ["alternatives"])
+    columns = fields.find_columns(names, _COLUMNS, header.at, ["alternatives"])
     for at, cells in map(_sound, rows):
         if len(cells) > len(names):
             problem = f"expected {len(names)} columns as in the header, found {len(cells)}"
@@ -155,7 +139,7 @@ def _from_table(file: TextFile) -> Iterator[tuple[str, LabelName, Place]]:
         # A row may end before its last columns.
         found = {name: cells[place] if place < len(cells) else "" for name, place in columns.items()}
         row: dict[str, Any] = {"label": found["label"].strip(), "name": found["name"]}
-        row["alternatives"] = split_labels(found.get("alternatives", ""), _SEPARATOR)
+        row["alternatives"] = fields.split_labels(found.get("alternatives", ""), _SEPARATOR)
         label = _label(row, at)
         yield label, _label_name(label, row, ("name",), at), at
 
@@ -169,9 +153,9 @@ def _sound(row: TableRow | BadRowError) -> TableRow:
 
 def _label(row: Mapping[str, Any], at: Place) -> str:
     if "label" not in row:
-        problem = f"the key 'label' is missing; the row has: {shown_names(row)}"
+        problem = f"the key 'label' is missing; the row has: {fields.shown_names(row)}"
         raise at.broken(problem, 'write each row as {"label": "…", "name": "…"}')
-    label = optional_name(row, "label", at) or ""
+    label = fields.optional_name(row, "label", at) or ""
     if not label.strip():
         raise at.broken("'label' holds a blank label", "fix it")
     return label
@@ -180,9 +164,9 @@ def _label(row: Mapping[str, Any], at: Place) -> str:
 def _label_name(label: str, row: Mapping[str, Any], keys: tuple[str, ...], at: Place) -> LabelName:
     name = next((row[key] for key in keys if row.get(key) is not None), None)
     if not isinstance(name, str) or not name.strip():
-        found = "a blank one" if isinstance(name, str) else kind_of(name)
+        found = "a blank one" if isinstance(name, str) else fields.kind_of(name)
         problem = f"the label {quoted(label)} has no name: expected a string under {keys[0]!r}, found {found}"
         raise at.broken(problem, "give it one, or leave the label out")
     alternatives = next((row[key] for key in _ALTERNATIVE_KEYS if row.get(key) is not None), None)
-    name = string_value(name, keys[0], at).strip()
-    return LabelName(name, tuple(label_list(alternatives, "alternatives", at)))
+    name = fields.string_value(name, keys[0], at).strip()
+    return LabelName(name, tuple(fields.label_list(alternatives, "alternatives", at)))

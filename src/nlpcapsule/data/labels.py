@@ -16,19 +16,14 @@ class LabelVocabulary:
     """The labels of the training part, most frequent first (ties by name).
 
     If a thesaurus is given, its labels without training documents follow, in its order.
-
-    Attributes:
-        names: Label names by id.
-        counts: (n,) int64, training documents per label.
-        titles: Their names in the thesaurus, or None without one.
     """
 
     def __init__(
         self, names: Sequence[str], counts: Sequence[int], titles: Sequence[str] | None = None
     ) -> None:
-        self.names = list(names)
-        self.counts = np.asarray(counts, dtype=np.int64)
-        self.titles = None if titles is None else list(titles)
+        self.names = list(names)  # by id
+        self.counts = np.asarray(counts, dtype=np.int64)  # (n,) training documents per label
+        self.titles = None if titles is None else list(titles)  # names in the thesaurus
         self._ids = {name: index for index, name in enumerate(self.names)}
 
     @classmethod

@@ -5,8 +5,6 @@ similarity of their word 5-shingles reaches a threshold. Comparing all pairs wou
 banding proposes candidates and only those are compared exactly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -27,28 +25,19 @@ FILLER = -1  # pads documents of fewer than 5 tokens to one shingle, which no lo
 class NearDuplicates:
     """The result of `find_near_duplicates`."""
 
-    pairs: list[
-        tuple[int, int, float]
-    ]  # index in train, index in dev, similarity; ordered by dev, then train
+    # Index in train, index in dev, similarity; ordered by dev, then train.
+    pairs: list[tuple[int, int, float]]
     dev_documents: int  # those that have a near-duplicate in train
 
 
 def find_near_duplicates(
     train: Iterable[np.ndarray], dev: Iterable[np.ndarray], threshold: float = 0.8
 ) -> NearDuplicates:
-    """Find the pairs of a training and a dev document whose word 5-shingles are nearly the same.
+    """Find the pairs of a training and a dev document, each (tokens,), with nearly the same word 5-shingles.
 
-    Identical documents are always found; a pair at the threshold is missed in less than one of a thousand
-    cases, a closer one even less often. Similarities are exact up to collisions of 64-bit
-    fingerprints. Documents of fewer than 5 tokens are compared as a whole.
-
-    Args:
-        train: Token ids of the training documents, each (tokens,).
-        dev: Token ids of the held-out documents.
-        threshold: The least Jaccard similarity, above 0 and at most 1.
-
-    Raises:
-        ConfigError: If the threshold is out of its range.
+    Identical documents are always found; a pair at the threshold, the least Jaccard similarity, is missed in
+    less than one of a thousand cases, a closer one even less often. Similarities are exact up to collisions
+    of 64-bit fingerprints. Documents of fewer than 5 tokens are compared as a whole.
     """
     if not 0 < threshold <= 1:
         raise ConfigError(f"threshold must be above 0 and at most 1; got {threshold}")
@@ -84,11 +73,9 @@ def _rows_per_band(threshold: float) -> int:
 
 
 def _candidates(keys: np.ndarray, bands: list[tuple[np.ndarray, np.ndarray]]) -> Iterator[np.ndarray]:
-    """Yield, for each document, the sorted indices of the training documents that share a band with it.
+    """Yield, for each column of keys (bands, B), the sorted indices of training documents that share a band.
 
-    Args:
-        keys: (bands, B) of the documents.
-        bands: For each band, the training documents in the order of their keys, and the sorted keys.
+    `bands` are, for each band, the training documents in the order of their keys, and the sorted keys.
     """
     limits = [
         (np.searchsorted(known, wanted, "left"), np.searchsorted(known, wanted, "right"))

@@ -1,7 +1,5 @@
 """Partial routing: choose the outputs D⁺ ∪ D⁻ of a document in training."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,21 +38,14 @@ def uniform_outputs(
         generator.choice(label_count, size=min(label_count, negatives + len(row)), replace=False)
         for row in labels
     ]
-    return _own_and_proposed(labels, proposals, negatives)
+    return hard_outputs(labels, proposals, negatives)
 
 
 def hard_outputs(labels: Sequence[np.ndarray], nominated: Sequence[np.ndarray], negatives: int) -> Outputs:
-    """Return each document's labels and the `negatives` best-scored others of a nominator."""
-    return _own_and_proposed(labels, nominated, negatives)
-
-
-def _own_and_proposed(
-    labels: Sequence[np.ndarray], proposals: Sequence[np.ndarray], negatives: int
-) -> Outputs:
-    """Return own labels, then proposed ones that are not the document's own, padded to one width."""
+    """Return each document's labels and the `negatives` best-scored others of a nominator, padded."""
     rows = [
         np.concatenate([own, proposed[~np.isin(proposed, own)][:negatives]]).astype(np.int64)
-        for own, proposed in zip(labels, proposals, strict=True)
+        for own, proposed in zip(labels, nominated, strict=True)
     ]
     width = max(1, max(len(row) for row in rows))
     ids = np.zeros((len(rows), width), dtype=np.int64)

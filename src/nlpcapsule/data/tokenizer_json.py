@@ -1,7 +1,5 @@
 """Read a `tokenizer.json` of any origin, which may be damaged or malicious."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,9 +8,9 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from nlpcapsule.data.word_level import PADDING_TOKEN, UNKNOWN_TOKEN
 from nlpcapsule.errors import DataError, cut
 
+PADDING_TOKEN, UNKNOWN_TOKEN = "[PAD]", "[UNK]"
 PADDING_NAMES = (PADDING_TOKEN, "<pad>", "<PAD>", "<|pad|>", "<|endoftext|>")
 UNKNOWN_NAMES = (UNKNOWN_TOKEN, "<unk>", "<UNK>", "<|unk|>")
 _MOST_GROWTH = 64  # times that normalizers may lengthen a text

@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from tokenizers import Encoding, Tokenizer
+from tokenizers import Encoding, Regex, Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.normalizers import NFKC, Lowercase, Replace
+from tokenizers.normalizers import Sequence as NormalizerSequence
+from tokenizers.pre_tokenizers import Split
+from tokenizers.trainers import WordLevelTrainer
 
 from nlpcapsule.data.readers.lines import is_stream
-from nlpcapsule.data.tokenizer_json import failures_as_errors, parse_tokenizer
-from nlpcapsule.data.word_level import train_word_level, without_lone_surrogates
+from nlpcapsule.data.tokenizer_json import PADDING_TOKEN, UNKNOWN_TOKEN, failures_as_errors, parse_tokenizer
 from nlpcapsule.errors import ConfigError, DataError
 
 CHARACTERS_PER_TOKEN = 40
@@ -21,6 +25,15 @@ TEXTS_PER_BATCH = 512
 LARGEST_ID = 2**24  # maximum id of a token; a table of vectors has a row for each id up to it
 _TRIALS = ["", "a", "the \u2603 is unusual"]  # sample texts that check whether a tokenizer works
 _FAILED = "the tokenizer cannot encode a text"
+
+# Scripts that put no space between words: each character, with the marks that sit on it, is a token.
+# The sound-lengthening mark is shared by both kana and so belongs to neither in Unicode's tables.
+UNSPACED_SCRIPTS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}ー"
+TOKEN_PATTERN = (
+    rf"[{UNSPACED_SCRIPTS}]\p{{M}}*"
+    rf"|[\p{{L}}\p{{M}}\p{{N}}&&[^{UNSPACED_SCRIPTS}]]+"  # a word or a number
+    r"|[^\s\p{Cc}]"  # any other visible character is a token
+)
 
 
 class TokensInText(NamedTuple):
@@ -34,12 +47,7 @@ class TokensInText(NamedTuple):
 
 
 class WordTokenizer:
-    """Tokenizer that maps texts to arrays of token ids.
-
-    Args:
-        tokenizer: The tokenizer to wrap; its truncation and padding are switched off.
-        padding_id: The padding id.
-        unknown_id: The id of a word that is not in the vocabulary.
+    """Tokenizer that maps texts to arrays of token ids; truncation and padding are switched off.
 
     Example:
         >>> tokenizer = WordTokenizer.train(["a cat, a dog", "a cat"], min_count=1)
@@ -63,21 +71,33 @@ class WordTokenizer:
     def train(cls, texts: Iterable[str], vocabulary_size: int = 60_000, min_count: int = 2) -> WordTokenizer:
         """Learn the vocabulary: the most frequent words, compared after NFKC and lower-casing.
 
-        Padding and unknown count towards `vocabulary_size`.
-
-        Raises:
-            ConfigError: If `vocabulary_size` or `min_count` is impossible.
-            DataError: If no word occurs `min_count` times.
+        Ties are in code-point order. Padding and unknown, ids 0 and 1, count towards `vocabulary_size`. Some
+        word must occur `min_count` times.
         """
-        return cls(train_word_level(texts, vocabulary_size, min_count), padding_id=0, unknown_id=1)
+        if vocabulary_size < 3:
+            raise ConfigError(
+                f"vocabulary_size must be at least 3 (padding, unknown, a word); got {vocabulary_size}"
+            )
+        if min_count < 1:
+            raise ConfigError(f"min_count must be a positive integer; got {min_count}")
+        counter = _word_level({})
+        trainer = WordLevelTrainer(
+            vocab_size=vocabulary_size - 2, min_frequency=min_count, show_progress=False
+        )
+        counter.train_from_iterator(map(without_lone_surrogates, texts), trainer)
+        ids = counter.get_vocab()
+        words = sorted(filter(None, ids), key=lambda word: ids[word])
+        if not words:
+            problem = f"no word occurs {min_count} times or more in the training texts"
+            raise DataError(problem, hint="give more text or lower min_count")
+        # The special tokens are plain vocabulary entries: the pattern splits brackets, so no text
+        # can produce them.
+        ids = {word: id for id, word in enumerate([PADDING_TOKEN, UNKNOWN_TOKEN, *words])}
+        return cls(_word_level(ids), padding_id=0, unknown_id=1)
 
     @classmethod
     def from_file(cls, path: str | Path) -> WordTokenizer:
-        """Read any `tokenizer.json` (word level, WordPiece, BPE, unigram).
-
-        Raises:
-            DataError: If the file is missing, damaged, or has no padding token.
-        """
+        """Read any `tokenizer.json` (word level, WordPiece, BPE, unigram) that has a padding token."""
         if is_stream(path):
             raise DataError("is a pipe or a device, expected a tokenizer.json", path, hint="name a file")
         try:
@@ -91,11 +111,7 @@ class WordTokenizer:
 
     @classmethod
     def from_json(cls, text: str, path: str | Path | None = None) -> WordTokenizer:
-        """Create a tokenizer from the output of `to_json`, or from the text of any `tokenizer.json`.
-
-        Raises:
-            DataError: If the text, which is that of the file `path`, is damaged or names no padding token.
-        """
+        """Create a tokenizer from the text of any `tokenizer.json`, or the output of `to_json`."""
         found = cls(*parse_tokenizer(text, path))
         try:
             largest = max(int(ids.max()) for ids in found.encode(_TRIALS, max_tokens=20))
@@ -130,12 +146,9 @@ class WordTokenizer:
         The tokenizer file's post-processor adds special tokens such as [CLS] and [SEP], which count towards
         `max_tokens`. A text without any token becomes the id of the unknown word.
 
-        A long text is first truncated to 40 characters per requested token. Words take 5 to
-        10 characters with their space in most languages and word pieces fewer, so a text would have to be
-        made of 40-character words throughout to lose a token it should have kept.
-
-        Raises:
-            ConfigError: If `max_tokens` is not positive.
+        A long text is first truncated to 40 characters per requested token. Words take 5 to 10 characters
+        with their space in most languages and word pieces fewer, so a text would have to be made of
+        40-character words throughout to lose a token it should have kept.
         """
         token_ids = []
         for start in range(0, len(texts), TEXTS_PER_BATCH):
@@ -151,9 +164,6 @@ class WordTokenizer:
 
         Offsets refer to the original text, before the tokenizer normalises it (case, ligatures, invisible
         characters). A separate combining accent at the end of a word may be left out of the word's offsets.
-
-        Raises:
-            ConfigError: If `max_tokens` is not positive.
 
         Example:
             >>> tokenizer = WordTokenizer.train(["a cat, a dog"], min_count=1)
@@ -178,6 +188,20 @@ class WordTokenizer:
             return encoding
         encoding.truncate(max(max_tokens - special_tokens, 0))
         return self._tokenizer.post_process(encoding)
+
+
+def without_lone_surrogates(text: str) -> str:
+    r"""Replace halves of surrogate pairs (`\ud83d`), which JSON may hold but UTF-8 cannot, by "?"."""
+    return text if text.isascii() else text.encode("utf-8", errors="replace").decode("utf-8")
+
+
+def _word_level(ids: dict[str, int]) -> Tokenizer:
+    tokenizer = Tokenizer(WordLevel(ids, unk_token=UNKNOWN_TOKEN))
+    # The zero-width space separates words; other invisible characters (soft hyphens, joiners) do not.
+    invisible = [Replace("\u200b", " "), Replace(Regex(r"\p{Cf}"), "")]
+    tokenizer.normalizer = NormalizerSequence([*invisible, NFKC(), Lowercase()])
+    tokenizer.pre_tokenizer = Split(Regex(TOKEN_PATTERN), behavior="removed", invert=True)
+    return tokenizer
 
 
 def _tokens_by_id(tokenizer: Tokenizer) -> list[str]:

@@ -1,7 +1,5 @@
 """Return the best columns of each row; all rankings are computed here."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nlpcapsule.errors import NlpCapsuleError
@@ -12,8 +10,7 @@ NO_NUMBER = "the model gives scores that are NaN: its weights are damaged or far
 def top_columns(logits: np.ndarray, top_k: int) -> np.ndarray:
     """Return the columns (B, K) of the largest values, best first; ties are broken by column.
 
-    Raises:
-        NlpCapsuleError: If a value is NaN, which has no place in a ranking.
+    A NaN, which has no place in a ranking, is an error.
     """
     if np.isnan(logits).any():
         raise NlpCapsuleError(NO_NUMBER)

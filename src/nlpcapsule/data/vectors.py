@@ -1,7 +1,5 @@
 """Pretrained word vectors for a vocabulary, from GloVe or word2vec text files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,13 +30,7 @@ def load_vectors(
     The file is read line by line, plain or gzip-compressed, in GloVe's format (a word and v numbers) or
     word2vec's (the same under a "count dimension" header). Values of words outside the vocabulary are counted
     but not parsed. If a word occurs twice, its first vector is used. A word's random vector depends only on
-    its id and the seed, not on the file.
-
-    Args:
-        path: The file.
-        vocabulary: Words by id; an empty string is an id without a word.
-        padding_id: The row to leave at zero.
-        seed: Seeds the vectors of the words not found.
+    its id and the seed, not on the file. An empty string in the vocabulary is an id without a word.
 
     Raises:
         DataError: If the file is missing, empty or damaged, or has none of the words.

@@ -1,7 +1,5 @@
 """Document frequency and inverse document frequency of words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

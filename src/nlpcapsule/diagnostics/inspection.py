@@ -1,12 +1,14 @@
 """Inspect the routing of a trained label model: when documents stop, and what iterations contribute.
 
+For the latter, every document is ranked as if it had stopped after its first, its second, … its last
+iteration. Two rankings differ in the top label, in which labels are among the first five, or in neither.
 docs/routing.md explains the numbers and the curves.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -16,7 +18,7 @@ from torch import nn
 
 from nlpcapsule.data.documents import Document
 from nlpcapsule.data.encoded import EncodedDocuments, encode_documents
-from nlpcapsule.diagnostics.iteration_effects import TOP, IterationEffects, iteration_effects
+from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.networks.losses import label_loss
 from nlpcapsule.networks.routing_choice import RoutedSettings
@@ -26,42 +28,31 @@ from nlpcapsule.scoring.network_scorer import NetworkScorer, device_of
 
 SYSTEM_ITERATIONS = range(1, 6)
 INSTANCE_ITERATIONS = 10
+TOP = 5
+
+# Documents (rows) and a number of iterations → their labels, each routed for exactly that number.
+RankWith = Callable[[np.ndarray, int], LabelRankings]
 
 
 @dataclass(frozen=True)
 class RoutingInspection:
-    """The routing of a trained model on N documents.
-
-    Attributes:
-        routing: The routing's name.
-        iterations: (N,) iterations each document used.
-        agreement: (N, T) NAS by iteration, NaN after a document has stopped.
-        loss_by_iterations: System level: the trained network's loss per document when every document gets
-            1, 2, … 5 iterations; empty if no document has a label that the model knows, or if not requested.
-        instance_agreement: (10,) instance level: NAS of one document by iteration if it cannot stop.
-        instance_stop: The iteration after which that document stops; None if iterations are fixed.
-        most_iterations: The maximum iterations of a document, or the fixed number.
-    """
+    """The routing of a trained model on N documents."""
 
     routing: str
-    iterations: np.ndarray
-    agreement: np.ndarray
+    iterations: np.ndarray  # (N,) that each document used
+    agreement: np.ndarray  # (N, T) NAS by iteration, NaN after a document has stopped
+    # System level: the loss per document when every document gets 1, 2, … 5 iterations; empty if not
+    # requested, or if no document has a label that the model knows.
     loss_by_iterations: dict[int, float]
-    instance_agreement: np.ndarray
-    instance_stop: int | None
-    most_iterations: int
+    instance_agreement: np.ndarray  # (10,) instance level: NAS of one document that cannot stop
+    instance_stop: int | None  # the iteration after which that document stops; None if they are fixed
+    most_iterations: int  # of a document; or the fixed number
 
 
 def inspect_routing(model: LabelModel, documents: Sequence[Document], document: int = 0) -> RoutingInspection:
-    """Route documents as the model does, and with other numbers of iterations.
+    """Route documents with labels as the model does, and with other numbers of iterations.
 
-    Args:
-        model: A label model whose network routes.
-        documents: Documents with labels.
-        document: Index of the document for the instance-level curve, from 0.
-
-    Raises:
-        NlpCapsuleError: If the network does not route, or there is no such document.
+    `document` is the index, from 0, of the one for the instance-level curve.
     """
     return inspect_encoded(model, encoded_for(model, documents), document)
 
@@ -75,14 +66,7 @@ def encoded_for(model: LabelModel, documents: Sequence[Document]) -> EncodedDocu
 def inspect_encoded(
     model: LabelModel, encoded: EncodedDocuments, document: int = 0, with_losses: bool = True
 ) -> RoutingInspection:
-    """Run `inspect_routing` on encoded documents.
-
-    Args:
-        model: A label model whose network routes.
-        encoded: Documents in the model's tokens and labels, truncated to its length.
-        document: Index of the document for the instance-level curve, from 0.
-        with_losses: Whether to compute the system-level curve, which takes five more passes.
-    """
+    """Run `inspect_routing` on encoded documents; the system-level losses take five more passes."""
     settings = routed_settings(model)
     if not len(encoded):
         raise NlpCapsuleError("there are no documents to inspect the routing on")
@@ -121,13 +105,7 @@ def inspect_encoded(
 def effects_of_iterations(
     model: LabelModel, encoded: EncodedDocuments, iterations: np.ndarray
 ) -> IterationEffects:
-    """Return what each iteration changed in the first labels of each document.
-
-    Args:
-        model: A label model whose network routes.
-        encoded: Documents in the model's tokens and labels, truncated to its length.
-        iterations: (N,) iterations each document takes.
-    """
+    """Return what each iteration changed in the first labels of documents that take (N,) iterations."""
     settings = routed_settings(model)
     candidates = model.scorer.candidates(encoded.tokens)
 
@@ -217,3 +195,84 @@ def _targets(
     return np.stack(
         [np.isin(ids, encoded.labels[int(row)]) for ids, row in zip(outputs, rows, strict=True)]
     ).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class IterationEffects:
+    """The first K labels of N documents after each of their iterations, at most T."""
+
+    iterations: np.ndarray  # (N,) that each document took
+    labels: np.ndarray  # (N, T, K) ids, best first; -1 after a document has stopped
+    scores: np.ndarray  # (N, T, K) their probabilities; NaN after a document has stopped
+    is_true: np.ndarray  # (N, T, K) whether a label is one of the document's
+    has_truth: np.ndarray  # (N,) whether a document has true labels
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The number of documents in which a later ranking differs from an earlier one."""
+
+    documents: int  # that have both rankings
+    top_label: int  # whose top label changed
+    top_label_better: int  # became a true one
+    top_label_worse: int  # was a true one and no longer is
+    first_labels: int  # with a different set of first K labels
+    first_labels_better: int  # with more true labels among them
+    first_labels_worse: int  # with fewer
+
+
+def iteration_effects(
+    iterations: np.ndarray, rank_with: RankWith, truth: Ragged, top: int = TOP
+) -> IterationEffects:
+    """Rank documents after each of the (N,) iterations they take, up to the first `top` labels.
+
+    `rank_with` ranks some of the documents with a given number of iterations.
+    """
+    rankings = []
+    for iteration in range(1, int(iterations.max()) + 1):
+        rows = np.flatnonzero(iterations >= iteration)
+        rankings.append((rows, rank_with(rows, iteration)))
+    width = min(top, rankings[0][1].labels.shape[1])
+    labels = np.full((len(iterations), len(rankings), width), -1, dtype=np.int64)
+    scores = np.full(labels.shape, np.nan, dtype=np.float32)
+    for position, (rows, ranked) in enumerate(rankings):
+        labels[rows, position] = ranked.labels[:, :width]
+        scores[rows, position] = ranked.scores[:, :width]
+    own = [truth[row] for row in range(len(iterations))]
+    return IterationEffects(
+        iterations,
+        labels,
+        scores,
+        np.stack([np.isin(labels[row], ids) for row, ids in enumerate(own)]),
+        np.array([len(ids) > 0 for ids in own]),
+    )
+
+
+def changes_by_iteration(effects: IterationEffects) -> dict[int, Changes]:
+    """Return what iteration 2, 3, … changed in the documents that took it."""
+    return {
+        iteration: _changes(effects, iteration, iteration - 2, iteration - 1)
+        for iteration in range(2, effects.labels.shape[1] + 1)
+    }
+
+
+def changes_by_all_iterations(effects: IterationEffects) -> Changes:
+    """Return what all iterations after the first changed together, for documents with at least two."""
+    return _changes(effects, 2, 0, effects.iterations[effects.iterations >= 2] - 1)
+
+
+def _changes(effects: IterationEffects, fewest: int, before: int, after: int | np.ndarray) -> Changes:
+    """Compare two rankings of each document with at least `fewest` iterations, given their positions."""
+    rows = np.flatnonzero(effects.iterations >= fewest)
+    old, new = effects.labels[rows, before], effects.labels[rows, after]  # (R, K)
+    was_true, is_true = effects.is_true[rows, before], effects.is_true[rows, after]  # (R, K)
+    hits = is_true.sum(axis=1) - was_true.sum(axis=1)  # (R,)
+    return Changes(
+        documents=len(rows),
+        top_label=int((old[:, 0] != new[:, 0]).sum()),
+        top_label_better=int((~was_true[:, 0] & is_true[:, 0]).sum()),
+        top_label_worse=int((was_true[:, 0] & ~is_true[:, 0]).sum()),
+        first_labels=int((np.sort(old, axis=1) != np.sort(new, axis=1)).any(axis=1).sum()),
+        first_labels_better=int((hits > 0).sum()),
+        first_labels_worse=int((hits < 0).sum()),
+    )

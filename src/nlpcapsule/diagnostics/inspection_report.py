@@ -1,7 +1,5 @@
 """Report the routing of a trained model: printed tables, plots, and files with the numbers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -15,18 +13,8 @@ from rich.table import Table
 
 from nlpcapsule.atomic_files import atomic_text, write_text
 from nlpcapsule.data.documents import Document
-from nlpcapsule.diagnostics import plots
-from nlpcapsule.diagnostics.inspection import (
-    RoutingInspection,
-    effects_of_iterations,
-    encoded_for,
-    inspect_encoded,
-)
-from nlpcapsule.diagnostics.iteration_effects import (
-    IterationEffects,
-    changes_by_all_iterations,
-    changes_by_iteration,
-)
+from nlpcapsule.diagnostics import inspection, plots
+from nlpcapsule.diagnostics.inspection import IterationEffects, RoutingInspection
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 
@@ -36,22 +24,15 @@ _BAR = 30  # maximum width of a bar in the printed histogram, in characters
 def inspect_model(
     model: LabelModel | AnswerModel, documents: Sequence[Document], folder: Path, document: int
 ) -> None:
-    """Inspect a model's routing, print a summary, and write plots and numbers.
+    """Inspect a model's routing, print a summary, and write plots, inspection.json and agreement.jsonl.
 
-    Args:
-        model: A label model whose network routes.
-        documents: Documents with labels.
-        folder: Folder for plots, inspection.json and agreement.jsonl.
-        document: Index of the document for the instance-level curves, from 0.
-
-    Raises:
-        NlpCapsuleError: If the model ranks answers or does not route, or there is no such document.
+    `document` is the index, from 0, of the one for the instance-level curves.
     """
     if not isinstance(model, LabelModel):
         raise NlpCapsuleError("inspect looks into the routing of label models; this model ranks answers")
-    encoded = encoded_for(model, documents)
-    found = inspect_encoded(model, encoded, document)
-    effects = effects_of_iterations(model, encoded, found.iterations)
+    encoded = inspection.encoded_for(model, documents)
+    found = inspection.inspect_encoded(model, encoded, document)
+    effects = inspection.effects_of_iterations(model, encoded, found.iterations)
     names = model.labels.names
     summary = _summary(found, effects, document, documents[document])
     lines: list[dict[str, Any]] = [
@@ -107,26 +88,19 @@ def _summary(
 
 def effects_summary(effects: IterationEffects) -> dict[str, Any]:
     """Return what iterations changed over all documents, for JSON."""
-    steps = changes_by_iteration(effects)
+    steps = inspection.changes_by_iteration(effects)
     return {
         "first_labels": effects.labels.shape[2],
         "documents_with_truth": int(effects.has_truth.sum()),
         "by_iteration": {str(number): asdict(changes) for number, changes in steps.items()},
-        "by_all_after_the_first": asdict(changes_by_all_iterations(effects)),
+        "by_all_after_the_first": asdict(inspection.changes_by_all_iterations(effects)),
     }
 
 
 def document_steps(
     effects: IterationEffects, number: int, names: Sequence[str], agreement: np.ndarray
 ) -> list[dict[str, Any]]:
-    """Return one document's iterations for JSON: its agreement, its first labels, and their changes.
-
-    Args:
-        effects: What iterations changed.
-        number: Index of the document, from 0.
-        names: Label names by id.
-        agreement: (T,) its agreement by iteration.
-    """
+    """Return one document's iterations for JSON: its agreement (T,), its first labels, and their changes."""
     steps = []
     for position in range(int(effects.iterations[number])):
         labels, scores = effects.labels[number, position], effects.scores[number, position]  # (K,)
@@ -233,7 +207,7 @@ def _plots(
     found: RoutingInspection, effects: IterationEffects, names: Sequence[str], document: int
 ) -> dict[str, str | None]:
     """Return file name → plot; None if there is nothing to draw."""
-    changes = changes_by_iteration(effects)
+    changes = inspection.changes_by_iteration(effects)
     losses = found.loss_by_iterations
     return {
         "iterations.svg": plots.iterations_histogram(found.iterations),

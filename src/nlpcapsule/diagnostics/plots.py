@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import numpy as np
 
-from nlpcapsule.diagnostics.iteration_effects import TOP, Changes
+from nlpcapsule.diagnostics.inspection import TOP, Changes
 from nlpcapsule.errors import NlpCapsuleError
 
 if TYPE_CHECKING:
@@ -36,14 +36,7 @@ _LEAST_SPREAD = 1e-3  # losses with a smaller relative difference are drawn as a
 def svg(
     draw: Callable[[Axes], None], width: float = 6.4, height: float = 3.8, integer_axis: bool = True
 ) -> str:
-    """Return a plot as the text of an SVG file.
-
-    Args:
-        draw: Draws into the axes.
-        width: In inches.
-        height: In inches.
-        integer_axis: Whether the horizontal axis counts something.
-    """
+    """Return a plot, sized in inches, as the text of an SVG file; its horizontal axis may count something."""
     from matplotlib import style
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -88,13 +81,9 @@ def iterations_histogram(axes: Axes, iterations: np.ndarray) -> None:
 def instance_curve(
     axes: Axes, agreement: np.ndarray, stop: int | None, most_iterations: int | None = None
 ) -> None:
-    """Plot the agreement score of one document that was routed beyond its stop (instance level).
+    """Plot the agreement score (T,) of one document that was routed beyond its stop (instance level).
 
-    Args:
-        axes: The axes.
-        agreement: (T,) its score after each iteration; NaN leaves a gap.
-        stop: The iteration after which it stopped; None if iterations are fixed.
-        most_iterations: The maximum iterations, to distinguish a stop from the bound.
+    `stop` is None if iterations are fixed. With the maximum, a stop is distinguished from the bound.
     """
     axes.plot(np.arange(1, len(agreement) + 1), agreement, label="agreement score")
     if stop is not None:
@@ -146,9 +135,7 @@ def changes_bars(axes: Axes, changes: Mapping[int, Changes]) -> None:
 def probability_lines(axes: Axes, probabilities: Mapping[str, np.ndarray]) -> None:
     """Plot the probabilities of one document's labels if it had stopped after each iteration.
 
-    Args:
-        axes: The axes.
-        probabilities: Label → (T,) its probability; NaN where it was not among the first.
+    They are label → (T,), NaN where the label was not among the first.
     """
     for label, values in probabilities.items():
         axes.plot(np.arange(1, len(values) + 1), values, label=_shown(label))
@@ -159,16 +146,7 @@ def probability_lines(axes: Axes, probabilities: Mapping[str, np.ndarray]) -> No
 
 @_plot
 def training_curves(axes: Axes, histories: Mapping[str, Sequence[Mapping[str, Any]]], metric: str) -> None:
-    """Plot a metric of each epoch on held-out documents, in percent, one line per system.
-
-    Args:
-        axes: The axes.
-        histories: System → records of its epochs, as in `metrics.jsonl`.
-        metric: The metric.
-
-    Raises:
-        NlpCapsuleError: If no record has the metric.
-    """
+    """Plot a metric by epoch, from `metrics.jsonl`, on held-out documents, in percent, a line per system."""
     for system, records in histories.items():
         points = [(record["epoch"], 100 * record[metric]) for record in records if metric in record]
         if points:

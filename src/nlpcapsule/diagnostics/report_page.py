@@ -1,7 +1,5 @@
 """Render the demo's report as one self-contained HTML file: no scripts, no fonts, no network."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping
@@ -17,52 +15,34 @@ _LOW, _HIGH = " 95% low", " 95% high"  # suffixes of the names of an interval's 
 
 @dataclass(frozen=True)
 class ExampleDocument:
-    """A document with its labels.
-
-    Attributes:
-        text: The text.
-        true_labels: The labels it has.
-        predicted: Labels a model ranks first and their probabilities, best first.
-    """
+    """A document with its labels."""
 
     text: str
     true_labels: tuple[str, ...]
-    predicted: tuple[tuple[str, float], ...]
+    predicted: tuple[tuple[str, float], ...]  # and their probabilities, best first
 
 
 @dataclass(frozen=True)
 class ExampleQuestion:
-    """A question with its ranked answers.
-
-    Attributes:
-        question: The question.
-        ranking: Answer, probability of being right, whether it is right; best first.
-    """
+    """A question with its ranked answers."""
 
     question: str
-    ranking: tuple[tuple[str, float, bool], ...]
+    ranking: tuple[tuple[str, float, bool], ...]  # answer, probability, is right; best first
 
 
 @dataclass(frozen=True)
 class DemoReport:
-    """The contents of the page.
+    """The contents of the page. Metrics are fractions of 1, but for counts.
 
-    Attributes:
-        label_tables: Part of the data → system → figure → value. Figures are fractions of 1, but for counts.
-        answer_figures: System → figure → value. Here as above, "X 95% low" and "X 95% high" are shown as the
-            interval of the figure "X".
-        documents: Tagged examples.
-        questions: Ranked examples.
-        figures: Caption → text of an SVG file, as `plots` draws it.
-        facts: Facts about the run: "training documents" → "1,700".
+    "X 95% low" and "X 95% high" are shown as the interval of the metric "X".
     """
 
-    label_tables: dict[str, dict[str, dict[str, float]]]
-    answer_figures: dict[str, dict[str, float]]
+    label_tables: dict[str, dict[str, dict[str, float]]]  # part of the data → system → metric → value
+    answer_figures: dict[str, dict[str, float]]  # system → metric → value
     documents: tuple[ExampleDocument, ...]
     questions: tuple[ExampleQuestion, ...]
-    figures: dict[str, str]
-    facts: dict[str, str]
+    figures: dict[str, str]  # caption → text of an SVG file, as `plots` draws it
+    facts: dict[str, str]  # about the run: "training documents" → "1,700"
 
 
 def report_html(report: DemoReport) -> str:

@@ -1,7 +1,5 @@
 """A bidirectional LSTM over word vectors, whose states depend on the whole document."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field

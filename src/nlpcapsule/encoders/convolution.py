@@ -1,7 +1,5 @@
 """Convolutions over time on word vectors, whose states depend on neighbouring words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar, Literal, Self
 

@@ -11,8 +11,6 @@ the encoder is built:
 to add settings, subclass `EncoderSettings` or `WordEncoderSettings`.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Self, TypeVar
@@ -71,8 +69,7 @@ class Encoder(nn.Module, ABC):
 
 def build_encoder(settings: EncoderSettings, inputs: NetworkInputs) -> Encoder:
     """Build the encoder that settings name."""
-    encoder: type[Encoder] = find_encoder(settings.name)
-    return encoder.from_settings(settings, inputs)
+    return find_encoder(settings.name).from_settings(settings, inputs)
 
 
 AnyEncoder = TypeVar("AnyEncoder", bound=Encoder)
@@ -82,7 +79,7 @@ def register_encoder(name: str) -> Callable[[type[AnyEncoder]], type[AnyEncoder]
     """Register a class under a name that the section `encoder` can choose; another's name is a ValueError."""
 
     def register(encoder: type[AnyEncoder]) -> type[AnyEncoder]:
-        known = ENCODERS[name] if name in ENCODERS else encoder  # noqa: SIM401
+        known = ENCODERS.get(name, encoder)
         if (known.__module__, known.__qualname__) != (encoder.__module__, encoder.__qualname__):
             raise ValueError(
                 f"cannot register {encoder.__qualname__} as {name!r}: {known.__qualname__} of "

@@ -4,8 +4,6 @@ Weights come from a folder or a hub id (`config.json`, `model.safetensors`) when
 the model folder afterwards, which also stores the original's configuration as `transformer.json`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,12 +20,7 @@ from nlpcapsule.config import Config
 from nlpcapsule.config.settings import EncoderSettings
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.tokens import WordTokenizer
-from nlpcapsule.encoders.transformer_config import (
-    check_model_type,
-    loading_saved_model,
-    refuse_fetching,
-    safe_settings,
-)
+from nlpcapsule.encoders import transformer_config
 from nlpcapsule.errors import ConfigError, DataError, MissingExtraError
 from nlpcapsule.registry import NetworkInputs, encoder_names
 
@@ -60,14 +53,11 @@ class PretrainedSettings(EncoderSettings):
 class TransformerEncoder(nn.Module):
     """Encode token ids as states with a bidirectional or causal transformer.
 
-    Args:
-        encoder: A folder or a hub id with pretrained weights.
-        inputs: Its `transformer` is a configuration as `to_json` returns it. If given, `encoder` is ignored,
-            and weights are random until a saved state is loaded.
-        longest: Maximum number of tokens in a row; None: the length of a text.
-        pooled: Keep the transformer's pooling layer, if it has one; `pooled` uses it.
-        limited_by: The setting that keeps rows short, for the message about rows that are too long.
-        checkpointing: Use gradient checkpointing: recompute states in the backward pass to save memory.
+    Weights come from a folder or a hub id. If `inputs.transformer` has a configuration, as `to_json` returns
+    it, `encoder` is ignored, and weights are random until a saved state is loaded. Rows have at most
+    `longest` tokens, without it the length of a text; `limited_by` is the setting that keeps them short.
+    `pooled` keeps the pooling layer, if there is one. Gradient checkpointing recomputes states in the
+    backward pass to save memory.
     """
 
     def __init__(
@@ -167,7 +157,7 @@ def tokenizer_file(encoder: str) -> Path:
     """Return the path of a pretrained transformer's `tokenizer.json`."""
     if Path(encoder).is_dir():
         return Path(encoder) / "tokenizer.json"
-    refuse_fetching(encoder)
+    transformer_config.refuse_fetching(encoder)
     _transformers()
     from transformers.utils import cached_file
 
@@ -198,13 +188,13 @@ def _positions(transformer: Any, default: int) -> int:
 
 
 def _pretrained(encoder: str) -> Any:
-    refuse_fetching(encoder)
+    transformer_config.refuse_fetching(encoder)
     library = _transformers()
     # A folder is read directly; only a hub id is looked up.
     where = {"local_files_only": True} if Path(encoder).is_dir() else {}
     with _worded_errors(_UNREADABLE.format(encoder=encoder)), _silence(library.utils.logging):
         facts = library.AutoConfig.from_pretrained(encoder, trust_remote_code=False, **where)
-        check_model_type(facts.model_type, f"encoder.path={encoder!r}")
+        transformer_config.check_model_type(facts.model_type, f"encoder.path={encoder!r}")
         # No pickled weights, no code from the hub, and float32 whatever the file holds.
         return library.AutoModel.from_pretrained(
             encoder, use_safetensors=True, trust_remote_code=False, dtype=torch.float32, **where
@@ -216,10 +206,15 @@ def _with_random_weights(config: Any) -> Any:
     library = _transformers()
     if not isinstance(config, dict) or "model_type" not in config:
         raise ConfigError(f"{TRANSFORMER_FILE} is not a transformer's configuration")
-    check_model_type(config["model_type"], TRANSFORMER_FILE)
-    with _worded_errors(f"{TRANSFORMER_FILE}: no transformer can be built from it"), loading_saved_model():
+    transformer_config.check_model_type(config["model_type"], TRANSFORMER_FILE)
+    with (
+        _worded_errors(f"{TRANSFORMER_FILE}: no transformer can be built from it"),
+        transformer_config.loading_saved_model(),
+    ):
         facts_type = library.CONFIG_MAPPING[config["model_type"]]
-        facts = facts_type(**safe_settings(config, facts_type().to_dict(), TRANSFORMER_FILE))
+        facts = facts_type(
+            **transformer_config.safe_settings(config, facts_type().to_dict(), TRANSFORMER_FILE)
+        )
         return library.AutoModel.from_config(facts, dtype=torch.float32)
 
 

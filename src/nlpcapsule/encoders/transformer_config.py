@@ -5,8 +5,6 @@ the hub (`auto_map`) or download compute kernels (`attn_implementation`), other 
 quantisers. None of these is needed to load saved weights.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -79,11 +77,7 @@ def check_model_type(model_type: Any, where: str) -> None:
 
 
 def safe_settings(config: Any, known: Any, where: str) -> dict[str, Any]:
-    """Return the settings of a file that an architecture knows and that are safe to build from.
-
-    Raises:
-        ConfigError: If a number is out of bounds.
-    """
+    """Return the settings of a file that an architecture knows, if their numbers are within bounds."""
     kept = {name: value for name, value in config.items() if name in known and not _IGNORED.search(name)}
     for name, value in kept.items():
         most = _MOST_LAYERS if "layer" in name or "block" in name else _LARGEST
@@ -94,11 +88,8 @@ def safe_settings(config: Any, known: Any, where: str) -> dict[str, Any]:
 
 
 def _numbers(value: Any) -> Iterator[float]:
-    if isinstance(value, dict):
-        for item in value.values():
-            yield from _numbers(item)
-    elif isinstance(value, list):
-        for item in value:
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
             yield from _numbers(item)
     elif isinstance(value, int | float):
         yield value

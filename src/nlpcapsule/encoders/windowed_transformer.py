@@ -8,8 +8,6 @@ concatenated, without those of the special tokens: (B, L, h). Where windows over
 state in each of its windows.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Word vectors: of token ids, and their means as vectors of label names."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor, nn

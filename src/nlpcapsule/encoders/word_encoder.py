@@ -1,7 +1,5 @@
 """Base class of encoders over word vectors."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Metrics of ranked answers: MAP and MRR, with ties counted against the model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,18 +12,14 @@ from nlpcapsule.evaluation.ranked import measure_each
 def answer_metrics(
     scores: Sequence[np.ndarray], labels: Sequence[Sequence[int] | np.ndarray]
 ) -> dict[str, float]:
-    """Return MAP and MRR over the questions that have at least one right answer.
+    """Return MAP and MRR over the questions that have at least one right answer (label 1).
 
     A wrong answer ranks above a right one of equal score. Data files often list right answers first, so
     keeping the input's order would reward a constant model.
 
-    Args:
-        scores: Per question, (candidates,) the model's scores.
-        labels: Per question, (candidates,) 1 for a right answer, 0 for a wrong one.
-
-    Returns:
-        "MAP" and "MRR" as fractions, the ends of their 95% bootstrap intervals ("MAP 95% low" and so on),
-        "questions" (those scored) and "questions without a right answer" (those left out).
+    Scores and labels are (candidates,) per question. Besides "MAP" and "MRR", as fractions, there are the
+    ends of their 95% bootstrap intervals ("MAP 95% low" and so on), "questions" (those scored) and "questions
+    without a right answer" (those left out).
 
     Example:
         >>> answer_metrics([np.array([0.9, 0.9, 0.1])], [np.array([1, 0, 0])])["MRR"]

@@ -1,7 +1,5 @@
 """Confidence intervals and paired tests by resampling documents or questions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,15 +21,9 @@ class PairedBootstrap:
 
 
 def paired_bootstrap(a: np.ndarray, b: np.ndarray, resamples: int = 10_000, seed: int = 0) -> PairedBootstrap:
-    """Compare two systems by resampling the documents that both were scored on.
+    """Compare two systems by resampling the N documents that both were scored on, given in the same order.
 
     The p-value is never below 2 / (resamples + 1): this many draws cannot resolve smaller ones.
-
-    Args:
-        a: (N,) one system's metric for each document.
-        b: (N,) the other's, for the same documents in the same order.
-        resamples: Number of resamples of N documents, drawn with replacement.
-        seed: Seed of the random draws.
     """
     a, b = _as_figures("a", a), _as_figures("b", b)
     if len(a) != len(b):

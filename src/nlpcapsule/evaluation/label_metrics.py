@@ -2,17 +2,16 @@
 
 Ranking metrics are computed on documents that have labels. F1 and calibration use all documents: every label
 predicted for a document without labels is wrong.
-"""
 
-from __future__ import annotations
+Propensity-scored metrics: a rare label is often missing from documents it fits, so a hit on it is worth more
+(Jain, Prabhu and Varma, 2016).
+"""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from nlpcapsule.errors import DataError
-from nlpcapsule.evaluation.calibration import expected_calibration_error
-from nlpcapsule.evaluation.propensity import propensity_scored, training_examples
 from nlpcapsule.evaluation.ranked import (
     NO_LABEL,
     JudgedRankings,
@@ -24,6 +23,8 @@ from nlpcapsule.evaluation.ranked import (
 from nlpcapsule.evaluation.thresholds import f1_at_threshold
 
 CUTOFFS = (1, 3, 5)
+A, B = 0.55, 1.5  # of propensities
+ROUNDING = 1e-6  # a capsule's length in float32 may exceed 1 by this much
 PAPER_RETRIEVED = 50  # depth at which the released code of NLP-Capsule looks for hits
 # Training documents per label: from, to (inclusive), and the name of the band.
 FREQUENCY_BANDS = ((0, 0, "0"), (1, 10, "1-10"), (11, 50, "11-50"), (51, None, ">50"))
@@ -51,15 +52,9 @@ def label_metrics(
     - "documents" (those with labels, which all metrics but F1 and ECE use), "documents without labels",
       and "unseen true labels": the number of (document, label) pairs whose label has no training document.
 
-    Args:
-        rankings: (N, K) label ids, best first, each row without repeats; -1 = none left.
-        scores: (N, K) the probabilities of the rankings; None skips metrics that need them.
-        truth: The true label ids of each document. An id outside 0 .. n_labels - 1 is a label that training
-            never saw: it counts as true and can only be missed.
-        train_counts: (n_labels,) training documents per label.
-        train_size: Total number of training documents.
-        threshold: Labels ranked with at least this score count as predicted for F1.
-        unused: (N, U) rankings of only the labels without a training document, like `rankings`.
+    Rankings, their probabilities and the true labels are as in `judge_rankings`; without scores, the metrics
+    that need them are left out. `train_counts` (n_labels,) are the training documents per label, `train_size`
+    is their total, and `unused` (N, U) ranks only the labels without a training document.
 
     Raises:
         DataError: If no document has a label, or the input is not as described.
@@ -152,3 +147,101 @@ def _recall_among_unused(judged: JudgedRankings, train_counts: np.ndarray) -> di
     """Return recall among the first five for true labels without training documents, ranked separately."""
     true = int((training_examples(judged.true_labels, train_counts) == 0).sum())
     return {"recall@5 among unused labels": float(judged.hits[:, :5].sum() / true)} if true else {}
+
+
+def expected_calibration_error(probabilities: np.ndarray, correct: np.ndarray, bins: int = 15) -> float:
+    """Return the mean distance of stated probability (M,) and observed accuracy, over bins of equal mass.
+
+    Equal probabilities share their mean correctness, so that the order of the input does not matter if a
+    bin's edge falls between them. There are M bins if there are fewer values.
+
+    Example:
+        >>> expected_calibration_error(np.array([0.5, 0.5, 1.0]), np.array([1, 0, 1]))
+        0.0
+    """
+    check_positive_integer("bins", bins)
+    probabilities = np.asarray(probabilities, dtype=np.float64)
+    correct = np.asarray(correct, dtype=np.float64)
+    if probabilities.ndim != 1 or probabilities.shape != correct.shape:
+        raise DataError(
+            f"`probabilities` and `correct` must be vectors of one length. "
+            f"Got shapes {probabilities.shape} and {correct.shape} instead."
+        )
+    if not len(probabilities):
+        raise DataError("no probabilities were given, so there is no calibration to measure")
+    if not ((probabilities >= -ROUNDING) & (probabilities <= 1 + ROUNDING)).all():  # rejects NaN, too
+        raise DataError(
+            "`probabilities` must lie between 0 and 1, without NaN; leave scores out if they do not."
+        )
+
+    _, group = np.unique(probabilities, return_inverse=True)
+    accuracy = np.bincount(group, weights=correct) / np.bincount(group)  # (distinct,)
+    gaps = np.sort(probabilities) - np.repeat(accuracy, np.bincount(group))  # (M,) ascending in probability
+    parts = np.array_split(gaps, min(bins, len(gaps)))
+    return float(sum(abs(part.sum()) for part in parts) / len(gaps))
+
+
+def training_examples(labels: np.ndarray, train_counts: np.ndarray) -> np.ndarray:
+    """Return `train_counts` (n,) of each label, of any shape; 0 for ids that the model does not know."""
+    known = (labels >= 0) & (labels < len(train_counts))
+    counts = np.zeros(labels.shape, dtype=np.int64)
+    counts[known] = train_counts[labels[known]]
+    return counts
+
+
+def inverse_propensities(examples: np.ndarray, train_size: int, a: float = A, b: float = B) -> np.ndarray:
+    """Return 1/p = 1 + C (N_l + B)^-A, with C = (ln N - 1)(B + 1)^A.
+
+    This is the worth of a hit on a label with N_l examples, of any shape, out of N training documents. Fewer
+    than three of these would make C negative; it is then 0, and all labels count equally.
+
+    Example:
+        >>> inverse_propensities(np.array([0, 10, 1000]), train_size=15_000).round(2)
+        array([12.41,  4.72,  1.32])
+    """
+    check_positive_integer("train_size", train_size)
+    if (np.asarray(examples) < 0).any():
+        raise DataError("`train_counts` must not be negative.")
+    c = max(np.log(train_size) - 1, 0.0) * (b + 1) ** a
+    return 1 + c * (examples + b) ** -a
+
+
+def propensity_scored(
+    judged: JudgedRankings, train_counts: np.ndarray, train_size: int, cutoffs: Sequence[int]
+) -> dict[str, float]:
+    """Return PSP@k and PSnDCG@k, as fractions of the best attainable ranking.
+
+    As usual in the field, the gains are averaged over the documents first and divided afterwards. Before
+    that, PSnDCG's gains are divided by each document's plain ideal DCG over min(k, |y|) labels.
+    """
+    depth = max(cutoffs)
+    worth = inverse_propensities(training_examples(judged.rankings[:, :depth], train_counts), train_size)
+    gained = np.where(judged.hits[:, :depth], worth, 0.0)  # (N, min(K, depth))
+    attainable = _best_gains(judged, train_counts, train_size, depth)  # (N, depth)
+    discounts = 1 / np.log2(np.arange(2, depth + 2))  # (depth,)
+    ideal = np.concatenate([[0.0], np.cumsum(discounts)])  # (depth + 1,) by number of labels
+
+    figures = {}
+    for k in cutoffs:
+        figures[f"PSP@{k}"] = float(gained[:, :k].sum() / attainable[:, :k].sum())
+    for k in cutoffs:
+        norm = ideal[np.minimum(judged.true_counts, k)]  # (N,)
+        reached, best = (
+            (gains[:, :k] @ discounts[: gains[:, :k].shape[1]] / norm).mean()
+            for gains in (gained, attainable)
+        )
+        figures[f"PSnDCG@{k}"] = float(reached / best)
+    return figures
+
+
+def _best_gains(judged: JudgedRankings, train_counts: np.ndarray, train_size: int, depth: int) -> np.ndarray:
+    """Return (N, depth) weights of each document's true labels, largest first, padded with zeros."""
+    worth = inverse_propensities(training_examples(judged.true_labels, train_counts), train_size)  # (T,)
+    order = np.lexsort((-worth, judged.true_documents))
+    counts = judged.true_counts
+    # Pairs are sorted by document, so a pair's rank is its distance from the document's first.
+    rank = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)  # (T,)
+    inside = rank < depth
+    best = np.zeros((len(counts), depth))
+    best[judged.true_documents[inside], rank[inside]] = worth[order][inside]
+    return best

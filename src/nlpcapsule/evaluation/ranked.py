@@ -1,7 +1,5 @@
 """Rankings with their hits, which all metrics are computed from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -42,13 +40,11 @@ def judge_rankings(
 ) -> JudgedRankings:
     """Check the input and mark the hits.
 
-    Args:
-        rankings: (N, K) label ids, best first, each row without repeats; -1 = none left.
-        truth: The true label ids of each document. An id that no ranking can hold (negative, or past the
-            model's labels) counts as true and can only be missed.
-        scores: (N, K) probabilities of the rankings, if needed.
-        every_document: Also keep documents without labels. All their rankings are equally good, but every
-            label predicted for them is wrong.
+    Rankings are (N, K) label ids, best first, each row without repeats; -1 = none left. A true id that no
+    ranking can hold (negative, or past the model's labels) counts as true and can only be missed.
+
+    With `every_document`, documents without labels are kept as well. All their rankings are equally good, but
+    every label predicted for them is wrong.
 
     Raises:
         DataError: If no document has a label, or the input is not as described.
@@ -83,12 +79,9 @@ def judge_rankings(
 def measure_each(
     measures: Sequence[str], relevant: Sequence[Iterable[int]], ranked: Sequence[Iterable[int]]
 ) -> dict[str, np.ndarray]:
-    """Score each of N queries with ir-measures: for each measure, (N,) values.
+    """Score each of N queries with ir-measures ("P@5", "nDCG@5", "AP", "RR"): for each measure, (N,) values.
 
-    Args:
-        measures: Names that ir-measures knows: "P@5", "nDCG@5", "AP", "RR".
-        relevant: The relevant ids of each query.
-        ranked: The retrieved ids of each query, best first; may be empty.
+    The retrieved ids of each query are best first; there may be none.
     """
     import ir_measures  # imported here, so that the rest of the package works without it
 

@@ -1,7 +1,5 @@
 """Tables of several systems' metrics, for the terminal and for Markdown."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from rich.markup import escape
@@ -37,6 +35,13 @@ def metrics_table(
     return table
 
 
+def markdown_table(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> str:
+    """Return a Markdown table; the first column is left-aligned, missing entries are empty."""
+    cells = [list(columns), *([row.get(column, "") for column in columns] for row in rows)]
+    lines = ["| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in cells]
+    return "\n".join([lines[0], "|---|" + "---:|" * (len(columns) - 1), *lines[1:]]) + "\n"
+
+
 def metrics_markdown(
     rows: Mapping[str, Mapping[str, float]], columns: Sequence[str], percent: bool = True
 ) -> str:
@@ -48,10 +53,9 @@ def metrics_markdown(
         |---|---:|
         | capsules | 80.62 |
     """
-    lines = [["system", *columns]]
-    lines += [[system, *_cells(figures, columns, percent)] for system, figures in rows.items()]
-    header, *body = ["| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines]
-    return "\n".join([header, "|---|" + "---:|" * len(columns), *body]) + "\n"
+    names = ["system", *columns]
+    lines = [[system, *_cells(figures, columns, percent)] for system, figures in rows.items()]
+    return markdown_table(names, [dict(zip(names, line, strict=True)) for line in lines])
 
 
 def _cells(figures: Mapping[str, float], columns: Sequence[str], percent: bool) -> list[str]:

@@ -1,7 +1,5 @@
 """Decision thresholds: F1 of the labels whose score reaches one, and tuning on held-out documents."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.sparse import csr_matrix
 
@@ -48,14 +46,12 @@ def best_threshold(
 ) -> float:
     """Return the best score as a threshold for all labels, tuned on held-out documents.
 
-    Every distinct score is tried. Ties go to the highest, which returns the fewest labels.
+    Every distinct score is tried. Ties go to the highest, which returns the fewest labels. Scores are (N, K),
+    rankings (N, K) label ids, best first, -1 = none left; labels predicted for a document without any are
+    wrong.
 
-    Args:
-        scores: (N, K) the ranked labels' scores.
-        rankings: (N, K) label ids, best first; -1 = none left.
-        truth: The true label ids of each document; labels predicted for a document without any are wrong.
-        objective: "micro-F1", "macro-F1", or a precision: return as many labels as possible at this
-            precision; if no threshold reaches it, use the nearest.
+    The objective is "micro-F1", "macro-F1", or a precision: return as many labels as possible at this
+    precision; if no threshold reaches it, use the nearest.
     """
     if isinstance(objective, str) and objective not in OBJECTIVES:
         raise ConfigError(f"unknown objective {objective!r}; {did_you_mean(objective, OBJECTIVES)}")

@@ -8,8 +8,6 @@
 With a single output a standard softmax over outputs is inert (every coupling is 1); the leaky one routes.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -43,15 +41,9 @@ class CosineRanker(nn.Module):
         self.offset = nn.Parameter(torch.tensor(offset))  # b: most candidates are wrong
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
-        """Score candidates.
+        """Score questions (Q, l) and answers (A, l'): (A,) float32 log-odds.
 
-        Args:
-            questions: (Q, l) token ids.
-            answers: (A, l') token ids.
-            question_of: (A,) the row of `questions` each answer belongs to.
-
-        Returns:
-            (A,) float32 log-odds.
+        `question_of` (A,) is the row of `questions` each answer belongs to.
         """
         return self.compare(self.text(questions)[question_of], self.text(answers))
 

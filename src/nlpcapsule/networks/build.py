@@ -1,7 +1,5 @@
 """Build networks from a configuration, through the registry; their weights depend only on the seed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

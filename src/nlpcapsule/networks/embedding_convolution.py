@@ -1,7 +1,5 @@
 """The paper's convolution: filters span all token positions and slide along the embedding axis."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import cast

@@ -5,8 +5,6 @@ and the labels of similar training documents, with weights fitted to held-out do
 of these and `lexical` is "auto", the network is used alone.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import Field

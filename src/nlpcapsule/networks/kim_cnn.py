@@ -7,8 +7,6 @@
 Also the paper's candidate generator: trained on the same documents, it nominates the labels to route to.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 import torch

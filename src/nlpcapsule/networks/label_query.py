@@ -14,13 +14,11 @@ document is added to that of its routed parts (`document_size = 0` disables it).
 compression: every token state is a capsule.
 
 The parameters of each label (q, slot, o, β, r) are rows of `label_table`. If labels have names, a score by
-name is added to the logit (`label_name_table`).
+name is added to the logit (`label_table`).
 
 The encoder is a convolution over time or a bidirectional LSTM, both over word vectors, or
 a pretrained transformer, which reads a long document in windows; there l counts the states of all windows.
 """
-
-from __future__ import annotations
 
 import math
 from typing import ClassVar, Literal
@@ -36,8 +34,7 @@ from nlpcapsule.config.settings import LabelRouting
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.encoders.convolution import ConvolutionSettings
 from nlpcapsule.networks.answer_ranker import AnswerNetwork, TextCapsule
-from nlpcapsule.networks.label_name_table import LabelNameTable
-from nlpcapsule.networks.label_table import LabelTable
+from nlpcapsule.networks.label_table import LabelNameTable, LabelTable
 from nlpcapsule.networks.query_routing import CondensedCapsules, QueryRouting, WholeDocument, row_products
 from nlpcapsule.networks.routing_choice import RoutedSettings
 from nlpcapsule.networks.scored import FIRST_BIAS, Explanation, Scored
@@ -137,13 +134,9 @@ class LabelQueryNetwork(QueryRouting):
         valid: Tensor | None = None,
         explain: bool = False,
     ) -> Scored:
-        """Score labels.
+        """Score labels of documents (B, l): all, or ids (n',) for the batch or (B, n') per document.
 
-        Args:
-            tokens: (B, l) token ids, padded at the end.
-            outputs: None for all labels, (n',) ids for the batch, or (B, n') ids per document.
-            valid: (B, n') False at padding.
-            explain: Whether to return attention and couplings as well.
+        `valid` (B, n') is False at padding. `explain` returns attention and couplings as well.
         """
         states, real = self.document.encoder(tokens)  # (B, l, H)
         capsules, mask = self.document.condense(states, real)  # (B, m, d)

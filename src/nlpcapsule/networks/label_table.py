@@ -1,11 +1,27 @@
-"""The per-label parameters; the only place that gathers the rows of routed labels."""
+"""The per-label parameters; the only place that gathers the rows of routed labels.
 
-from __future__ import annotations
+If labels have names, they also get a score by name:
+
+    x         = mean of the document's states, or of its word vectors weighed by idf               (B, E)
+    logit_j  += γ cos(A x + a, name_j) / √(1 + n_j)      similarity to its name                    (B, n)
+
+name_j (E) is fixed: the vector that the encoder gives the name before training, less the mean of all names,
+scaled to length 1. A, a and γ are learned and shared by all labels. A starts as the identity, and a subtracts
+the mean of the documents. The more training documents n_j a label has, the less its name counts.
+
+The log-odds of a label without examples are γ' cos(A' x + a', name_j) + β'. These weights are learned from
+labels with examples, each treated as if it had none, by a separate loss that changes no other weights. Labels
+without examples are rarer: by Good and Turing's estimate, as many documents again would bring n₁/n₀ examples
+of each (n₁: labels with one example, n₀: with none), and β' is lowered accordingly.
+"""
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+
+_FIRST_GAIN, _FIRST_BIAS = 10.0, -8.0  # a cosine of 0.8 corresponds to even odds
 
 
 class LabelTable(nn.Module):
@@ -50,3 +66,75 @@ def rows_of(table: Tensor, outputs: Tensor | None) -> Tensor:
         return table
     # Shared ids are distinct, so the gradient of `index_select` needs no sorting.
     return table.index_select(0, outputs) if outputs.dim() == 1 else table[outputs]
+
+
+class NameLikeness(nn.Module):
+    """Similarity γ cos(A x + a, name_j) of documents and names."""
+
+    def __init__(self, name_size: int) -> None:
+        super().__init__()
+        self.place = nn.Linear(name_size, name_size)  # A, a
+        nn.init.eye_(self.place.weight)
+        nn.init.zeros_(self.place.bias)
+        self.log_gain = nn.Parameter(torch.tensor(math.log(_FIRST_GAIN)))  # log γ, so that steps are relative
+
+    def forward(self, document: Tensor, names: Tensor) -> Tensor:
+        """Return (B, n) for documents (B, E) and names (n, E) or (B, n, E)."""
+        with torch.autocast(document.device.type, enabled=False):  # γ would amplify rounding errors
+            place = nn.functional.normalize(self.place(document.float()), dim=-1)  # (B, E)
+            if names.dim() == 2:
+                return self.log_gain.exp() * (place @ names.T)
+            return self.log_gain.exp() * (names @ place.unsqueeze(-1)).squeeze(-1)
+
+
+class LabelNameTable(nn.Module):
+    """The labels' names as fixed vectors (n, E), and the learned scores by name."""
+
+    names: Tensor
+    has_examples: Tensor
+    weight: Tensor
+    rarity: Tensor
+
+    def __init__(self, label_count: int, name_size: int) -> None:
+        super().__init__()
+        self.register_buffer("names", torch.zeros(label_count, name_size))
+        self.register_buffer("has_examples", torch.ones(label_count, dtype=torch.bool))
+        self.register_buffer("weight", torch.ones(label_count))  # 1 / √(1 + n_j)
+        self.register_buffer("rarity", torch.zeros(()))
+        self.beside_examples = NameLikeness(name_size)  # A, a, γ
+        self.alone = NameLikeness(name_size)  # A', a', γ'
+        self.bias = nn.Parameter(torch.tensor(_FIRST_BIAS))  # β'
+
+    def set(self, names: np.ndarray, counts: np.ndarray, middle: Tensor) -> None:
+        """Set the labels' name vectors (n, E), numbers of examples (n,), and the documents' mean (E,)."""
+        for likeness in (self.beside_examples, self.alone):
+            likeness.place.bias.copy_(-middle)
+        self.names.copy_(torch.from_numpy(names))
+        self.has_examples.copy_(torch.from_numpy(counts > 0))
+        self.weight.copy_(torch.from_numpy(1 / np.sqrt(1 + counts)))
+        self.rarity.fill_(log_rarity(counts))
+
+    def forward(self, own: Tensor, document: Tensor, outputs: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Add the scores by name to log-odds (B, n) without names, of documents x (B, E).
+
+        Returns (B, n) log-odds, and (B, n) those by name alone, as if no label had examples.
+        """
+        names, weight, has_examples = (
+            rows_of(table, outputs) for table in (self.names, self.weight, self.has_examples)
+        )
+        by_name = self.alone(document.detach(), names) + self.bias
+        joined = own + weight * self.beside_examples(document, names)
+        return torch.where(has_examples, joined, by_name + self.rarity), by_name
+
+
+def log_rarity(counts: np.ndarray) -> float:
+    """Return the log of how much rarer labels without examples are than those with; at most 0.
+
+    Example:
+        >>> round(log_rarity(np.array([4, 1, 1, 0, 0, 0, 0])), 4)  # n1 / n0 = 2 / 4 against 6 / 3
+        -1.3863
+    """
+    none, one, some = (counts == 0).sum(), (counts == 1).sum(), counts[counts > 0]
+    if not none or not len(some):
+        return 0.0
+    return float(min(0.0, np.log(max(one, 0.5) / none / some.mean())))

@@ -3,8 +3,6 @@
 Every loss is summed over a document's outputs and averaged over documents; λ weighs the negatives' terms.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.nn import functional as F

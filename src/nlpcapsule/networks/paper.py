@@ -15,8 +15,6 @@ square of 1 and condensed capsules at a length of `condensed_length`; with short
 effect.
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar, Literal
 
@@ -88,7 +86,7 @@ class PaperSettings(RoutedSettings):
 
     def check(self, config: Config) -> None:
         """Reject an unknown routing, and filters that are wider than the embedding."""
-        ROUTINGS.check(self.routing)
+        ROUTINGS[self.routing]  # an unknown name is a ConfigError
         check_widths(self.windows, self.embedding_size, config)
 
 

@@ -1,7 +1,5 @@
 """Protocols of networks that need a step before training."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 

@@ -1,7 +1,5 @@
 """Apply the routing that a configuration names to the votes of a batch."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch

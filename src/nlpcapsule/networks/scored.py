@@ -1,7 +1,5 @@
 """The output of every label network, and the steps to it that several share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch
@@ -17,16 +15,13 @@ _SHORTEST = 1e-30
 class Explanation:
     """Attention and couplings behind the scores of a batch. All tensors are detached.
 
-    Attributes:
-        coupling: (B, n, m) weight of each capsule in each label's capsule. A label's row sums to 1, or is 0
-            for a padding label or one that no capsule agrees with.
-        attention: (B, m, l) weight of each token state in each capsule: rows sum to 1, and are 0 at padding;
-            None where capsules are not pooled from tokens. A transformer that reads windows has a state per
-            token of each window, without special tokens.
+    A label's row of couplings sums to 1, or is 0 for a padding label or one that no capsule agrees with. Rows
+    of attention sum to 1, and are 0 at padding. A transformer that reads windows has a state for each window
+    of a token, and none for special tokens.
     """
 
-    coupling: Tensor
-    attention: Tensor | None = None
+    coupling: Tensor  # (B, n, m) weight of each capsule in each label's capsule
+    attention: Tensor | None = None  # (B, m, l) of token states in capsules; None if these are not pooled
 
 
 @dataclass

@@ -4,8 +4,6 @@ A letter of the part "test-seen" combines clauses that training saw in other let
 says the same things in words that training never saw. `benchmarks/sample` generates the files.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -22,9 +20,6 @@ QUESTION_PARTS = ("train", "dev", "test")
 def load_documents(part: str) -> list[Document]:
     """Return letters to a town's service desk, with their labels; `part` is one of `DOCUMENT_PARTS`.
 
-    Raises:
-        ConfigError: If there is no such part.
-
     Example:
         >>> load_documents("dev")[0].id
         'dev-0001'
@@ -33,10 +28,7 @@ def load_documents(part: str) -> list[Document]:
 
 
 def load_questions(part: str) -> list[Question]:
-    """Return questions about a made-up town, each with right and wrong candidate answers.
-
-    Raises:
-        ConfigError: If `part` is not one of `QUESTION_PARTS`.
+    """Return questions about a made-up town with candidate answers; `part` is one of `QUESTION_PARTS`.
 
     Example:
         >>> len(load_questions("dev"))
@@ -46,14 +38,7 @@ def load_questions(part: str) -> list[Question]:
 
 
 def write_sample(folder: Path) -> dict[str, Path]:
-    """Copy the files of all parts, from `documents-train.jsonl` to `questions-test.jsonl`.
-
-    Args:
-        folder: Where to write; created if missing.
-
-    Returns:
-        The path of each file, by its name without the suffix.
-    """
+    """Copy the files of all parts into a folder; return their paths by name, as in `documents-train`."""
     folder.mkdir(parents=True, exist_ok=True)
     files = sorted(FOLDER.glob("*.jsonl"))
     return {path.stem: Path(shutil.copyfile(path, folder / path.name)) for path in files}

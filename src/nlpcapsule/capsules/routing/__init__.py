@@ -9,8 +9,6 @@ All routings are pure functions of votes û_{j|i} and of options with the same n
     valid           (B, n), False at padding; None without padding
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Adaptive KDE routing (the paper's Algorithm 1): each document iterates until its agreement settles."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Literal, get_args
 

@@ -1,7 +1,5 @@
 """Dynamic routing (Sabour et al. 2017): an input favours the outputs that its votes point to."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

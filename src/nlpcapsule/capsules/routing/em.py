@@ -1,7 +1,5 @@
 """EM routing (Hinton et al. 2018): each output capsule is a Gaussian over the votes it gets."""
 
-from __future__ import annotations
-
 import math
 
 import torch

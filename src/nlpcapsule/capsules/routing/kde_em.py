@@ -1,7 +1,5 @@
 """Fast KDE routing by expectation maximisation (Zhang et al. 2018, FREM)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -4,8 +4,6 @@ Other routings divide an input capsule among the outputs; here the softmax runs 
 not compete. With a fixed number of iterations a label's capsule does not depend on which others are routed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -56,35 +54,23 @@ def route_labels(
     score_last: bool = False,
     masked: bool = False,
 ) -> LabelsRouted:
-    """Route condensed capsules to labels in several iterations.
+    """Route condensed capsules u (B, m, d) to labels, from the logits ⟨q_j, K u_i⟩ + slot_ji (B, n, m).
 
     coupling = softmax_i logit;  v_j = Σ_i coupling_ji u_i;  logit_ji += gate · (agreement of u_i and v_j).
 
     The agreement of u_i and v_j is 10 k_ij with k_ij = max(0, 1 - ‖u_i - v_j‖² / d) for "kde" and
-    "adaptive-kde", and ⟨project(v_j), u_i⟩ / √d for "dot". With "adaptive-kde" a document stops, with its
-    v, once |NAS - last NAS| < ε; stopped documents are no longer computed.
+    "adaptive-kde", and ⟨project(v_j), u_i⟩ / √d for "dot", where `project` computes LN(R v). With
+    "adaptive-kde" a document stops, with its v, once |NAS - last NAS| < ε, and is no longer computed.
 
-    Changes of NAS depend on the scale of the capsules that the kernel compares, which `VoteScale` sets. Label
-    capsules are sums of the unscaled capsules.
+    Changes of NAS depend on the scale of the capsules that the kernel compares: `compared` (B, m, d), as
+    `VoteScale` centres and scales them. Label capsules are sums of the unscaled capsules.
 
     A document's agreement score is NAS = log of the mean over labels of Σ_i coupling_ji k_ij; for "dot", the
-    mean over labels of ⟨project(v_j), v_j⟩ / √d, without a log, as it can be negative.
+    mean over labels of ⟨project(v_j), v_j⟩ / √d, without a log, as it can be negative. Padding, where `valid`
+    (B, n) is False, is not part of it. The last iteration is scored on request: nothing else depends on it.
 
-    Args:
-        capsules: Condensed capsules u (B, m, d), after a LayerNorm.
-        first_coupling: The initial logits ⟨q_j, K u_i⟩ + slot_ji (B, n, m).
-        agreement: "dot", "kde" or "adaptive-kde".
-        gate: The weight of agreement, a number or a learned scalar.
-        iterations: T, or T_max of "adaptive-kde".
-        eps: ε of "adaptive-kde".
-        compared: Capsules (B, m, d) centred and scaled for the agreement; None: unchanged.
-        project: Computes LN(R v) for "dot".
-        valid: (B, n), False at padding, which is not part of NAS.
-        keep_coupling: Whether to return the last couplings.
-        score_last: Whether to score the last iteration, which affects nothing but the score.
-        masked: Whether all documents run to the limit and those that stopped keep their couplings. The
-            result is the same, without steps that depend on values: it can be exported, and a GPU never
-            waits. Adaptive routing then costs `iterations` for every document.
+    If `masked`, all documents run to the limit and those that stopped keep their couplings: the same result
+    without steps that depend on values. That can be exported, and a GPU never waits.
     """
     check_iterations({"iterations": iterations})
     agree = _agreement_function(agreement, project)

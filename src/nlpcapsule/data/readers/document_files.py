@@ -1,52 +1,24 @@
 """Read documents of any format: `read_documents` detects the format and streams the rows."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
 from nlpcapsule.data.documents import Document
-from nlpcapsule.data.readers.document_rows import (
-    document_from_object,
-    make_document,
-    parse_object,
-    split_labels,
-)
-from nlpcapsule.data.readers.eurlex57k import read_eurlex57k
-from nlpcapsule.data.readers.extreme import read_extreme, read_svmlight
-from nlpcapsule.data.readers.formats import (
-    DOCUMENT_FORMATS,
-    DOCUMENT_READERS,
-    check_format,
-    document_file_format,
-    document_folder_format,
-)
+from nlpcapsule.data.readers import document_rows as fields
+from nlpcapsule.data.readers import formats
+from nlpcapsule.data.readers.formats import DOCUMENT_READERS
 from nlpcapsule.data.readers.lines import STDIN, Line, TextFile, is_stream
-from nlpcapsule.data.readers.rcv1 import read_rcv1
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport, counted, parsed
-from nlpcapsule.data.readers.reuters21578 import read_reuters21578
 from nlpcapsule.data.readers.tables import read_table
 from nlpcapsule.errors import BadRowError, DataError
-
-DOCUMENT_READERS.register("eurlex57k")(read_eurlex57k)
-DOCUMENT_READERS.register("reuters21578")(read_reuters21578)
-DOCUMENT_READERS.register("rcv1")(read_rcv1)
-DOCUMENT_READERS.register("extreme-text")(read_extreme)
-DOCUMENT_READERS.register("svmlight")(read_svmlight)
 
 
 def read_documents(
     source: str | Path, options: ReadOptions | None = None, report: ReadReport | None = None
 ) -> Iterator[Document]:
-    """Stream the documents of a file, a folder in a published layout, or standard input.
+    """Stream the documents of a file, a folder in a published layout, or standard input ("-"), in order.
 
-    Args:
-        source: The file or folder; "-" is standard input.
-        options: How to read it.
-        report: Filled while reading.
-
-    Yields:
-        The documents in the source's order. Documents without labels are included and counted.
+    Documents without labels are included and counted. The report is filled while reading.
 
     Raises:
         DataError: If the source cannot be read, has no rows, or has only bad ones.
@@ -58,7 +30,7 @@ def read_documents(
     """
     options = options or ReadOptions()
     report = ReadReport() if report is None else report
-    check_format(options.format, (*DOCUMENT_FORMATS, *DOCUMENT_READERS))
+    formats.check_format(options.format, (*formats.FILE_FORMATS, *DOCUMENT_READERS))
     yield from counted(_documents(source, options, report), source, options, report)
 
 
@@ -68,7 +40,7 @@ def _documents(
     path, name = Path(source), options.format
     from_stdin = str(source) == STDIN
     if not from_stdin and path.is_dir():
-        name = document_folder_format(path) if name == "auto" else name
+        name = formats.document_folder_format(path) if name == "auto" else name
         if name not in DOCUMENT_READERS or name == "svmlight":
             raise DataError(f"this is a folder, expected a file for the format {name!r}", path)
         yield from DOCUMENT_READERS[name](path, options, report)
@@ -77,7 +49,7 @@ def _documents(
         if file.empty:
             return
         if name == "auto":
-            name = document_file_format(file.name, file.peek(), options)
+            name = formats.document_file_format(file.name, file.peek(), options)
             report.tell_guess(file.name, name)
         if name not in DOCUMENT_READERS:
             yield from _read_file(name, file, options)
@@ -90,13 +62,13 @@ def _documents(
 
 def _read_file(name: str, file: TextFile, options: ReadOptions) -> Iterator[Document | BadRowError]:
     def from_json(line: Line) -> Document:
-        return document_from_object(parse_object(line.text, line.at), options, line.at)
+        return fields.document_from_object(fields.parse_object(line.text, line.at), options, line.at)
 
     def from_labels_and_text(line: Line) -> Document:
         labels, tab, text = line.text.partition("\t")
         if not tab:
             raise line.at.bad("expected labels, a tab and the text; there is no tab")
-        return make_document(text, split_labels(labels, options.separator))
+        return fields.make_document(text, fields.split_labels(labels, options.separator))
 
     match name:
         case "jsonl":

@@ -1,15 +1,13 @@
 """Build a `Document` from the raw values of a row, with the same rules for every format."""
 
-from __future__ import annotations
-
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nlpcapsule.data.documents import Document
 from nlpcapsule.data.readers.reading import Place, ReadOptions
 from nlpcapsule.errors import BadRowError, quoted
+from nlpcapsule.strict_json import RepeatedKeyError, without_twins
 
 NAMES_SHOWN = 12
 
@@ -37,18 +35,14 @@ def split_labels(cell: str, separator: str) -> list[str]:
 
 
 def parse_object(text: str, at: Place) -> dict[str, Any]:
-    """Parse a JSON object.
-
-    Raises:
-        BadRowError: If it is not a JSON object, or repeats a key, which would be ambiguous.
-    """
+    """Parse a JSON object; anything else, or a repeated key, which would be ambiguous, is a `BadRowError`."""
     try:
-        value = json.loads(text, object_pairs_hook=_unique)
+        value = json.loads(text, object_pairs_hook=without_twins)
     except json.JSONDecodeError as error:
         problem = f"invalid JSON ({error.msg} at character {error.colno})"
         raise Place(at.path, at.line or error.lineno).bad(problem) from None
-    except _RepeatedKeyError as error:
-        raise at.bad(str(error), "keep one of the two") from None
+    except RepeatedKeyError as error:
+        raise at.bad(f"the key {quoted(error.key)} is repeated", "keep one of the two") from None
     except (ValueError, RecursionError) as error:
         raise at.bad(f"invalid JSON ({error})") from None
     if isinstance(value, dict):
@@ -57,24 +51,8 @@ def parse_object(text: str, at: Place) -> dict[str, Any]:
     raise at.bad(f"expected a JSON object, found {kind_of(value)}", hint)
 
 
-class _RepeatedKeyError(ValueError):
-    """A JSON object has a key twice."""
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    row = dict(pairs)
-    if len(row) < len(pairs):
-        key = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise _RepeatedKeyError(f"the key {quoted(key)} is repeated")
-    return row
-
-
 def document_from_object(row: Mapping[str, Any], options: ReadOptions, at: Place) -> Document:
-    """Build a document from a JSON object.
-
-    Raises:
-        BadRowError: If a key is missing or its value is of the wrong type.
-    """
+    """Build a document from a JSON object; a missing key or a value of the wrong type is a `BadRowError`."""
     if options.text_key not in row and {"question", "candidates"} <= row.keys():
         problem = f"this is a question with candidates, expected a document with the key {options.text_key!r}"
         hint = "train on questions with --task answers, and give documents to a label model"
@@ -118,11 +96,7 @@ def optional_name(row: Mapping[str, Any], key: str, at: Place) -> str | None:
 
 
 def label_list(value: object, key: str, at: Place) -> list[str]:
-    """Return the labels under a JSON key; null means none.
-
-    Raises:
-        BadRowError: If it is not a list of strings or numbers, or a label is blank.
-    """
+    """Return the labels under a JSON key, strings or numbers, none of them blank; null means none."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -140,8 +114,8 @@ def find_columns(
 ) -> dict[str, int]:
     """Return the positions of columns in a header, without optional ones that are absent.
 
-    Raises:
-        DataError: If a needed column is missing (`needed` says what to do about it), or one occurs twice.
+    A needed column that is missing (`needed` says what to do about it), or one that occurs twice, is a
+    DataError.
     """
     for name, hint in needed.items():
         if name not in names:

@@ -1,20 +1,10 @@
 """EURLEX57K as its authors distribute it: one JSON file per law, in the folders train, dev and test."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
 from nlpcapsule.data.documents import Document
-from nlpcapsule.data.readers.document_rows import (
-    kind_of,
-    label_list,
-    make_document,
-    optional_name,
-    optional_string,
-    parse_object,
-    string_value,
-)
+from nlpcapsule.data.readers import document_rows as fields
 from nlpcapsule.data.readers.lines import BYTE_ORDER_MARK, MAX_LINE_BYTES, decode
 from nlpcapsule.data.readers.reading import Place, ReadOptions, ReadReport, chosen_part, parsed
 from nlpcapsule.errors import BadRowError
@@ -52,23 +42,23 @@ def _law_files(source: Path, options: ReadOptions) -> list[Path | BadRowError]:
 
 def _parse_law(path: Path, options: ReadOptions) -> Document:
     at = Place(path)
-    row = parse_object(_read_small_file(at), at)
+    row = fields.parse_object(_read_small_file(at), at)
     for key in ("celex_id", "main_body", *(["concepts"] if options.need_labels else [])):
         if key not in row:
             raise at.bad(f"the key {key!r} of an EURLEX57K file is missing")
-    passages = [optional_string(row, key, at) for key in ("header", "recitals")]
+    passages = [fields.optional_string(row, key, at) for key in ("header", "recitals")]
     body = row["main_body"]
     if isinstance(body, list):
-        passages += [string_value(part, f"main_body[{place}]", at) for place, part in enumerate(body)]
+        passages += [fields.string_value(part, f"main_body[{place}]", at) for place, part in enumerate(body)]
     elif isinstance(body, str):
-        passages.append(string_value(body, "main_body", at))
+        passages.append(fields.string_value(body, "main_body", at))
     else:
-        raise at.bad(f"'main_body' must be a list of strings, found {kind_of(body)}")
-    return make_document(
+        raise at.bad(f"'main_body' must be a list of strings, found {fields.kind_of(body)}")
+    return fields.make_document(
         "\n".join(passage for passage in passages if passage),
-        label_list(row.get("concepts"), "concepts", at),
-        optional_string(row, "title", at),
-        optional_name(row, "celex_id", at),
+        fields.label_list(row.get("concepts"), "concepts", at),
+        fields.optional_string(row, "title", at),
+        fields.optional_name(row, "celex_id", at),
     )
 
 

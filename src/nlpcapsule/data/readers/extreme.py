@@ -13,21 +13,20 @@ The names the repository and its users give to the files of a part (`trn` or `tr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
+from typing import Literal
 
 from nlpcapsule.data.documents import Document
-from nlpcapsule.data.readers.document_rows import (
-    make_document,
-    optional_name,
-    optional_string,
-    parse_object,
-)
-from nlpcapsule.data.readers.label_lines import LabelKind, LabelLines, LabelNames
+from nlpcapsule.data.readers import document_rows as fields
+from nlpcapsule.data.readers import reading
 from nlpcapsule.data.readers.lines import Line, TextFile
-from nlpcapsule.data.readers.reading import ReadOptions, ReadReport, chosen_part, parsed
-from nlpcapsule.errors import BadRowError, DataError
+from nlpcapsule.data.readers.reading import Place, ReadOptions, ReadReport
+from nlpcapsule.errors import BadRowError, DataError, quoted
+
+LabelKind = Literal["words", "sparse", "svmlight"]
 
 PREFIXES = {"train": ("trn", "train"), "test": ("tst", "test")}
 TEXT_SUFFIXES = (".raw.txt", "_raw.txt", "_raw_texts.txt")
@@ -38,6 +37,11 @@ LABEL_FILES: dict[str, LabelKind] = {
     "{}_labels.txt": "words",
     "Y.{}.txt": "words",
     "{}.txt": "svmlight",
+}
+NAME_FILES = ("lbl.json", "lbl.json.gz", "lbl.raw.txt", "Y.txt")
+HEADERS = {
+    "svmlight": (re.compile(r"\d+ \d+ \d+"), "points features labels"),
+    "sparse": (re.compile(r"\d+ \d+"), "points labels"),
 }
 
 
@@ -51,9 +55,9 @@ def is_row(keys: set[str]) -> bool:
     return "target_ind" in keys and bool(keys & {"title", "content"})
 
 
-def is_text_file(path: Path) -> bool:
-    """Return whether a file is named like one of the raw text files."""
-    return path.name.removesuffix(".gz").endswith(TEXT_SUFFIXES)
+def is_svmlight_header(line: str) -> bool:
+    """Return whether a line is the header of an svmlight-like file: "points features labels"."""
+    return HEADERS["svmlight"][0].fullmatch(line.strip()) is not None
 
 
 def read_extreme(source: Path, options: ReadOptions, report: ReadReport) -> Iterator[Document | BadRowError]:
@@ -62,7 +66,7 @@ def read_extreme(source: Path, options: ReadOptions, report: ReadReport) -> Iter
         files = [source]
     else:
         found = {part: path for part in PREFIXES if (path := _part_file(source, part))}
-        files = [found[part] for part in chosen_part(options, list(found), source)]
+        files = [found[part] for part in reading.chosen_part(options, list(found), source)]
     for path in files:
         if path.name.endswith(JSON_SUFFIXES):
             yield from _read_json_rows(path, options)
@@ -73,8 +77,7 @@ def read_extreme(source: Path, options: ReadOptions, report: ReadReport) -> Iter
 def read_svmlight(source: Path, options: ReadOptions, report: ReadReport) -> Iterator[Document | BadRowError]:
     """Read the labels of an svmlight-like file and the texts of its raw text file.
 
-    Raises:
-        DataError: If there is no raw text file: the features are counts of unknown words.
+    Without the latter there is no text: the features are counts of unknown words.
     """
     prefix = source.name.removesuffix(".gz").removesuffix(".txt")
     candidates = [prefix + suffix for suffix in TEXT_SUFFIXES]
@@ -109,7 +112,7 @@ def _read_json_rows(path: Path, options: ReadOptions) -> Iterator[Document | Bad
 
     def parse(line: Line) -> Document:
         at = line.at
-        row = parse_object(line.text, at)
+        row = fields.parse_object(line.text, at)
         if not row.keys() & {"title", "content"}:
             raise at.bad("the row has neither 'title' nor 'content'")
         if "target_ind" not in row and options.need_labels:
@@ -117,15 +120,15 @@ def _read_json_rows(path: Path, options: ReadOptions) -> Iterator[Document | Bad
         numbers = row.get("target_ind") or []
         if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
             raise at.bad("'target_ind' must be a list of whole numbers")
-        return make_document(
-            optional_string(row, "content", at) or "",
+        return fields.make_document(
+            fields.optional_string(row, "content", at) or "",
             [names.name(number, at) for number in numbers],
-            optional_string(row, "title", at),
-            optional_name(row, "uid", at),
+            fields.optional_string(row, "title", at),
+            fields.optional_name(row, "uid", at),
         )
 
     with TextFile(path) as file:
-        yield from parsed(file.filled_lines(), parse)
+        yield from reading.parsed(file.filled_lines(), parse)
 
 
 def _read_joined(text_path: Path, label_lines: LabelLines | None) -> Iterator[Document | BadRowError]:
@@ -133,17 +136,17 @@ def _read_joined(text_path: Path, label_lines: LabelLines | None) -> Iterator[Do
 
     def parse(row: tuple[Line, Line | None]) -> Document:
         text, labels = row
-        return make_document(text.text, label_lines.labels(labels) if label_lines and labels else [])
+        return fields.make_document(text.text, label_lines.labels(labels) if label_lines and labels else [])
 
     with TextFile(text_path) as texts:
-        yield from parsed(_join(texts, label_lines), parse)
+        yield from reading.parsed(_join(texts, label_lines), parse)
 
 
 def _join(
     texts: TextFile, label_lines: LabelLines | None
 ) -> Iterator[tuple[Line, Line | None] | BadRowError]:
     if label_lines is None:
-        yield from parsed(texts.lines(), lambda line: (line, None))
+        yield from reading.parsed(texts.lines(), lambda line: (line, None))
         return
     for text, labels in zip_longest(texts.lines(), label_lines.rows()):
         if text is None or labels is None:
@@ -157,3 +160,89 @@ def _join(
             yield text
         else:
             yield labels if isinstance(labels, BadRowError) else (text, labels)
+
+
+class LabelNames:
+    """The names of numbered labels from a file in the folder; without one, the number is the name."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = next((folder / name for name in NAME_FILES if (folder / name).exists()), None)
+        self._names = None if self.path is None else _distinct(_read_names(self.path))
+
+    def name(self, number: int, at: Place) -> str:
+        """Return the name of a label, or raise `BadRowError` if the file of names has no such label."""
+        if self._names is None:
+            return str(number)
+        if not 0 <= number < len(self._names):
+            raise at.bad(f"label {number} is not among the {len(self._names):,} of {self.path}")
+        return self._names[number]
+
+
+class LabelLines:
+    """A label file with one line of labels per line of text.
+
+    Its kind is "words" (names with blanks between them), "sparse" (a header, then `label:1.0` entries) or
+    "svmlight" (a header, then labels with commas between them in front of the features).
+    """
+
+    def __init__(self, path: Path, kind: LabelKind) -> None:
+        self.path = path
+        self.kind = kind
+        self._names = LabelNames(path.parent)
+
+    def rows(self) -> Iterator[Line | BadRowError]:
+        """Yield the label lines after the header, which must announce their number."""
+        with TextFile(self.path) as file:
+            lines = file.lines()
+            promised = None if self.kind == "words" else self._read_header(next(lines, None))
+            count = 0
+            for line in lines:
+                count += 1
+                yield line
+        if promised is not None and promised != count:
+            raise DataError(f"the header promises {promised:,} lines, found {count:,}", self.path)
+
+    def labels(self, line: Line) -> list[str]:
+        """Return the labels in one line, or raise `BadRowError` if it is malformed."""
+        if self.kind == "words":
+            return line.text.split()
+        if self.kind == "sparse":
+            return [self._numbered(entry.partition(":")[0], line) for entry in line.text.split()]
+        # There may be thousands of features after the labels; only the part before them is split.
+        head = line.text.partition(" ")[0]
+        if ":" in head:
+            return []
+        return [self._numbered(number, line) for number in head.split(",") if number]
+
+    def _read_header(self, line: Line | BadRowError | None) -> int:
+        header, expected = HEADERS[self.kind]
+        if not isinstance(line, Line) or not header.fullmatch(line.text.strip()):
+            raise DataError(f"expected a header of numbers: {expected}", self.path, 1)
+        promised = reading.whole_number(line.text.split()[0])
+        if promised is None:
+            raise line.at.broken(f"the header promises too many lines: {quoted(line.text)}")
+        return promised
+
+    def _numbered(self, number: str, line: Line) -> str:
+        label = reading.whole_number(number)
+        if label is None:
+            raise line.at.bad(f"expected a label's number, found {quoted(number)}")
+        return self._names.name(label, line.at)
+
+
+def _read_names(path: Path) -> Iterator[str]:
+    with TextFile(path) as file:
+        for line in file.sound_lines():
+            if path.name.startswith("lbl.json"):
+                row = fields.parse_object(line.text, line.at)
+                yield (fields.optional_string(row, "title", line.at) or "").strip()
+            else:
+                yield line.text.strip()
+
+
+def _distinct(names: Iterator[str]) -> list[str]:
+    """Append its number to a name that is blank or repeated, so that labels stay distinct."""
+    distinct: dict[str, None] = {}
+    for number, name in enumerate(names):
+        distinct[f"{name} #{number}".lstrip() if not name or name in distinct else name] = None
+    return list(distinct)

@@ -1,30 +1,31 @@
 """Detect the format of a file, folder or stream by its name, contents or first line."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from nlpcapsule.data.documents import Document
 from nlpcapsule.data.readers import eurlex57k, extreme, rcv1, reuters21578
-from nlpcapsule.data.readers.label_lines import is_svmlight_header
-from nlpcapsule.data.readers.question_tables import is_wikiqa_header
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport, suffix_of
 from nlpcapsule.errors import BadRowError, ConfigError, DataError, did_you_mean
 from nlpcapsule.registry import Registry
 
-LAYOUTS = {  # of folders; EURLEX57K comes last: JSON files alone are the weakest evidence
-    "reuters21578": reuters21578.is_layout,
-    "rcv1": rcv1.is_layout,
+LAYOUTS: dict[str, Callable[[Path], bool]] = {  # EURLEX57K comes last: JSON files are the weakest evidence
+    "reuters21578": lambda folder: any(folder.glob(reuters21578.FILES)),
+    "rcv1": lambda folder: any(folder.glob(rcv1.TOKEN_FILES)),
     "extreme-text": extreme.is_layout,
     "eurlex57k": eurlex57k.is_layout,
 }
 FILE_FORMATS = ("jsonl", "csv", "tsv", "labels-tab-text", "txt")
-DOCUMENT_FORMATS = (*FILE_FORMATS, "eurlex57k", "reuters21578", "rcv1", "extreme-text", "svmlight")
 # path, options, report → documents, or the errors of bad rows; `@DOCUMENT_READERS.register("name")` adds one.
 DocumentReader = Callable[[Path, ReadOptions, ReadReport], Iterator[Document | BadRowError]]
 DOCUMENT_READERS: Registry[DocumentReader] = Registry("format")
+DOCUMENT_READERS.register("eurlex57k")(eurlex57k.read_eurlex57k)
+DOCUMENT_READERS.register("reuters21578")(reuters21578.read_reuters21578)
+DOCUMENT_READERS.register("rcv1")(rcv1.read_rcv1)
+DOCUMENT_READERS.register("extreme-text")(extreme.read_extreme)
+DOCUMENT_READERS.register("svmlight")(extreme.read_svmlight)
+DOCUMENT_FORMATS = (*FILE_FORMATS, *DOCUMENT_READERS)  # without those of plugins
 QUESTION_FORMATS = ("jsonl", "tsv", "trecqa", "wikiqa")
 FOLDER_NAMES_SHOWN = 5
 
@@ -66,16 +67,16 @@ def document_file_format(name: str, first_line: str, options: ReadOptions) -> st
     suffix = suffix_of(name)
     if suffix == ".sgm":
         return "reuters21578"
-    if rcv1.is_token_file(Path(name)):
+    if Path(name).match(rcv1.TOKEN_FILES):
         return "rcv1"
     if suffix in (".csv", ".tsv"):
         return suffix[1:]
     if suffix in (".jsonl", ".json") or first_line.lstrip().startswith(("{", "[")):
-        keys = _keys(first_line)
+        keys = json_keys(first_line)
         return "extreme-text" if extreme.is_row(keys) and options.text_key not in keys else "jsonl"
-    if extreme.is_text_file(Path(name)):
+    if name.removesuffix(".gz").endswith(extreme.TEXT_SUFFIXES):
         return "extreme-text"
-    if is_svmlight_header(first_line):
+    if extreme.is_svmlight_header(first_line):
         return "svmlight"
     if suffix != ".txt" and _is_header(first_line, "\t", options):
         return "tsv"
@@ -95,7 +96,7 @@ def question_file_format(name: str, first_line: str) -> str:
         return "jsonl"
     if suffix == ".xml" or first_line.lstrip().startswith("<"):
         return "trecqa"
-    if is_wikiqa_header(first_line):
+    if {"QuestionID", "Sentence"} <= set(first_line.split("\t")):
         return "wikiqa"
     if suffix == ".tsv" or "\t" in first_line:
         return "tsv"
@@ -106,7 +107,8 @@ def _is_header(line: str, delimiter: str, options: ReadOptions) -> bool:
     return delimiter in line and options.text_key in [cell.strip(' "') for cell in line.split(delimiter)]
 
 
-def _keys(line: str) -> set[str]:
+def json_keys(line: str) -> set[str]:
+    """Return the keys of a JSON object; none for anything else."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):

@@ -1,7 +1,5 @@
 """Read text files line by line: plain or gzipped, from disk or standard input, in bounded memory."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os
@@ -58,12 +56,10 @@ def is_stream(source: str | Path) -> bool:
 
 
 class TextFile:
-    """An open text file; use it in a `with` statement.
+    """An open text file, or standard input ("-"); use it in a `with` statement.
 
-    Args:
-        source: A path, or "-" for standard input.
-        encoding: "utf-8", or "latin-1" for published files that are older than UTF-8.
-        errors: "replace" tolerates bytes that are invalid in the encoding.
+    `encoding` is "latin-1" for published files that are older than UTF-8; `errors="replace"` tolerates bytes
+    that are invalid in the encoding.
     """
 
     def __init__(self, source: str | Path, encoding: str = "utf-8", errors: str = "strict") -> None:
@@ -131,12 +127,8 @@ class TextFile:
     ) -> Iterator[Block | BadRowError]:
         """Yield the blocks of lines of a file, or the error for one that is too long.
 
-        Args:
-            what: The noun for a block in messages.
-            begins: Whether a line begins a block.
-            ends: Whether a line is the last of its block.
-            stray: The problem of a line outside blocks; None ignores such lines.
-            keep_ends: Keep the line ends.
+        `begins` and `ends` tell the first and the last line of a block. `what` is the noun for a block, and
+        `stray` the problem of a line outside blocks; None ignores such lines.
         """
         first: Line | None = None
         lines: list[Line] = []
@@ -244,9 +236,7 @@ def _standard_input() -> io.IOBase:
 def decode(raw: bytes, at: Place, encoding: str = "utf-8", errors: str = "strict") -> str:
     """Decode one line, or one small file that begins in `at`.
 
-    Raises:
-        DataError: If it is a binary or UTF-16 file.
-        BadRowError: If a byte is invalid in the encoding.
+    A byte that is invalid in the encoding is a `BadRowError`; a binary or UTF-16 file is a DataError.
     """
     first = at.line or 1
     if first == 1 and raw.startswith(UTF16_MARKS):

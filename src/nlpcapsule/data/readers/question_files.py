@@ -1,49 +1,34 @@
-"""Read questions of any format: `read_questions` detects the format and streams the questions."""
+"""Read questions of any format: `read_questions` detects the format and streams the questions.
 
-from __future__ import annotations
+A JSONL row is a question with all its candidates. A TSV file, such as WikiQA's, has one candidate per line,
+those of a question in a row. TREC QA is the jacana distribution's pseudo-XML: tagged lines of tokens.
+"""
 
-from collections.abc import Generator, Iterator
+import re
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from nlpcapsule.data.documents import Candidate, Question
-from nlpcapsule.data.readers.document_rows import (
-    kind_of,
-    optional_name,
-    parse_object,
-    shown_names,
-    string_value,
-)
-from nlpcapsule.data.readers.formats import (
-    QUESTION_FORMATS,
-    check_format,
-    question_file_format,
-    question_folder_format,
-)
-from nlpcapsule.data.readers.lines import STDIN, Line, TextFile
-from nlpcapsule.data.readers.question_tables import (
-    COLUMNS,
-    WIKIQA_COLUMNS,
-    read_question_table,
-    wikiqa_files,
-)
-from nlpcapsule.data.readers.reading import Place, ReadOptions, ReadReport, counted, parsed
-from nlpcapsule.data.readers.trecqa import read_trecqa_xml
+from nlpcapsule.data.readers import document_rows as fields
+from nlpcapsule.data.readers import formats
+from nlpcapsule.data.readers.lines import STDIN, Block, Line, TextFile
+from nlpcapsule.data.readers.reading import Place, ReadOptions, ReadReport, chosen_part, counted, parsed
 from nlpcapsule.errors import BadRowError, DataError, quoted
+
+COLUMNS = {"qid": "qid", "question": "question", "answer": "answer", "label": "label"}
+WIKIQA_COLUMNS = {"qid": "QuestionID", "question": "Question", "answer": "Sentence", "label": "Label"}
+WIKIQA_PARTS = ("train", "dev", "test")
+TREC_LABELS = {"<positive>": 1, "<negative>": 0}
+_TREC_BEGIN = re.compile(r"\s*<QApairs id=['\"](.*?)['\"]\s*>", re.IGNORECASE)
 
 
 def read_questions(
     source: str | Path, options: ReadOptions | None = None, report: ReadReport | None = None
 ) -> Iterator[Question]:
-    """Stream the questions of a file, a WikiQA folder, or standard input.
+    """Stream the questions of a file, a WikiQA folder, or standard input ("-"), in order.
 
-    Args:
-        source: The file or folder; "-" is standard input.
-        options: How to read it.
-        report: Filled while reading.
-
-    Yields:
-        The questions in the source's order, each with all its candidates.
+    Each has all its candidates. The report is filled while reading.
 
     Raises:
         DataError: If the source cannot be read, has no rows, or has only bad ones.
@@ -55,7 +40,7 @@ def read_questions(
     """
     options = options or ReadOptions()
     report = ReadReport() if report is None else report
-    check_format(options.format, QUESTION_FORMATS)
+    formats.check_format(options.format, formats.QUESTION_FORMATS)
     yield from counted(_questions(source, options, report), source, options, report)
 
 
@@ -65,10 +50,10 @@ def _questions(
     files: list[str | Path] = [source]
     name = options.format
     if str(source) != STDIN and Path(source).is_dir():
-        name = question_folder_format(Path(source)) if name == "auto" else name
+        name = formats.question_folder_format(Path(source)) if name == "auto" else name
         if name != "wikiqa":
             raise DataError(f"this is a folder, expected a file for the format {name!r}", source)
-        files = [*wikiqa_files(Path(source), options)]
+        files = [*_wikiqa_files(Path(source), options)]
     for path in files:
         with TextFile(path) as file:
             if not file.empty:
@@ -80,30 +65,30 @@ def _read_file(
 ) -> Iterator[Question | BadRowError]:
     first_line = file.peek()
     if name == "auto":
-        name = question_file_format(file.name, first_line)
+        name = formats.question_file_format(file.name, first_line)
         report.tell_guess(file.name, name)
     if name == "jsonl":
         return parsed(file.filled_lines(), lambda line: _parse_object(line, options))
     if name == "trecqa" and first_line.lstrip().startswith("<"):
-        return read_trecqa_xml(file)
-    return read_question_table(file, options, WIKIQA_COLUMNS if name == "wikiqa" else COLUMNS)
+        return _read_trecqa_xml(file)
+    return _read_question_table(file, options, WIKIQA_COLUMNS if name == "wikiqa" else COLUMNS)
 
 
 def _parse_object(line: Line, options: ReadOptions) -> Question:
     at = line.at
-    row = parse_object(line.text, at)
+    row = fields.parse_object(line.text, at)
     for key in ("question", "candidates"):
         if key not in row:
             raise _missing_key(key, row, at)
     candidates = row["candidates"]
     if not isinstance(candidates, list):
-        raise at.bad(f"'candidates' must be a list, found {kind_of(candidates)}")
+        raise at.bad(f"'candidates' must be a list, found {fields.kind_of(candidates)}")
     if not candidates:
         raise at.bad("the question has no candidates")
     return Question(
-        string_value(row["question"], "question", at),
+        fields.string_value(row["question"], "question", at),
         tuple(_candidate(value, f"candidates[{i}]", options, at) for i, value in enumerate(candidates)),
-        optional_name(row, options.id_key, at),
+        fields.optional_name(row, options.id_key, at),
     )
 
 
@@ -112,15 +97,15 @@ def _missing_key(key: str, row: dict[str, Any], at: Place) -> BadRowError:
     if "question" not in row and "text" in row:
         hint = "train on documents with --task labels, and give questions to an answer model"
         return BadRowError(f"this is a document, {expected}", at.path, at.line, hint)
-    return at.bad(f"the key {key!r} is missing; the row has: {shown_names(row)}", expected)
+    return at.bad(f"the key {key!r} is missing; the row has: {fields.shown_names(row)}", expected)
 
 
 def _candidate(value: Any, where: str, options: ReadOptions, at: Place) -> Candidate:
     if isinstance(value, str) and not options.need_labels:
-        return Candidate(string_value(value, where, at))
+        return Candidate(fields.string_value(value, where, at))
     if not isinstance(value, dict) or "text" not in value:
-        raise at.bad(f"{where!r} must be an object with 'text' and 'label', found {kind_of(value)}")
-    text = string_value(value["text"], f"{where}.text", at)
+        raise at.bad(f"{where!r} must be an object with 'text' and 'label', found {fields.kind_of(value)}")
+    text = fields.string_value(value["text"], f"{where}.text", at)
     if not options.need_labels:
         return Candidate(text)
     label = value.get("label")
@@ -128,3 +113,101 @@ def _candidate(value: Any, where: str, options: ReadOptions, at: Place) -> Candi
         found = "nothing" if label is None else quoted(label)
         raise at.bad(f"the label of {where!r} must be 0 or 1, found {found}")
     return Candidate(text, int(label))
+
+
+def _wikiqa_files(folder: Path, options: ReadOptions) -> list[Path]:
+    """Return the files of the chosen part of a WikiQA folder."""
+    files = {part: folder / f"WikiQA-{part}.tsv" for part in WIKIQA_PARTS}
+    there = [part for part, path in files.items() if path.exists()]
+    return [files[part] for part in chosen_part(options, there, folder)]
+
+
+def _read_question_table(
+    file: TextFile, options: ReadOptions, columns: Mapping[str, str] = COLUMNS
+) -> Iterator[Question | BadRowError]:
+    """Read a TSV file with a header; quotes are ordinary characters.
+
+    Lines of the same qid form a question. A qid that returns after another one is a bad row: in a file merged
+    from several, it is often a different question. `columns` names the columns in this file.
+    """
+    lines = file.filled_lines("\t")
+    header = next(lines, None)
+    if header is None:
+        return
+    if isinstance(header, BadRowError):
+        raise DataError(f"the header is unusable: {header.problem}", header.path, header.line)
+    names = [name.strip() for name in header.text.split("\t")]
+    needed = [name for key, name in columns.items() if key != "label" or options.need_labels]
+    hint = f"expected tab-separated columns {', '.join(columns.values())}"
+    places = fields.find_columns(names, dict.fromkeys(needed, hint), header.at)
+    finished: set[str] = set()  # questions before the current one
+    current: tuple[str, str, int] | None = None  # qid, question, line
+
+    def parse(line: Line) -> tuple[str, str, Candidate]:
+        nonlocal current
+        cells = line.text.split("\t")
+        if len(cells) != len(names):
+            raise line.at.bad(f"expected {len(names)} columns as in the header, found {len(cells)}")
+        qid, question, answer = (cells[places[columns[key]]] for key in ("qid", "question", "answer"))
+        qid = qid.strip()
+        label = cells[places[columns["label"]]].strip() if options.need_labels else None
+        if label not in (None, "0", "1"):
+            raise line.at.bad(f"the label must be 0 or 1, found {quoted(label)}")
+        if qid in finished:
+            hint = "keep the lines of a question together, and give different questions different qids"
+            raise line.at.bad(f"question {quoted(qid)} comes back after other questions", hint)
+        if current is None or qid != current[0]:
+            finished.update(current[:1] if current else ())
+            current = qid, question, line.number
+        elif question != current[1]:
+            raise line.at.bad(f"question {quoted(qid)} has another text than in line {current[2]}")
+        return qid, question, Candidate(answer, None if label is None else int(label))
+
+    qid = text = ""
+    candidates: list[Candidate] = []
+    for row in parsed(lines, parse):
+        if isinstance(row, BadRowError):
+            yield row
+            continue
+        if candidates and row[0] != qid:
+            yield Question(text, tuple(candidates), qid)
+            candidates = []
+        qid, text = row[:2]
+        candidates.append(row[2])
+    if candidates:
+        yield Question(text, tuple(candidates), qid)
+
+
+def _read_trecqa_xml(file: TextFile) -> Iterator[Question | BadRowError]:
+    """Read the questions; only the first line of a sentence, its tokens, is used."""
+    blocks = file.blocks(
+        "question",
+        lambda text: bool(_TREC_BEGIN.match(text)) or text.startswith("<QApairs"),
+        lambda text: text.lower().startswith("</qapairs"),
+    )
+    return parsed(blocks, _parse_trecqa)
+
+
+def _parse_trecqa(block: Block) -> Question:
+    at, begin = block.first.at, _TREC_BEGIN.match(block.first.text)
+    if begin is None:
+        raise at.bad("<QApairs> has no id, expected <QApairs id='1'>")
+    if not block.closed:
+        raise at.bad(f"question {quoted(begin[1])} is not closed by </QApairs>")
+    text = None
+    candidates = []
+    for tag, first in zip(block.lines, block.lines[1:], strict=False):
+        kind = tag.text.strip()
+        if kind != "<question>" and kind not in TREC_LABELS:
+            continue
+        if first.text.startswith("<"):
+            raise first.at.bad(f"expected tokens behind {kind}")
+        sentence = " ".join(first.text.split())
+        if kind == "<question>":
+            text = sentence
+        else:
+            candidates.append(Candidate(sentence, TREC_LABELS[kind]))
+    if text is None or not candidates:
+        lacking = "<question>" if text is None else "candidate (<positive> or <negative>)"
+        raise at.bad(f"question {quoted(begin[1])} has no {lacking}")
+    return Question(text, tuple(candidates), begin[1])

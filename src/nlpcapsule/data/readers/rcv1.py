@@ -1,7 +1,5 @@
 """RCV1-v2 as distributed by Lewis et al. (2004): files of tokens, and one file that gives the topics."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -14,16 +12,6 @@ from nlpcapsule.errors import BadRowError, DataError, quoted
 
 TOKEN_FILES = "lyrl2004_tokens_*.dat*"
 TOPIC_FILES = ("rcv1-v2.topics.qrels", "rcv1-v2.topics.qrels.gz")
-
-
-def is_layout(folder: Path) -> bool:
-    """Return whether a folder holds RCV1-v2's token files."""
-    return any(folder.glob(TOKEN_FILES))
-
-
-def is_token_file(path: Path) -> bool:
-    """Return whether a file is named like one of the token files."""
-    return path.match(TOKEN_FILES)
 
 
 def read_rcv1(source: Path, options: ReadOptions, report: ReadReport) -> Iterator[Document | BadRowError]:

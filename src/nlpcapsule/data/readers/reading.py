@@ -1,7 +1,5 @@
 """Options and report that all readers share, and the handling of bad rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -21,29 +19,17 @@ LONGEST_NUMBER = 18  # maximum digits of a document or label number
 
 @dataclass
 class ReadOptions:
-    """Options of reading a file.
+    """Options of reading a file."""
 
-    Attributes:
-        format: A format's name, or "auto" to detect it by the file's suffix, folder or first line.
-        text_key: The key or column of the text.
-        labels_key: The key or column of the labels.
-        id_key: The key or column of the identifier; rows may lack it.
-        title_key: The key or column of the title; rows may lack it.
-        label_separator: What separates labels inside one cell; None means ";".
-        split: The part to read of a layout that holds several ("train", "dev", "test" or "all").
-        skip_bad_rows: Count bad rows and continue, instead of raising an error at the first one.
-        need_labels: False reads only texts (for prediction) and ignores labels.
-    """
-
-    format: str = "auto"
-    text_key: str = "text"
-    labels_key: str = "labels"
-    id_key: str = "id"
-    title_key: str = "title"
-    label_separator: str | None = None
-    split: str | None = None
-    skip_bad_rows: bool = False
-    need_labels: bool = True
+    format: str = "auto"  # a format's name; auto detects it by the file's suffix, folder or first line
+    text_key: str = "text"  # the key or column of the text
+    labels_key: str = "labels"  # of the labels
+    id_key: str = "id"  # of the identifier; rows may lack it
+    title_key: str = "title"  # of the title; rows may lack it
+    label_separator: str | None = None  # between labels inside one cell; None means ";"
+    split: str | None = None  # the part to read of a layout that holds several: train, dev, test or all
+    skip_bad_rows: bool = False  # count bad rows and continue, instead of raising an error at the first one
+    need_labels: bool = True  # False reads only texts (for prediction) and ignores labels
 
     @property
     def separator(self) -> str:
@@ -55,21 +41,13 @@ class ReadOptions:
 
 @dataclass
 class ReadReport:
-    """Counts of what was read; filled while reading, complete when the reader is exhausted.
+    """Counts of what was read; filled while reading, complete when the reader is exhausted."""
 
-    Attributes:
-        rows: Documents or questions read.
-        unlabelled: Rows without labels, if labels are needed.
-        bad_rows: Rows skipped because they were unusable.
-        examples: Messages of the first few bad rows.
-        say: Receives messages to print immediately: which format was guessed.
-    """
-
-    rows: int = 0
-    unlabelled: int = 0
-    bad_rows: int = 0
-    examples: list[str] = field(default_factory=list)
-    say: Callable[[str], None] = lambda text: None
+    rows: int = 0  # documents or questions read
+    unlabelled: int = 0  # rows without labels, if labels are needed
+    bad_rows: int = 0  # rows skipped because they were unusable
+    examples: list[str] = field(default_factory=list)  # messages of the first few bad rows
+    say: Callable[[str], None] = lambda text: None  # receives what to print at once: which format was guessed
 
     def tell_guess(self, path: str, format: str) -> None:
         """Report the format that was guessed by the first line, if the guess is ambiguous."""
@@ -146,8 +124,7 @@ def counted(
 ) -> Iterator[Item]:
     """Yield and count the items of a source; raise its first error, or count it if bad rows are skipped.
 
-    Raises:
-        DataError: If the source has no item.
+    A source without an item is a DataError.
     """
     rows, bad_rows, examples = 0, report.bad_rows, len(report.examples)
     with closing(items):

@@ -1,7 +1,5 @@
 """Reuters-21578 as distributed: SGML files of 1,000 stories, divided by the ModApte split."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Iterator
@@ -13,6 +11,7 @@ from nlpcapsule.data.readers.lines import Block, TextFile
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport, chosen_part, parsed
 from nlpcapsule.errors import BadRowError
 
+FILES = "reut2-*.sgm*"
 PARTS = {"TRAIN": "train", "TEST": "test"}
 
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
@@ -25,17 +24,12 @@ _FURNITURE = re.compile(r"<(TITLE|AUTHOR|DATELINE)>.*?</\1>", re.DOTALL)
 _AGENCY_SIGNATURE = re.compile(r"\s*\breuters?\s*$", re.IGNORECASE)
 
 
-def is_layout(folder: Path) -> bool:
-    """Return whether a folder holds Reuters-21578's SGML files."""
-    return any(folder.glob("reut2-*.sgm*"))
-
-
 def read_reuters21578(
     source: Path, options: ReadOptions, report: ReadReport
 ) -> Iterator[Document | BadRowError]:
     """Read one part of the ModApte split from a folder of SGML files, or from one of them."""
     parts = chosen_part(options, list(PARTS.values()), source)
-    files = [source] if source.is_file() else sorted(source.glob("reut2-*.sgm*"))
+    files = [source] if source.is_file() else sorted(source.glob(FILES))
     for path in files:
         # The files are older than UTF-8, and one holds stray bytes; latin-1 reads any byte.
         with TextFile(path, encoding="latin-1") as file:

@@ -1,7 +1,5 @@
 """CSV and TSV files with a header: one document per row, quoted cells may span lines."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -44,7 +42,9 @@ def read_table(file: TextFile, options: ReadOptions, delimiter: str) -> Iterator
     columns = find_columns(names, needed, header.at, [name for name, _, _ in keys])
 
     def parse(row: TableRow) -> Document:
-        check_width(row, len(names))
+        if len(row.cells) != len(names):
+            problem = f"expected {len(names)} columns as in the header, found {len(row.cells)}"
+            raise row.at.bad(problem, "put quotes around cells that hold a delimiter")
         cells = {name: row.cells[place] for name, place in columns.items()}
         labels = cells.get(options.labels_key, "") if options.need_labels else ""
         return make_document(
@@ -55,13 +55,6 @@ def read_table(file: TextFile, options: ReadOptions, delimiter: str) -> Iterator
         )
 
     yield from parsed(rows, parse)
-
-
-def check_width(row: TableRow, width: int) -> None:
-    """Reject a row with more or fewer cells than the header."""
-    if len(row.cells) != width:
-        problem = f"expected {width} columns as in the header, found {len(row.cells)}"
-        raise row.at.bad(problem, "put quotes around cells that hold a delimiter")
 
 
 def table_rows(file: TextFile, delimiter: str) -> Iterator[TableRow | BadRowError]:
@@ -99,9 +92,8 @@ def table_rows(file: TextFile, delimiter: str) -> Iterator[TableRow | BadRowErro
 def _broken_row(problem: str, at: Place, ends_with_its_line: bool) -> BadRowError:
     """Return the error of a row that cannot be split into cells.
 
-    Raises:
-        DataError: If the end of the row is unknown: skipping it would silently skip good rows, or treat the
-            rest of a cell as a row.
+    If the end of the row is unknown, raise it: skipping the row would silently skip good rows, or treat the
+    rest of a cell as a row.
     """
     way = "a quote that belongs to the text is doubled, inside a quoted cell"
     if problem == "unexpected end of data":

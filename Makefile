@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 .PHONY: help setup demo test test-slow coverage lint audit format wheel clean
 
 help:
-	@echo "make demo       train on the embedded sample, print the table, write demo-output/report.html"
+	@echo "make demo       train on the embedded sample, write demo-output/report.html, open the page"
 	@echo "make test       run the tests (minutes)"
 	@echo "make test-slow  run the slow tests"
 	@echo "make coverage   run the tests and show which lines they miss"
@@ -24,8 +24,10 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[fasttext]' || echo "fasttext could not be built"
 	touch $(STAMP)
 
+# In a terminal it ends with the page, until Ctrl-C.
 demo: $(STAMP)
-	$(BIN)/nlpcapsule demo --output demo-output
+	@if [ -t 1 ]; then $(BIN)/nlpcapsule demo --output demo-output --serve; \
+	else $(BIN)/nlpcapsule demo --output demo-output; fi
 
 # Two at a time, a file's tests in one process; the tests themselves keep to one thread.
 test: $(STAMP)

@@ -218,19 +218,6 @@ def test_bf16_runs_and_keeps_float32_weights(tmp_path):
     assert not same_weights(weights, exact)
 
 
-def test_processes_share_a_batch_and_none_is_left_without_rows():
-    class Process:
-        num_processes = 3
-
-        def __init__(self, index):
-            self.process_index = index
-
-    rows = np.arange(10, 18)
-    shares = [loop._share(rows, Process(index)) for index in range(3)]
-    assert sorted(np.concatenate(shares)) == rows.tolist()
-    assert [loop._share(rows[:1], Process(index)).tolist() for index in range(3)] == [[10], [10], [10]]
-
-
 def test_the_network_is_left_ready_for_use(tmp_path):
     network = toy_network()
     before = copied(network)

@@ -137,6 +137,7 @@ def train(
     from nlpcapsule.training.run_folder import RunFolder
 
     folder = RunFolder(output, resume, tensorboard)
+    quiet = quiet or not folder.is_writer
     if resume and folder.finished:
         refuse_missing(train, dev, label_names)
         typer.echo(f"{output} is finished; nothing is left to do", err=True)
@@ -158,7 +159,7 @@ def train(
         typer.echo(f"stopped; {way}", err=True)
         raise typer.Exit(130) from None
     except NlpCapsuleError:
-        if not resume:
+        if not resume and folder.is_writer:
             _take_back(output, existed)
         raise
     if not quiet:

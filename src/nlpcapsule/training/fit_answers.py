@@ -8,7 +8,6 @@ from itertools import chain, islice, repeat
 from typing import Any
 
 import numpy as np
-from accelerate import PartialState
 
 from nlpcapsule.config import Config
 from nlpcapsule.data.documents import Question
@@ -28,6 +27,7 @@ from nlpcapsule.training.preparation import given_tokenizer, hold_out, starting_
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
 from nlpcapsule.training.run_folder import RunFolder
+from nlpcapsule.training.shared_work import this_process
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def fit_answers(
         history = train_network(network, task, config.training, checkpoint, progress, recorder)
     else:
         progress.say(f"{config.model.name} has no weights to train")
-        network.to(PartialState().device).eval()
+        network.to(this_process().device).eval()
     facts = ModelFacts(
         training_questions=len(data.train),
         data=data.fingerprint(),
@@ -121,6 +121,4 @@ def fit_answers(
         epochs_run=len(history),
         dev=task.evaluate(network),
     )
-    model = AnswerModel(config, data.tokenizer, network, facts)
-    folder.finish(model)
-    return model
+    return folder.finish(AnswerModel(config, data.tokenizer, network, facts))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,9 +17,11 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from nlpcapsule.config.settings import TrainingSettings
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.training.checkpoint import Checkpoint, Position
+from nlpcapsule.training.gradients import BatchGradients
 from nlpcapsule.training.optimizers import build_optimizers, clip_gradients, use_dense_gradients
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
+from nlpcapsule.training.shared_work import joined_shares, mean_over_processes, this_process, value_of_main
 
 WARMUP = 0.15  # fraction of the steps in which the learning rate rises
 _LOSS_EVERY = 10  # batches between reads of the loss: each read synchronises the GPU
@@ -56,6 +57,7 @@ def train_network(
     A stopped run resumes from the checkpoints in `folder` and ends with the same weights as an uninterrupted
     one. Returns a record per epoch: loss, learning rate, seconds, dev metrics.
     """
+    this_process()  # before accelerate initialises its state in another way
     accelerator = Accelerator()
     checkpoint = Checkpoint(folder)
     network.to(accelerator.device)
@@ -75,6 +77,7 @@ def train_network(
         average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(decay))
     position = checkpoint.restore(network, optimizers, average)
     trained = accelerator.prepare(network)
+    gradients = BatchGradients(task, trained, accelerator, is_bf16)
     done = position.epoch * batches_per_epoch + position.batch
     progress.start(task.title, settings.epochs * batches_per_epoch, done)
 
@@ -82,17 +85,13 @@ def train_network(
         started = time.perf_counter()
         batches = task.batches(position.epoch)
         network.train()
+        gradients.read = 0
         loss_sum = torch.tensor(position.loss_sum, dtype=torch.float64, device=accelerator.device)
         while position.batch < len(batches):
-            rows = _share(batches[position.batch], accelerator)
             is_step = (position.batch + 1) % accumulated == 0 or position.batch + 1 == len(batches)
-            step_seed = (settings.seed, position.epoch, position.batch, accelerator.process_index)
-            torch.manual_seed(int(np.random.SeedSequence(step_seed).generate_state(1)[0]))
-            autocast = torch.autocast(accelerator.device.type, torch.bfloat16, enabled=is_bf16)
-            with nullcontext() if is_step else accelerator.no_sync(trained), autocast:
-                loss = task.loss(trained, rows, step_seed)
+            step_seed = (settings.seed, position.epoch, position.batch)
             gathered = min(accumulated, len(batches) - position.batch + position.batch % accumulated)
-            accelerator.backward(loss / gathered)
+            loss_sum += gradients.add(batches[position.batch], step_seed, gathered, is_step)
             if is_step:
                 clip_gradients(trained.parameters(), settings.max_grad_norm)
                 rate = learning_rate(position.step, total_steps, settings.learning_rate, task.warmup)
@@ -104,7 +103,6 @@ def train_network(
                 if average is not None:
                     average.update_parameters(network)
                 position.step += 1
-            loss_sum += loss.detach()
             position.batch += 1
             # Only after an optimizer step: accumulated gradients are not saved.
             at_checkpoint = (
@@ -126,8 +124,11 @@ def train_network(
             "epochs": settings.epochs,
             "loss": position.loss_sum / len(batches),
             "seconds": time.perf_counter() - started,
-            **task.dev_metrics(candidate),
+            **value_of_main(task.dev_metrics(candidate)),
         }
+        if accelerator.num_processes > 1:
+            shares = joined_shares(np.array([gradients.read]), accelerator.num_processes)
+            record["rows_per_process"] = shares.tolist()
         position = _next_epoch(position, record, task.select_by, settings)
         progress.epoch(task.title, record)
         if position.best_epoch == position.epoch:
@@ -189,14 +190,8 @@ def _next_epoch(
     return Position(epoch, 0, position.step, best_score, best_epoch, 0.0, history, finished)
 
 
-def _share(rows: np.ndarray, accelerator: Accelerator) -> np.ndarray:
-    """Return this process's part of a batch; never empty, since every process must take part in the step."""
-    part = rows[accelerator.process_index :: accelerator.num_processes]
-    return part if len(part) else rows[:1]
-
-
 def _finite(loss_sum: Tensor, position: Position, settings: TrainingSettings) -> float:
-    value = float(loss_sum)
+    value = float(mean_over_processes(loss_sum))
     if not math.isfinite(value):
         raise NlpCapsuleError(
             f"the loss became {value} in epoch {position.epoch + 1} by batch {position.batch}; lower "

@@ -19,6 +19,7 @@ SMALL = {"epochs": EPOCHS, "filters": 16, "capsule_size": 16, "condensed": 8, "m
 NO_DROPOUT = {"word_dropout": 0, "token_dropout": 0}
 MODELS = {
     "hybrid": {**SMALL, **NO_DROPOUT, "capsule_dropout": 0, "lexical": "one-vs-rest", "negatives": "hard"},
+    "paper": {**SMALL, **NO_DROPOUT, "candidates": 0, "negatives": "all"},  # sparse gradients
 }
 
 

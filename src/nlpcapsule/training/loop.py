@@ -12,15 +12,20 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from nlpcapsule.config.settings import TrainingSettings
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.training.checkpoint import Checkpoint, Position
 from nlpcapsule.training.gradients import BatchGradients
-from nlpcapsule.training.optimizers import build_optimizers, clip_gradients, use_dense_gradients
+from nlpcapsule.training.optimizers import build_optimizers, clip_gradients
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
+from nlpcapsule.training.row_updates import (
+    MovingAverage,
+    choose_row_updates,
+    exchange_rows,
+    keep_rows_apart,
+)
 from nlpcapsule.training.shared_work import joined_shares, mean_over_processes, this_process, value_of_main
 
 WARMUP = 0.15  # fraction of the steps in which the learning rate rises
@@ -61,8 +66,8 @@ def train_network(
     accelerator = Accelerator()
     checkpoint = Checkpoint(folder)
     network.to(accelerator.device)
-    if accelerator.num_processes > 1:  # sparse gradients cannot be summed across processes
-        use_dense_gradients(network)
+    choose_row_updates(network, settings)
+    tables = keep_rows_apart(network)
     optimizers = build_optimizers(network, settings)
     is_bf16, allowed = settings.precision == "bf16", torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = allowed or is_bf16  # float32 operations may then use TF32
@@ -74,7 +79,7 @@ def train_network(
     average = None
     if settings.ema_decay:
         decay = averaging_decay(settings.ema_decay, total_steps)
-        average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(decay))
+        average = MovingAverage(network, decay)
     position = checkpoint.restore(network, optimizers, average)
     trained = accelerator.prepare(network)
     gradients = BatchGradients(task, trained, accelerator, is_bf16)
@@ -93,7 +98,10 @@ def train_network(
             gathered = min(accumulated, len(batches) - position.batch + position.batch % accumulated)
             loss_sum += gradients.add(batches[position.batch], step_seed, gathered, is_step)
             if is_step:
+                exchange_rows(tables)
                 clip_gradients(trained.parameters(), settings.max_grad_norm)
+                if average is not None:
+                    average.prepare_step()
                 rate = learning_rate(position.step, total_steps, settings.learning_rate, task.warmup)
                 for optimizer in optimizers:
                     for group in optimizer.param_groups:
@@ -115,8 +123,13 @@ def train_network(
                 progress.batches(
                     position.epoch * len(batches) + position.batch, position.loss_sum / position.batch
                 )
-            if at_checkpoint and position.batch < len(batches) and accelerator.is_main_process:
-                checkpoint.save(position, network, optimizers, average)
+            if at_checkpoint and position.batch < len(batches):
+                if average is not None:
+                    average.catch_up()
+                if accelerator.is_main_process:
+                    checkpoint.save(position, network, optimizers, average)
+        if average is not None:
+            average.catch_up()
         candidate = network if average is None else average.module
         candidate.eval()  # the next epoch begins with network.train()
         record = {

@@ -10,7 +10,7 @@ from torch import nn
 from toy_task import ToyTask
 
 from nlpcapsule.training import gradients, shared_work
-from nlpcapsule.training.gradients import BatchGradients
+from nlpcapsule.training.gradients import StepGradients
 
 
 def process(index: int, count: int) -> SimpleNamespace:
@@ -40,8 +40,8 @@ def gradient(monkeypatch, count: int, batch: np.ndarray, parts: int = 1) -> tupl
     losses = []
     for index in range(count):
         play(monkeypatch, index, count)
-        added = BatchGradients(Still(), network, accelerator(index, count), False, parts)
-        losses.append(float(added.add(batch, (1, 0, 0), divisor=1, is_step=True)))
+        added = StepGradients(Still(), network, accelerator(index, count), False, parts)
+        losses.append(float(added.add([batch], (1, 0, 0), print)))
     return network.weight.grad / count, sum(losses) / count
 
 

@@ -197,6 +197,40 @@ def test_the_odd_batch_at_an_epochs_end_counts_in_full(tmp_path):
         torch.testing.assert_close(gathered[name], plain[name])
 
 
+class ShortOfMemory(ToyTask):
+    """Memory runs out for more than some rows at a time, from the given batch on; there is no noise."""
+
+    def __init__(self, most, first=0, **options):
+        super().__init__(**options)
+        self.most, self.first, self.sizes = most, first, []
+
+    def loss(self, network, rows, step_seed):
+        self.sizes.append(len(rows))
+        if len(rows) > self.most and len(self.sizes) > self.first:
+            raise torch.OutOfMemoryError("CUDA out of memory (simulated)")
+        network.eval()
+        return (network(self.inputs[rows]) - self.targets[rows]).square().mean()
+
+
+@pytest.mark.parametrize("first", [0, 3])
+@pytest.mark.parametrize("accumulated", [1, 3])
+def test_where_memory_runs_out_batches_are_halved_and_the_result_is_the_same(tmp_path, accumulated, first):
+    settings = {"gradient_accumulation_steps": accumulated}
+    enough, history = train_toy(tmp_path / "a", ShortOfMemory(most=4), **settings)
+    task = ShortOfMemory(most=1, first=first)
+    short, short_history = train_toy(tmp_path / "b", task, **settings)
+    assert task.sizes[-4:] == [1] * 4, "four rows one by one, for the rest of the training"
+    for name in enough:
+        torch.testing.assert_close(short[name], enough[name])
+    losses = [[row["loss"] for row in rows] for rows in (history, short_history)]
+    assert losses[1] == pytest.approx(losses[0])
+
+
+def test_where_memory_does_not_suffice_for_one_row_training_fails(tmp_path):
+    with pytest.raises(torch.OutOfMemoryError):
+        train_toy(tmp_path, ShortOfMemory(most=0))
+
+
 def test_fast_float32_is_for_the_training_alone(tmp_path):
     assert not torch.backends.cuda.matmul.allow_tf32
     train_toy(tmp_path, ToyTask(), precision="bf16")

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from nlpcapsule.config.settings import TrainingSettings
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.training.checkpoint import Checkpoint, Position
-from nlpcapsule.training.gradients import BatchGradients
+from nlpcapsule.training.gradients import StepGradients
 from nlpcapsule.training.optimizers import build_optimizers, clip_gradients
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
@@ -82,7 +82,7 @@ def train_network(
         average = MovingAverage(network, decay)
     position = checkpoint.restore(network, optimizers, average)
     trained = accelerator.prepare(network)
-    gradients = BatchGradients(task, trained, accelerator, is_bf16)
+    gradients = StepGradients(task, trained, accelerator, is_bf16)
     done = position.epoch * batches_per_epoch + position.batch
     progress.start(task.title, settings.epochs * batches_per_epoch, done)
 
@@ -93,32 +93,27 @@ def train_network(
         gradients.read = 0
         loss_sum = torch.tensor(position.loss_sum, dtype=torch.float64, device=accelerator.device)
         while position.batch < len(batches):
-            is_step = (position.batch + 1) % accumulated == 0 or position.batch + 1 == len(batches)
-            step_seed = (settings.seed, position.epoch, position.batch)
-            gathered = min(accumulated, len(batches) - position.batch + position.batch % accumulated)
-            loss_sum += gradients.add(batches[position.batch], step_seed, gathered, is_step)
-            if is_step:
-                exchange_rows(tables)
-                clip_gradients(trained.parameters(), settings.max_grad_norm)
-                if average is not None:
-                    average.prepare_step()
-                rate = learning_rate(position.step, total_steps, settings.learning_rate, task.warmup)
-                for optimizer in optimizers:
-                    for group in optimizer.param_groups:
-                        group["lr"] = group["factor"] * rate
-                    optimizer.step()
-                    optimizer.zero_grad()
-                if average is not None:
-                    average.update_parameters(network)
-                position.step += 1
-            position.batch += 1
-            # Only after an optimizer step: accumulated gradients are not saved.
+            together = batches[position.batch : position.batch + accumulated]
+            loss_sum += gradients.add(together, (settings.seed, position.epoch, position.batch), progress.say)
+            exchange_rows(tables)
+            clip_gradients(trained.parameters(), settings.max_grad_norm)
+            if average is not None:
+                average.prepare_step()
+            rate = learning_rate(position.step, total_steps, settings.learning_rate, task.warmup)
+            for optimizer in optimizers:
+                for group in optimizer.param_groups:
+                    group["lr"] = group["factor"] * rate
+                optimizer.step()
+                optimizer.zero_grad()
+            if average is not None:
+                average.update_parameters(network)
+            position.step += 1
+            position.batch += len(together)
             at_checkpoint = (
-                is_step
-                and 0 < settings.checkpoint_epochs < 1
-                and position.step % steps_per_epoch % checkpoint_steps == 0
+                0 < settings.checkpoint_epochs < 1 and position.step % steps_per_epoch % checkpoint_steps == 0
             )
-            if at_checkpoint or position.batch % _LOSS_EVERY == 0 or position.batch == len(batches):
+            is_due = position.batch % _LOSS_EVERY < len(together)
+            if at_checkpoint or is_due or position.batch == len(batches):
                 position.loss_sum = _finite(loss_sum, position, settings)
                 progress.batches(
                     position.epoch * len(batches) + position.batch, position.loss_sum / position.batch

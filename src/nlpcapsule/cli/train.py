@@ -102,6 +102,12 @@ def train(
             "--set", metavar="KEY=VALUE", help="One setting, as in epochs=5; may be given several times."
         ),
     ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Only print a plan: time and memory, from a few steps. Writes nothing."
+        ),
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that MODEL holds.")] = False,
     dev_split: Annotated[
         str | None, typer.Option("--dev-split", metavar="PART", help="As --split, for the dev data.")
@@ -131,6 +137,11 @@ def train(
     check_output_folder(output)
     choose_device(device)
 
+    dev_reading = replace(reading, split=dev_split)
+    if dry_run:
+        _print_plan(train, dev, reading, dev_reading, settled, quiet)
+        return
+
     from nlpcapsule.training.fit_answers import fit_answers
     from nlpcapsule.training.fit_labels import fit_labels
     from nlpcapsule.training.progress import TrainingProgress
@@ -143,7 +154,6 @@ def train(
         typer.echo(f"{output} is finished; nothing is left to do", err=True)
         return
     existed = output.exists()
-    dev_reading = replace(reading, split=dev_split)
     try:
         if settled.task == "labels":
             labels = _prepare_labels(train, dev, reading, dev_reading, settled, quiet)
@@ -166,6 +176,21 @@ def train(
         name = shlex.quote(str(output))
         typer.echo(f"the model is in {name}", err=True)
         typer.echo(f"next: nlpcapsule evaluate {name} DATA, or nlpcapsule predict {name} INPUT", err=True)
+
+
+def _print_plan(
+    train: str, dev: str | None, reading: ReadOptions, dev_reading: ReadOptions, config: Config, quiet: bool
+) -> None:
+    from nlpcapsule.training.plan import plan_answers, plan_labels
+
+    if config.task == "labels":
+        labels = _prepare_labels(train, dev, reading, dev_reading, config, quiet)
+        lines = plan_labels(labels, config, typer.echo)
+    else:
+        answers = _prepare_answers(train, dev, reading, dev_reading, config, quiet)
+        lines = plan_answers(answers, config, typer.echo)
+    for line in lines:
+        typer.echo(line)
 
 
 def _prepare_labels(

@@ -8,6 +8,7 @@ from itertools import chain, islice, repeat
 from typing import Any
 
 import numpy as np
+from torch import nn
 
 from nlpcapsule.config import Config
 from nlpcapsule.data.documents import Question
@@ -91,6 +92,20 @@ def _trained_tokenizer(texts: Sequence[str], config: Config) -> WordTokenizer:
     return WordTokenizer.train(chain(texts, *repeat(further, min_count)), size, min_count)
 
 
+def answer_network(config: Config, data: PreparedAnswers) -> nn.Module:
+    """Build the network of a configuration for prepared questions."""
+    idf = inverse_document_frequency(data.train.answers, data.tokenizer.size)
+    if config.network.compares_words:
+        idf[data.tokenizer.unknown_id] = 0  # two unknown words are not the same word
+    return build_answer_network(config, data.tokenizer.size, data.tokenizer.padding_id, data.vectors, idf)
+
+
+def answer_task(config: Config, data: PreparedAnswers) -> AnswerTask:
+    """Return the task of learning to answer prepared questions."""
+    padding_id, title = data.tokenizer.padding_id, f"{config.model.name} (answers)"
+    return AnswerTask(config, data.train, data.dev, padding_id, title=title)
+
+
 def fit_answers(
     data: PreparedAnswers, config: Config, folder: RunFolder, progress: TrainingProgress
 ) -> AnswerModel:
@@ -98,12 +113,7 @@ def fit_answers(
     folder.begin(config, data.fingerprint())
     for note in data.notes:
         progress.say(note)
-    padding_id = data.tokenizer.padding_id
-    idf = inverse_document_frequency(data.train.answers, data.tokenizer.size)
-    if config.network.compares_words:
-        idf[data.tokenizer.unknown_id] = 0  # two unknown words are not the same word
-    network = build_answer_network(config, data.tokenizer.size, padding_id, data.vectors, idf)
-    task = AnswerTask(config, data.train, data.dev, padding_id, title=f"{config.model.name} (answers)")
+    network, task = answer_network(config, data), answer_task(config, data)
     if isinstance(network, StartsFromTexts):
         network.start_from(data.train.answers)
     history: list[dict[str, Any]] = []

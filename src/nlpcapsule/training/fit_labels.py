@@ -78,7 +78,7 @@ class NetworkTraining:
 
     def fit(self) -> LabelModel | None:
         """Return the trained model; None in a process that does not write it."""
-        network = _build_network(self.config, self.data)  # first, since it rejects impossible settings
+        network = label_network(self.config, self.data)  # first, since it rejects impossible settings
         recorder = Recorder(self.folder.path, "network", self.folder.tensorboard)
         self.fit_nominators()
         is_writer, nominated = self.folder.is_writer, None
@@ -233,7 +233,8 @@ class NetworkTraining:
         return HybridScorer(parts, fusion), replace(scored, log_odds=fusion(features))
 
 
-def _build_network(config: Config, data: PreparedLabels) -> nn.Module:
+def label_network(config: Config, data: PreparedLabels) -> nn.Module:
+    """Build the network of a configuration for prepared documents."""
     tokenizer = data.tokenizer
     return build_label_network(config, tokenizer.size, len(data.labels), tokenizer.padding_id, data.vectors)
 
@@ -260,7 +261,7 @@ def train_nominator(
 ) -> nn.Module:
     """Train the Kim-CNN that nominates candidates, on the same documents as the network."""
     config = nominator_config(config)
-    nominator = _build_network(config, data)
+    nominator = label_network(config, data)
     padding_id, title = data.tokenizer.padding_id, "kim-cnn (nominates)"
     task = LabelTask(config, data.train, data.dev, data.labels, padding_id, title=title)
     recorder = Recorder(folder.path, "nominator", folder.tensorboard)

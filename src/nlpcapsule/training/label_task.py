@@ -53,10 +53,15 @@ class LabelTask:
         self._taught = np.flatnonzero(taught)  # (n',) labels that are outputs in training
         self._place = np.where(taught, np.cumsum(taught) - 1, -1)  # (n,) among these, or -1
 
+    @property
+    def lengths(self) -> np.ndarray:
+        """(N,) tokens of each document."""
+        return self.train.tokens.lengths
+
     def batches(self, epoch: int) -> Sequence[np.ndarray]:
         """Return the epoch's batches of row indices."""
         training, shuffles = self.config.training, self.config.network.shuffles
-        return batch_rows(self.train.tokens.lengths, training.batch_size, training.seed, epoch, shuffles)
+        return batch_rows(self.lengths, training.batch_size, training.seed, epoch, shuffles)
 
     def loss(self, network: nn.Module, rows: np.ndarray, step_seed: Sequence[int]) -> Tensor:
         """Return the loss of a batch over its outputs D⁺ ∪ D⁻."""

@@ -39,11 +39,15 @@ class Task(Protocol):
     select_by: str  # the dev metric of the best epoch
     warmup: float  # fraction of the steps in which the learning rate rises
 
+    @property
+    def lengths(self) -> np.ndarray:
+        """(N,) tokens of each row, which the time and memory of a batch depend on."""
+
     def batches(self, epoch: int) -> Sequence[np.ndarray]:
         """Return the epoch's batches of row indices; deterministic."""
 
     def loss(self, network: nn.Module, rows: np.ndarray, step_seed: Sequence[int]) -> Tensor:
-        """Return the loss of a batch; all randomness comes from `step_seed`."""
+        """Return the mean loss of rows; all randomness comes from `step_seed`."""
 
     def dev_metrics(self, network: nn.Module) -> dict[str, float]:
         """Return metrics of a network in eval mode on held-out data; empty without held-out data."""

@@ -7,7 +7,6 @@ import hashlib
 from pathlib import Path
 from shutil import rmtree
 
-from accelerate import PartialState
 from safetensors.torch import load_file, save_file
 from torch import nn
 
@@ -20,6 +19,7 @@ from nlpcapsule.training.fit_labels import needs_nominator, train_nominator
 from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
+from nlpcapsule.training.shared_work import this_process
 
 
 def shared_nominator(
@@ -61,4 +61,4 @@ def shared_nominator(
         beside, tokenizer.size, len(data.labels), tokenizer.padding_id, data.vectors
     )
     nominator.load_state_dict(load_file(weights))
-    return nominator.to(PartialState().device).eval()
+    return nominator.to(this_process().device).eval()

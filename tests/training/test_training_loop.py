@@ -197,6 +197,40 @@ def test_the_odd_batch_at_an_epochs_end_counts_in_full(tmp_path):
         torch.testing.assert_close(gathered[name], plain[name])
 
 
+class ShortOfMemory(ToyTask):
+    """Memory runs out for more than some rows at a time, from the given batch on; there is no noise."""
+
+    def __init__(self, most, first=0, **options):
+        super().__init__(**options)
+        self.most, self.first, self.sizes = most, first, []
+
+    def loss(self, network, rows, step_seed):
+        self.sizes.append(len(rows))
+        if len(rows) > self.most and len(self.sizes) > self.first:
+            raise torch.OutOfMemoryError("CUDA out of memory (simulated)")
+        network.eval()
+        return (network(self.inputs[rows]) - self.targets[rows]).square().mean()
+
+
+@pytest.mark.parametrize("first", [0, 3])
+@pytest.mark.parametrize("accumulated", [1, 3])
+def test_where_memory_runs_out_batches_are_halved_and_the_result_is_the_same(tmp_path, accumulated, first):
+    settings = {"gradient_accumulation_steps": accumulated}
+    enough, history = train_toy(tmp_path / "a", ShortOfMemory(most=4), **settings)
+    task = ShortOfMemory(most=1, first=first)
+    short, short_history = train_toy(tmp_path / "b", task, **settings)
+    assert task.sizes[-4:] == [1] * 4, "four rows one by one, for the rest of the training"
+    for name in enough:
+        torch.testing.assert_close(short[name], enough[name])
+    losses = [[row["loss"] for row in rows] for rows in (history, short_history)]
+    assert losses[1] == pytest.approx(losses[0])
+
+
+def test_where_memory_does_not_suffice_for_one_row_training_fails(tmp_path):
+    with pytest.raises(torch.OutOfMemoryError):
+        train_toy(tmp_path, ShortOfMemory(most=0))
+
+
 def test_fast_float32_is_for_the_training_alone(tmp_path):
     assert not torch.backends.cuda.matmul.allow_tf32
     train_toy(tmp_path, ToyTask(), precision="bf16")
@@ -216,19 +250,6 @@ def test_bf16_runs_and_keeps_float32_weights(tmp_path):
     assert all(tensor.dtype == torch.float32 for tensor in weights.values())
     assert np.isfinite([row["loss"] for row in history]).all()
     assert not same_weights(weights, exact)
-
-
-def test_processes_share_a_batch_and_none_is_left_without_rows():
-    class Process:
-        num_processes = 3
-
-        def __init__(self, index):
-            self.process_index = index
-
-    rows = np.arange(10, 18)
-    shares = [loop._share(rows, Process(index)) for index in range(3)]
-    assert sorted(np.concatenate(shares)) == rows.tolist()
-    assert [loop._share(rows[:1], Process(index)).tolist() for index in range(3)] == [[10], [10], [10]]
 
 
 def test_the_network_is_left_ready_for_use(tmp_path):

@@ -46,6 +46,7 @@ class ToyTask:
         self.inputs = torch.from_numpy(generator.normal(size=(_ROWS, 6))).float()
         self.targets = torch.from_numpy(generator.normal(size=(_ROWS, 1))).float()
         self.scores, self.cut_before, self.bad_batch = scores, cut_before, bad_batch
+        self.lengths = np.ones(_ROWS, dtype=np.int64)
         self.epoch = self.done = 0
         self.weights_by_epoch: list[dict[str, Tensor]] = []
 

@@ -111,6 +111,12 @@ def train(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A setting, such as batch_size=16; may be repeated."),
     ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Only print a plan: time and memory, from a few steps. Writes nothing."
+        ),
+    ] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue an interrupted training in MODEL.")
     ] = False,
@@ -144,6 +150,11 @@ def train(
     use_threads(threads)
     choose_device(device)
 
+    dev_reading = replace(reading, split=dev_split)
+    if dry_run:
+        _print_plan(train, dev, reading, dev_reading, settled, quiet)
+        return
+
     from nlpcapsule.training.fit_answers import fit_answers
     from nlpcapsule.training.fit_labels import fit_labels
     from nlpcapsule.training.progress import TrainingProgress
@@ -151,12 +162,12 @@ def train(
 
     keep_faster_torch_threads(say)
     folder = RunFolder(output, resume, tensorboard)
+    quiet = quiet or not folder.is_writer
     if resume and folder.finished:
         refuse_missing(train, dev, label_names)
         typer.echo(f"{output} is finished; nothing is left to do", err=True)
         return
     existed = output.exists()
-    dev_reading = replace(reading, split=dev_split)
     try:
         if settled.task == "labels":
             labels = _prepare_labels(train, dev, reading, dev_reading, settled, quiet)
@@ -173,13 +184,28 @@ def train(
             typer.echo("stopped before the first checkpoint; nothing is kept", err=True)
         raise typer.Exit(130) from None
     except Exception:
-        if not resume:
+        if not resume and folder.is_writer:
             _take_back(output, existed)
         raise
     if not quiet:
         name = shlex.quote(str(output))
         typer.echo(f"the model is in {name}", err=True)
         typer.echo(f"next: nlpcapsule evaluate {name} DATA, or nlpcapsule predict {name} INPUT", err=True)
+
+
+def _print_plan(
+    train: str, dev: str | None, reading: ReadOptions, dev_reading: ReadOptions, config: Config, quiet: bool
+) -> None:
+    from nlpcapsule.training.plan import plan_answers, plan_labels
+
+    if config.task == "labels":
+        labels = _prepare_labels(train, dev, reading, dev_reading, config, quiet)
+        lines = plan_labels(labels, config, typer.echo)
+    else:
+        answers = _prepare_answers(train, dev, reading, dev_reading, config, quiet)
+        lines = plan_answers(answers, config, typer.echo)
+    for line in lines:
+        typer.echo(line)
 
 
 def _prepare_labels(

@@ -16,10 +16,12 @@ of each (n₁: labels with one example, n₀: with none), and β' is lowered acc
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import FunctionCtx
 
 _FIRST_GAIN, _FIRST_BIAS = 10.0, -8.0  # a cosine of 0.8 corresponds to even odds
 
@@ -27,7 +29,9 @@ _FIRST_GAIN, _FIRST_BIAS = 10.0, -8.0  # a cosine of 0.8 corresponds to even odd
 class LabelTable(nn.Module):
     """Named tables of learned rows, one row per label.
 
-    Tables are added one by one, so that a network controls the order of its random initialisation.
+    Tables are added one by one, so that a network controls the order of its random initialisation. With
+    `sparse` the gradients have only the rows that were read, and an optimizer for sparse gradients updates no
+    others.
 
     Example:
         >>> labels = LabelTable(label_count=3)
@@ -38,7 +42,7 @@ class LabelTable(nn.Module):
 
     def __init__(self, label_count: int) -> None:
         super().__init__()
-        self.label_count = label_count
+        self.label_count, self.sparse = label_count, False
 
     def add(self, name: str, rows: Tensor) -> None:
         """Add a table that starts from rows (n, …)."""
@@ -57,7 +61,30 @@ class LabelTable(nn.Module):
 
     def rows_of(self, name: str, outputs: Tensor | None) -> Tensor:
         """Return the rows of a table for all labels, or for ids; see `rows_of`."""
-        return rows_of(self.get_parameter(name), outputs)
+        table = self.get_parameter(name)
+        if not (self.sparse and torch.is_grad_enabled()):
+            return rows_of(table, outputs)
+        if outputs is None:
+            outputs = torch.arange(len(table), device=table.device)
+        return _SparselyGathered.apply(table, outputs)
+
+
+class _SparselyGathered(torch.autograd.Function):
+    """Rows of a table, with a sparse gradient. Torch's embedding has one, but not for tables of numbers."""
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, table: Tensor, ids: Tensor) -> Tensor:
+        """Return rows (…, *rest) of a table (n, *rest) for ids (…)."""
+        ctx.save_for_backward(ids)
+        ctx.shape = table.shape  # type: ignore[attr-defined]
+        return table[ids]
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        """Return the gradient of the table; rows that were read twice are in it twice."""
+        (ids,) = ctx.saved_tensors
+        values = gradient.reshape(-1, *ctx.shape[1:])
+        return torch.sparse_coo_tensor(ids.reshape(1, -1), values, ctx.shape, check_invariants=False), None
 
 
 def rows_of(table: Tensor, outputs: Tensor | None) -> Tensor:

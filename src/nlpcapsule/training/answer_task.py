@@ -38,10 +38,15 @@ class AnswerTask:
         self.padding_id, self.title = padding_id, title
         self.warmup = WARMUP if config.transformer is None else _PRETRAINED_WARMUP
 
+    @property
+    def lengths(self) -> np.ndarray:
+        """(N,) tokens of each question."""
+        return self.train.questions.lengths
+
     def batches(self, epoch: int) -> Sequence[np.ndarray]:
         """Return the epoch's batches of question indices."""
         training = self.config.training
-        return batch_rows(self.train.questions.lengths, training.batch_size, training.seed, epoch)
+        return batch_rows(self.lengths, training.batch_size, training.seed, epoch)
 
     def loss(self, network: nn.Module, rows: np.ndarray, step_seed: Sequence[int]) -> Tensor:
         """Return the loss of a batch with at most 16 candidates per question, including all right ones."""

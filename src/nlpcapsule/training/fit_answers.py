@@ -8,7 +8,7 @@ from itertools import chain, islice, repeat
 from typing import Any
 
 import numpy as np
-from accelerate import PartialState
+from torch import nn
 
 from nlpcapsule.config import Config
 from nlpcapsule.data.documents import Question
@@ -28,6 +28,7 @@ from nlpcapsule.training.preparation import given_tokenizer, hold_out, starting_
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
 from nlpcapsule.training.run_folder import RunFolder
+from nlpcapsule.training.shared_work import this_process
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,20 @@ def _trained_tokenizer(texts: Sequence[str], config: Config) -> WordTokenizer:
     return WordTokenizer.train(chain(texts, *repeat(further, min_count)), size, min_count)
 
 
+def answer_network(config: Config, data: PreparedAnswers) -> nn.Module:
+    """Build the network of a configuration for prepared questions."""
+    idf = inverse_document_frequency(data.train.answers, data.tokenizer.size)
+    if config.network.compares_words:
+        idf[data.tokenizer.unknown_id] = 0  # two unknown words are not the same word
+    return build_answer_network(config, data.tokenizer.size, data.tokenizer.padding_id, data.vectors, idf)
+
+
+def answer_task(config: Config, data: PreparedAnswers) -> AnswerTask:
+    """Return the task of learning to answer prepared questions."""
+    padding_id, title = data.tokenizer.padding_id, f"{config.model.name} (answers)"
+    return AnswerTask(config, data.train, data.dev, padding_id, title=title)
+
+
 def fit_answers(
     data: PreparedAnswers, config: Config, folder: RunFolder, progress: TrainingProgress
 ) -> AnswerModel:
@@ -98,12 +113,7 @@ def fit_answers(
     folder.begin(config, data.fingerprint())
     for note in data.notes:
         progress.say(note)
-    padding_id = data.tokenizer.padding_id
-    idf = inverse_document_frequency(data.train.answers, data.tokenizer.size)
-    if config.network.compares_words:
-        idf[data.tokenizer.unknown_id] = 0  # two unknown words are not the same word
-    network = build_answer_network(config, data.tokenizer.size, padding_id, data.vectors, idf)
-    task = AnswerTask(config, data.train, data.dev, padding_id, title=f"{config.model.name} (answers)")
+    network, task = answer_network(config, data), answer_task(config, data)
     if isinstance(network, StartsFromTexts):
         network.start_from(data.train.answers)
     history: list[dict[str, Any]] = []
@@ -113,7 +123,7 @@ def fit_answers(
         history = train_network(network, task, config.training, checkpoint, progress, recorder)
     else:
         progress.say(f"{config.model.name} has no weights to train")
-        network.to(PartialState().device).eval()
+        network.to(this_process().device).eval()
     facts = ModelFacts(
         training_questions=len(data.train),
         data=data.fingerprint(),
@@ -121,6 +131,4 @@ def fit_answers(
         epochs_run=len(history),
         dev=task.evaluate(network),
     )
-    model = AnswerModel(config, data.tokenizer, network, facts)
-    folder.finish(model)
-    return model
+    return folder.finish(AnswerModel(config, data.tokenizer, network, facts))

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from accelerate import PartialState
 from torch import nn
 
 from nlpcapsule.config import Config
@@ -37,6 +36,7 @@ from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
 from nlpcapsule.training.run_folder import RunFolder
+from nlpcapsule.training.shared_work import array_of_main, this_process
 
 
 def fit_labels(
@@ -49,17 +49,17 @@ def fit_labels(
 ) -> LabelModel:
     """Train a label model and write its folder.
 
-    A hybrid's lexical system and the Kim-CNN that nominates candidates are fitted, unless they are given.
+    A hybrid's lexical system and the Kim-CNN that nominates candidates are fitted, unless they are given. Of
+    several processes one fits lexical systems and fusion weights, and the others read the finished model.
     """
     folder.begin(config, data.fingerprint())
     for note in data.notes:
         progress.say(note)
     if isinstance(config.model, LexicalSettings):
-        model = fit_lexical(data, config, folder, progress)
+        model = fit_lexical(data, config, folder, progress) if folder.is_writer else None
     else:
         model = NetworkTraining(data, config, folder, progress, lexical, nominator).fit()
-    folder.finish(model)
-    return model
+    return folder.finish(model)
 
 
 @dataclass
@@ -76,30 +76,35 @@ class NetworkTraining:
     lexical: WordEvidence | None
     nominator: nn.Module | None
 
-    def fit(self) -> LabelModel:
-        """Return the trained model."""
-        network = _build_network(self.config, self.data)  # first, since it rejects impossible settings
+    def fit(self) -> LabelModel | None:
+        """Return the trained model; None in a process that does not write it."""
+        network = label_network(self.config, self.data)  # first, since it rejects impossible settings
         recorder = Recorder(self.folder.path, "network", self.folder.tensorboard)
         self.fit_nominators()
-        hard_negatives, nominated = self.hard_negatives(), self.dev_candidates()
+        is_writer, nominated = self.folder.is_writer, None
+        hard_negatives = array_of_main(self.hard_negatives() if is_writer else None)
+        if is_writer:
+            nominated = self.dev_candidates()
+        candidates = array_of_main(None if nominated is None else nominated[0])
         self.initialize(network)
         learner, train, dev = self.trained_part(network)
         padding_id, title = self.data.tokenizer.padding_id, self.config.network.name
-        candidates = None if nominated is None else nominated[0]
         task = LabelTask(
             self.config, train, dev, self.data.labels, padding_id, hard_negatives, candidates, title
         )
         checkpoint = self.folder.checkpoint / "network"
         history = train_network(learner, task, self.config.training, checkpoint, self.progress, recorder)
+        if not is_writer:
+            return None
         model = self.model_of(network.eval(), history)
         return model if self.data.dev is None else self.tune(model, network, task, nominated)
 
     def fit_nominators(self) -> None:
         """Fit the lexical system of a hybrid, or train the Kim-CNN that other networks need."""
         data, config = self.data, self.config
-        if self.lexical is None and config.lexical is not None and data.dev is not None:
-            self.lexical = fit_evidence(data, config, self.folder, self.progress)
-        if self.lexical is not None:
+        if self.has_lexical:
+            if self.lexical is None and self.folder.is_writer:
+                self.lexical = fit_evidence(data, config, self.folder, self.progress)
             return
         if data.thesaurus is not None:
             self.config = config = _without_nominations(config, self.progress)
@@ -107,14 +112,19 @@ class NetworkTraining:
             self.nominator = train_nominator(data, config, self.folder, self.progress)
 
     @property
+    def has_lexical(self) -> bool:
+        """Whether a lexical system nominates; only the process that writes the model holds it."""
+        return self.lexical is not None or (self.config.lexical is not None and self.data.dev is not None)
+
+    @property
     def candidate_count(self) -> int:
         """How many labels are nominated for a document; 0 for all."""
-        return self.config.inference.candidates or (0 if self.lexical is None else CANDIDATES)
+        return self.config.inference.candidates or (CANDIDATES if self.has_lexical else 0)
 
     @property
     def ranks_candidates(self) -> bool:
         """Whether the network ranks nominated labels only."""
-        return self.lexical is not None or 0 < self.candidate_count < len(self.data.labels)
+        return self.has_lexical or 0 < self.candidate_count < len(self.data.labels)
 
     def hard_negatives(self) -> np.ndarray | None:
         """Return labels (N, C) nominated for the training documents, if they are to be negatives."""
@@ -147,14 +157,14 @@ class NetworkTraining:
         if isinstance(network, LabelQueryNetwork) and network.names is not None:
             idf = inverse_document_frequency(data.train.tokens, data.tokenizer.size)
             idf[[data.tokenizer.padding_id, data.tokenizer.unknown_id]] = 0
-            network.to(PartialState().device)  # a transformer encodes the names faster on a GPU
+            network.to(this_process().device)  # a transformer encodes the names faster on a GPU
             network.read_names(data.name_texts(), idf, data.labels.counts, data.train.tokens)
 
     def trained_part(self, network: nn.Module) -> tuple[nn.Module, EncodedDocuments, EncodedDocuments | None]:
         """Return what is trained, the network or its head, and the documents that it reads."""
         if not isinstance(network, EmbedsDocuments):
             return network, self.data.train, self.data.dev
-        network.to(PartialState().device)
+        network.to(this_process().device)
         parts = [part for part in (self.data.train, self.data.dev) if part is not None]
         self.progress.start("embedding", total=sum(map(len, parts)))
         batch_size = self.config.inference.batch_size
@@ -223,7 +233,8 @@ class NetworkTraining:
         return HybridScorer(parts, fusion), replace(scored, log_odds=fusion(features))
 
 
-def _build_network(config: Config, data: PreparedLabels) -> nn.Module:
+def label_network(config: Config, data: PreparedLabels) -> nn.Module:
+    """Build the network of a configuration for prepared documents."""
     tokenizer = data.tokenizer
     return build_label_network(config, tokenizer.size, len(data.labels), tokenizer.padding_id, data.vectors)
 
@@ -250,7 +261,7 @@ def train_nominator(
 ) -> nn.Module:
     """Train the Kim-CNN that nominates candidates, on the same documents as the network."""
     config = nominator_config(config)
-    nominator = _build_network(config, data)
+    nominator = label_network(config, data)
     padding_id, title = data.tokenizer.padding_id, "kim-cnn (nominates)"
     task = LabelTask(config, data.train, data.dev, data.labels, padding_id, title=title)
     recorder = Recorder(folder.path, "nominator", folder.tensorboard)

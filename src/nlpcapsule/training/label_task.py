@@ -14,11 +14,14 @@ from nlpcapsule.data.batches import batch_rows
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.outputs import Outputs, all_outputs, batch_outputs, hard_outputs, uniform_outputs
-from nlpcapsule.evaluation.label_metrics import label_metrics
+from nlpcapsule.evaluation.label_metrics import label_metrics, per_document_metrics
 from nlpcapsule.networks.losses import label_loss
-from nlpcapsule.scoring.documents import RANKED, LabelRankings, rank_documents
+from nlpcapsule.scoring.documents import LabelRankings, rank_documents
 from nlpcapsule.scoring.network_scorer import NetworkScorer, device_of
 from nlpcapsule.training.loop import WARMUP
+from nlpcapsule.training.shared_work import joined_shares, share_of
+
+_RANKED = 5  # labels per dev document that the metrics of an epoch look at
 
 
 class LabelTask:
@@ -50,10 +53,15 @@ class LabelTask:
         self._taught = np.flatnonzero(taught)  # (n',) labels that are outputs in training
         self._place = np.where(taught, np.cumsum(taught) - 1, -1)  # (n,) among these, or -1
 
+    @property
+    def lengths(self) -> np.ndarray:
+        """(N,) tokens of each document."""
+        return self.train.tokens.lengths
+
     def batches(self, epoch: int) -> Sequence[np.ndarray]:
         """Return the epoch's batches of row indices."""
         training, shuffles = self.config.training, self.config.network.shuffles
-        return batch_rows(self.train.tokens.lengths, training.batch_size, training.seed, epoch, shuffles)
+        return batch_rows(self.lengths, training.batch_size, training.seed, epoch, shuffles)
 
     def loss(self, network: nn.Module, rows: np.ndarray, step_seed: Sequence[int]) -> Tensor:
         """Return the loss of a batch over its outputs D⁺ ∪ D⁻."""
@@ -100,15 +108,22 @@ class LabelTask:
         """Return P@1, P@5 and the selection metric on dev; the network is in eval mode."""
         if self.dev is None:
             return {}
-        figures = self.evaluate(self.rank_dev(network))
-        return {name: figures[name] for name in ("P@1", "P@5", self.select_by)}
+        rows = np.arange(len(self.dev))
+        own = share_of(rows)
+        ranked = joined_shares(self._rank_dev(network, own), len(rows))  # (M, K)
+        truth = [self.dev.labels[int(row)] for row in rows]
+        figures = per_document_metrics(ranked, truth, (1, 5))
+        return {name: float(figures[name].mean()) for name in ("P@1", "P@5", self.select_by)}
 
-    def rank_dev(self, network: nn.Module) -> LabelRankings:
-        """Rank the labels of the dev documents."""
+    def _rank_dev(self, network: nn.Module, rows: np.ndarray) -> np.ndarray:
+        """Return the ranked labels (M', K) of some dev documents."""
         assert self.dev is not None
         is_bf16 = self.config.training.precision == "bf16"
         scorer = NetworkScorer(network, self.padding_id, self.config.inference.batch_size, bf16=is_bf16)
-        return rank_documents(scorer, self.dev.tokens, RANKED, candidates=self.dev_candidates)
+        candidates = None if self.dev_candidates is None else self.dev_candidates[rows]
+        ranked = rank_documents(scorer, self.dev.tokens.take(rows), _RANKED, candidates=candidates).labels
+        count = len(self.labels) if candidates is None else candidates.shape[1]
+        return ranked.reshape(len(rows), min(_RANKED, count))  # also where there are no rows
 
     def evaluate(self, rankings: LabelRankings, threshold: float | None = None) -> dict[str, float]:
         """Return all metrics of ranked dev documents."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,14 +12,21 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from nlpcapsule.config.settings import TrainingSettings
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.training.checkpoint import Checkpoint, Position
-from nlpcapsule.training.optimizers import build_optimizers, clip_gradients, use_dense_gradients
+from nlpcapsule.training.gradients import StepGradients
+from nlpcapsule.training.optimizers import build_optimizers, clip_gradients
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
+from nlpcapsule.training.row_updates import (
+    MovingAverage,
+    choose_row_updates,
+    exchange_rows,
+    keep_rows_apart,
+)
+from nlpcapsule.training.shared_work import joined_shares, mean_over_processes, this_process, value_of_main
 
 WARMUP = 0.15  # fraction of the steps in which the learning rate rises
 _LOSS_EVERY = 10  # batches between reads of the loss: each read synchronises the GPU
@@ -33,11 +39,15 @@ class Task(Protocol):
     select_by: str  # the dev metric of the best epoch
     warmup: float  # fraction of the steps in which the learning rate rises
 
+    @property
+    def lengths(self) -> np.ndarray:
+        """(N,) tokens of each row, which the time and memory of a batch depend on."""
+
     def batches(self, epoch: int) -> Sequence[np.ndarray]:
         """Return the epoch's batches of row indices; deterministic."""
 
     def loss(self, network: nn.Module, rows: np.ndarray, step_seed: Sequence[int]) -> Tensor:
-        """Return the loss of a batch; all randomness comes from `step_seed`."""
+        """Return the mean loss of rows; all randomness comes from `step_seed`."""
 
     def dev_metrics(self, network: nn.Module) -> dict[str, float]:
         """Return metrics of a network in eval mode on held-out data; empty without held-out data."""
@@ -56,11 +66,12 @@ def train_network(
     A stopped run resumes from the checkpoints in `folder` and ends with the same weights as an uninterrupted
     one. Returns a record per epoch: loss, learning rate, seconds, dev metrics.
     """
+    this_process()  # before accelerate initialises its state in another way
     accelerator = Accelerator()
     checkpoint = Checkpoint(folder)
     network.to(accelerator.device)
-    if accelerator.num_processes > 1:  # sparse gradients cannot be summed across processes
-        use_dense_gradients(network)
+    choose_row_updates(network, settings)
+    tables = keep_rows_apart(network)
     optimizers = build_optimizers(network, settings)
     is_bf16, allowed = settings.precision == "bf16", torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = allowed or is_bf16  # float32 operations may then use TF32
@@ -72,9 +83,10 @@ def train_network(
     average = None
     if settings.ema_decay:
         decay = averaging_decay(settings.ema_decay, total_steps)
-        average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(decay))
+        average = MovingAverage(network, decay)
     position = checkpoint.restore(network, optimizers, average)
     trained = accelerator.prepare(network)
+    gradients = StepGradients(task, trained, accelerator, is_bf16)
     done = position.epoch * batches_per_epoch + position.batch
     progress.start(task.title, settings.epochs * batches_per_epoch, done)
 
@@ -82,43 +94,41 @@ def train_network(
         started = time.perf_counter()
         batches = task.batches(position.epoch)
         network.train()
+        gradients.read = 0
         loss_sum = torch.tensor(position.loss_sum, dtype=torch.float64, device=accelerator.device)
         while position.batch < len(batches):
-            rows = _share(batches[position.batch], accelerator)
-            is_step = (position.batch + 1) % accumulated == 0 or position.batch + 1 == len(batches)
-            step_seed = (settings.seed, position.epoch, position.batch, accelerator.process_index)
-            torch.manual_seed(int(np.random.SeedSequence(step_seed).generate_state(1)[0]))
-            autocast = torch.autocast(accelerator.device.type, torch.bfloat16, enabled=is_bf16)
-            with nullcontext() if is_step else accelerator.no_sync(trained), autocast:
-                loss = task.loss(trained, rows, step_seed)
-            gathered = min(accumulated, len(batches) - position.batch + position.batch % accumulated)
-            accelerator.backward(loss / gathered)
-            if is_step:
-                clip_gradients(trained.parameters(), settings.max_grad_norm)
-                rate = learning_rate(position.step, total_steps, settings.learning_rate, task.warmup)
-                for optimizer in optimizers:
-                    for group in optimizer.param_groups:
-                        group["lr"] = group["factor"] * rate
-                    optimizer.step()
-                    optimizer.zero_grad()
-                if average is not None:
-                    average.update_parameters(network)
-                position.step += 1
-            loss_sum += loss.detach()
-            position.batch += 1
-            # Only after an optimizer step: accumulated gradients are not saved.
+            together = batches[position.batch : position.batch + accumulated]
+            loss_sum += gradients.add(together, (settings.seed, position.epoch, position.batch), progress.say)
+            exchange_rows(tables)
+            clip_gradients(trained.parameters(), settings.max_grad_norm)
+            if average is not None:
+                average.prepare_step()
+            rate = learning_rate(position.step, total_steps, settings.learning_rate, task.warmup)
+            for optimizer in optimizers:
+                for group in optimizer.param_groups:
+                    group["lr"] = group["factor"] * rate
+                optimizer.step()
+                optimizer.zero_grad()
+            if average is not None:
+                average.update_parameters(network)
+            position.step += 1
+            position.batch += len(together)
             at_checkpoint = (
-                is_step
-                and 0 < settings.checkpoint_epochs < 1
-                and position.step % steps_per_epoch % checkpoint_steps == 0
+                0 < settings.checkpoint_epochs < 1 and position.step % steps_per_epoch % checkpoint_steps == 0
             )
-            if at_checkpoint or position.batch % _LOSS_EVERY == 0 or position.batch == len(batches):
+            is_due = position.batch % _LOSS_EVERY < len(together)
+            if at_checkpoint or is_due or position.batch == len(batches):
                 position.loss_sum = _finite(loss_sum, position, settings)
                 progress.batches(
                     position.epoch * len(batches) + position.batch, position.loss_sum / position.batch
                 )
-            if at_checkpoint and position.batch < len(batches) and accelerator.is_main_process:
-                checkpoint.save(position, network, optimizers, average)
+            if at_checkpoint and position.batch < len(batches):
+                if average is not None:
+                    average.catch_up()
+                if accelerator.is_main_process:
+                    checkpoint.save(position, network, optimizers, average)
+        if average is not None:
+            average.catch_up()
         candidate = network if average is None else average.module
         candidate.eval()  # the next epoch begins with network.train()
         record = {
@@ -126,8 +136,11 @@ def train_network(
             "epochs": settings.epochs,
             "loss": position.loss_sum / len(batches),
             "seconds": time.perf_counter() - started,
-            **task.dev_metrics(candidate),
+            **value_of_main(task.dev_metrics(candidate)),
         }
+        if accelerator.num_processes > 1:
+            shares = joined_shares(np.array([gradients.read]), accelerator.num_processes)
+            record["rows_per_process"] = shares.tolist()
         position = _next_epoch(position, record, task.select_by, settings)
         progress.epoch(task.title, record)
         if position.best_epoch == position.epoch:
@@ -189,14 +202,8 @@ def _next_epoch(
     return Position(epoch, 0, position.step, best_score, best_epoch, 0.0, history, finished)
 
 
-def _share(rows: np.ndarray, accelerator: Accelerator) -> np.ndarray:
-    """Return this process's part of a batch; never empty, since every process must take part in the step."""
-    part = rows[accelerator.process_index :: accelerator.num_processes]
-    return part if len(part) else rows[:1]
-
-
 def _finite(loss_sum: Tensor, position: Position, settings: TrainingSettings) -> float:
-    value = float(loss_sum)
+    value = float(mean_over_processes(loss_sum))
     if not math.isfinite(value):
         raise NlpCapsuleError(
             f"the loss became {value} in epoch {position.epoch + 1} by batch {position.batch}; lower "

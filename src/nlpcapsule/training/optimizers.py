@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nlpcapsule.capsules.pair_transforms import PairTransforms
 from nlpcapsule.config.settings import TrainingSettings
+from nlpcapsule.training.row_updates import row_tables
 
 # No momentum: a rarely read row would lose most of an update that is spread over later steps.
 # SparseAdam's bias correction counts the steps of all rows. A row that is first read late moves by
@@ -25,13 +25,11 @@ def build_optimizers(network: nn.Module, settings: TrainingSettings) -> list[tor
     Modules with `sparse` gradients get SparseAdam, which updates only the rows that a step has read.
     """
     factors: dict[nn.Parameter, float] = {}
-    sparse_parameters: list[nn.Parameter] = []
+    sparse_parameters = list(row_tables(network).values())
     for module in network.modules():
         own_rate = getattr(module, "own_rate", None)
         if own_rate is not None:
             factors |= dict.fromkeys(module.parameters(), own_rate / settings.learning_rate)
-        if isinstance(module, PairTransforms) and module.sparse:
-            sparse_parameters += module.parameters()
     rows = set(sparse_parameters)
     parameters = [
         parameter for parameter in network.parameters() if parameter.requires_grad and parameter not in rows
@@ -51,13 +49,6 @@ def build_optimizers(network: nn.Module, settings: TrainingSettings) -> list[tor
         group = {"params": sparse_parameters, "factor": 1.0}
         optimizers.append(torch.optim.SparseAdam([group], lr=settings.learning_rate, betas=_ROW_BETAS))
     return optimizers
-
-
-def use_dense_gradients(network: nn.Module) -> None:
-    """Make all gradients of a network dense, for optimizers that are built afterwards."""
-    for module in network.modules():
-        if isinstance(module, PairTransforms):
-            module.sparse = False
 
 
 @torch.no_grad()

@@ -9,6 +9,7 @@ from typing import Any
 
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.errors import MissingExtraError
+from nlpcapsule.training.shared_work import this_process
 
 
 class Recorder:
@@ -17,7 +18,7 @@ class Recorder:
     def __init__(self, folder: Path, name: str = "network", tensorboard: bool = False) -> None:
         self.path = folder / ("metrics.jsonl" if name == "network" else f"{name}-metrics.jsonl")
         self.events = None
-        if tensorboard:
+        if tensorboard and this_process().is_main_process:
             try:
                 from torch.utils.tensorboard import SummaryWriter
             except ImportError:
@@ -28,6 +29,7 @@ class Recorder:
         """Rewrite the whole history, so that a resumed run repeats no line."""
         write_text(self.path, "".join(json.dumps(row) + "\n" for row in history))
         if self.events is not None:
-            for name, value in history[-1].items():
+            figures = {name: value for name, value in history[-1].items() if isinstance(value, int | float)}
+            for name, value in figures.items():
                 self.events.add_scalar(name.replace("@", "_at_"), value, history[-1]["epoch"])
             self.events.flush()

@@ -7,33 +7,40 @@ import os
 import platform
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import psutil
-from accelerate import PartialState
 
 from nlpcapsule.atomic_files import remove_parts, write_text
 from nlpcapsule.config import Config
 from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
-from nlpcapsule.model_folder import finish_interrupted_save, has_model, save_model
+from nlpcapsule.model_folder import finish_interrupted_save, has_model, load_model, save_model
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.strict_json import read_json
 from nlpcapsule.training.checkpoint import START_AGAIN
+from nlpcapsule.training.shared_work import this_process, value_of_main
+
+Model = TypeVar("Model", LabelModel, AnswerModel)
 
 _NOTE = "run.json"  # what a run began with, in its checkpoint folder
 
 
 class RunFolder:
-    """A model folder while its model is being trained, or is trained further with `resume`."""
+    """A model folder while its model is being trained, or is trained further with `resume`.
+
+    Of several processes only the main one writes into it, and all use the folder that it names.
+    """
 
     def __init__(self, path: Path, resume: bool = False, tensorboard: bool = False) -> None:
+        path = Path(value_of_main(str(path)))
         self.path, self.tensorboard = path, tensorboard
         self.checkpoint = path / "checkpoint"
-        self._process = PartialState()
+        self._process = this_process()
         if path.exists() and not path.is_dir():
             raise ModelFolderError(f"{path} is a file: expected the name of a folder to write the model into")
         if self._process.is_main_process:
             self._clear(resume)
+        self._process.wait_for_everyone()
         if resume:
             if not (self.checkpoint / _NOTE).exists() and not self.finished:
                 raise ModelFolderError(f"{path} holds no training to resume; leave --resume out to begin one")
@@ -103,12 +110,22 @@ class RunFolder:
         elif self._process.is_main_process:
             write_text(note, json.dumps(record, indent=2) + "\n")
 
-    def finish(self, model: LabelModel | AnswerModel) -> None:
-        """Write the model and remove the checkpoints, in one process only."""
-        if self._process.is_main_process:
+    @property
+    def is_writer(self) -> bool:
+        """Whether this process writes the model; others may pass None to `finish`."""
+        return self._process.is_main_process
+
+    def finish(self, model: Model | None) -> Model:
+        """Write the model and remove the checkpoints; the processes that do not write it read it."""
+        if self.is_writer:
+            assert model is not None
             save_model(model, self.path)
             shutil.rmtree(self.checkpoint, ignore_errors=True)
         self._process.wait_for_everyone()
+        if model is None:
+            model = cast("Model", load_model(self.path))
+        self._process.wait_for_everyone()
+        return model
 
 
 def _is_part(name: str) -> bool:

@@ -1,0 +1,62 @@
+"""The time of a training step as the number of labels grows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from nlpcapsule.config import Config
+from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.data.labels import LabelVocabulary
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.networks.build import build_label_network
+from nlpcapsule.training.label_task import LabelTask
+from nlpcapsule.training.row_updates import choose_row_updates, row_tables
+from nlpcapsule.training.trial import time_steps
+
+_VOCABULARY, _TOKENS, _OWN = 30_000, 300, 5  # words, words and labels of a document
+_STEPS = 8  # timed in a round
+
+
+def speed_of_labels(counts: Sequence[int], config: Config, rounds: int) -> list[dict[str, Any]]:
+    """Time steps on made-up documents, in turn for each number of labels; the first is the reference.
+
+    A step reads, updates and clips as in a training with hard negatives, which are drawn at random here.
+    """
+    networks = {count: build_label_network(config, _VOCABULARY, count) for count in counts}
+    tasks = {count: _task(config, count) for count in counts}
+    seconds: dict[int, list[float]] = {count: [] for count in counts}
+    for _ in range(rounds):
+        for count in counts:
+            steps = time_steps(networks[count], tasks[count], config.training, _STEPS)
+            seconds[count].append(float(np.median(steps)))
+    reference = seconds[counts[0]]
+    return [
+        {
+            "labels": count,
+            "milliseconds": 1000 * median(seconds[count]),
+            "ratio": median(own / first for own, first in zip(seconds[count], reference, strict=True)),
+            "updated": "by row" if _is_by_row(networks[count], config) else "whole",
+        }
+        for count in counts
+    ]
+
+
+def _is_by_row(network: nn.Module, config: Config) -> bool:
+    choose_row_updates(network, config.training)
+    return bool(row_tables(network))
+
+
+def _task(config: Config, count: int) -> LabelTask:
+    generator = np.random.default_rng(0)
+    batch, width = config.training.batch_size, config.training.negative_count
+    documents = batch * _STEPS
+    tokens = Ragged.from_rows(generator.integers(2, _VOCABULARY, size=(documents, _TOKENS)))
+    labels = Ragged.from_rows(generator.integers(0, count, size=(documents, _OWN)))
+    candidates = generator.integers(0, count, size=(documents, width))
+    vocabulary = LabelVocabulary([str(label) for label in range(count)], [1] * count)
+    return LabelTask(config, EncodedDocuments(tokens, labels), None, vocabulary, train_candidates=candidates)

@@ -1,0 +1,103 @@
+"""A plan before the work: the time and memory of a training, estimated from a few real steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import nn
+
+from nlpcapsule.config import Config
+from nlpcapsule.lexical.build import evidence_system
+from nlpcapsule.lexical.ranker import LexicalSettings
+from nlpcapsule.networks.preparation import EmbedsDocuments
+from nlpcapsule.provenance import peak_process_memory
+from nlpcapsule.training.fit_answers import PreparedAnswers, answer_network, answer_task
+from nlpcapsule.training.fit_labels import label_network, needs_nominator
+from nlpcapsule.training.label_task import LabelTask
+from nlpcapsule.training.loop import Task
+from nlpcapsule.training.prepared_labels import PreparedLabels
+from nlpcapsule.training.row_updates import row_tables
+from nlpcapsule.training.shared_work import this_process
+from nlpcapsule.training.trial import time_steps
+
+_STEPS = 6  # that are timed
+
+
+def plan_labels(data: PreparedLabels, config: Config, say: Callable[[str], None]) -> list[str]:
+    """Return the lines of a plan for prepared documents; what nominates candidates is not fitted.
+
+    `say` gets remarks, such as that memory ran out and batches are halved.
+    """
+    lines = list(data.notes)
+    if isinstance(config.model, LexicalSettings):
+        return [*lines, f"{config.model.name}: no epochs; its time is not estimated"]
+    network = label_network(config, data)
+    if isinstance(network, EmbedsDocuments):
+        return [*lines, f"{config.model.name} embeds each document once; its time is not estimated"]
+    training, count = config.training, len(data.labels)
+    if config.lexical is not None and data.dev is not None:
+        name = evidence_system(config.lexical, len(data.train), len(data.taught))
+        lines.append(f"before the first epoch, not estimated: {name} is fitted and nominates candidates")
+    elif needs_nominator(config, count):
+        lines.append("before the first epoch, not estimated: a kim-cnn is trained and nominates candidates")
+    candidates = None
+    if training.negatives == "hard":  # any labels take the time that nominated ones take
+        width = min(training.negative_count, count)
+        shape = (len(data.train), width)
+        candidates = np.random.default_rng(training.seed).integers(0, count, shape, dtype=np.int32)
+    task = LabelTask(
+        config, data.train, None, data.labels, data.tokenizer.padding_id, train_candidates=candidates
+    )
+    outputs = {
+        "all": f"{count:,} labels (all)",
+        "batch": "the labels of its batch",
+    }.get(training.negatives, f"its labels and {training.negative_count:,} others ({training.negatives})")
+    lines.append(f"a document is routed to {outputs}")
+    lines += _measured(network, task, config, say)
+    if row_tables(network):
+        lines.append("label tables are updated by row")
+    return lines
+
+
+def plan_answers(data: PreparedAnswers, config: Config, say: Callable[[str], None]) -> list[str]:
+    """Return the lines of a plan for prepared questions."""
+    network = answer_network(config, data)
+    if not any(parameter.requires_grad for parameter in network.parameters()):
+        return [*data.notes, f"{config.model.name} has no weights to train"]
+    return [*data.notes, *_measured(network, answer_task(config, data), config, say)]
+
+
+def _measured(network: nn.Module, task: Task, config: Config, say: Callable[[str], None]) -> list[str]:
+    training, process = config.training, this_process()
+    parameters = sum(parameter.numel() for parameter in network.parameters())
+    seconds = float(time_steps(network, task, training, _STEPS, say).mean())
+    batches = len(task.batches(0))
+    epoch = seconds * batches
+    memory = f"{peak_process_memory() / 2**30:.1f} GiB of memory"
+    if process.device.type == "cuda":
+        memory = f"{torch.cuda.max_memory_allocated() / 2**30:.1f} GiB of GPU memory"
+    whole = _duration(epoch * training.epochs)
+    return [
+        f"{parameters:,} weights on {process.device.type}, {process.num_processes} process(es), "
+        f"precision {training.precision}",
+        f"{batches:,} batches of {training.batch_size} an epoch, "
+        f"{training.gradient_accumulation_steps} batch(es) a step",
+        f"about {_duration(epoch)} an epoch, {whole} for {training.epochs} epochs "
+        f"({1000 * seconds:.0f} ms a batch), without ranking dev data",
+        f"peak so far: {memory}",
+    ]
+
+
+def _duration(seconds: float) -> str:
+    """Return a duration in the largest fitting unit.
+
+    Example:
+        >>> _duration(90), _duration(9000)
+        ('90 s', '150 min')
+    """
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= 3 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,140 @@
+"""Tables of which a step updates only the rows that it has read, so that its cost does not grow with them.
+
+The gradients of such tables are sparse. Processes exchange the rows that they have read, and a row's moving
+average is brought up to date when the row is about to change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from nlpcapsule.capsules.pair_transforms import PairTransforms
+from nlpcapsule.config.settings import TrainingSettings
+from nlpcapsule.networks.label_table import LabelTable
+from nlpcapsule.training.shared_work import this_process
+
+MANY_LABELS = 20_000  # a dense update of fewer rows costs less than finding those that were read
+
+
+def choose_row_updates(network: nn.Module, settings: TrainingSettings) -> None:
+    """Give large label tables sparse gradients if documents are routed to some labels only."""
+    for module in network.modules():
+        if isinstance(module, LabelTable):
+            module.sparse = settings.negatives != "all" and module.label_count > MANY_LABELS
+
+
+def row_tables(network: nn.Module) -> dict[str, nn.Parameter]:
+    """Return the parameters with sparse gradients, by name."""
+    return {
+        f"{prefix}.{name}".removeprefix("."): parameter
+        for prefix, module in network.named_modules()
+        if isinstance(module, PairTransforms | LabelTable) and module.sparse
+        for name, parameter in module.named_parameters(recurse=False)
+    }
+
+
+def keep_rows_apart(network: nn.Module) -> list[nn.Parameter]:
+    """Exclude tables with sparse gradients from the exchange of dense ones, and return them.
+
+    Torch's distributed networks would make all of a table's gradient dense, or fail on a GPU.
+    """
+    tables = row_tables(network)
+    network._ddp_params_and_buffers_to_ignore = list(tables)  # type: ignore[assignment] # torch's own name
+    return list(tables.values())
+
+
+@torch.no_grad()
+def exchange_rows(tables: list[nn.Parameter]) -> None:
+    """Replace the gradients of tables by their mean over all processes."""
+    process = this_process()
+    if process.num_processes == 1:
+        return
+    for table in tables:
+        grad = torch.zeros_like(table, layout=torch.sparse_coo) if table.grad is None else table.grad
+        grad = grad.coalesce()
+        indices, values = grad.indices()[0], grad.values()  # (r,), (r, …)
+        counts = _gathered(torch.tensor([len(indices)], device=indices.device))
+        longest = max(int(count) for count in counts)
+        rows = _gathered(_padded(indices, longest))
+        parts = _gathered(_padded(values / process.num_processes, longest))
+        kept = [slice(int(count)) for count in counts]
+        table.grad = torch.sparse_coo_tensor(
+            torch.cat([each[part] for each, part in zip(rows, kept, strict=True)]).unsqueeze(0),
+            torch.cat([each[part] for each, part in zip(parts, kept, strict=True)]),
+            table.shape,
+            check_invariants=False,
+        )
+
+
+def _padded(values: Tensor, length: int) -> Tensor:
+    padded = values.new_zeros(length, *values.shape[1:])
+    padded[: len(values)] = values
+    return padded
+
+
+def _gathered(value: Tensor) -> list[Tensor]:
+    parts = [torch.empty_like(value) for _ in range(this_process().num_processes)]
+    distributed.all_gather(parts, value)
+    return parts
+
+
+class MovingAverage(AveragedModel):
+    """Exponential moving average of a network's weights, a ← d a + (1 − d) w after every step.
+
+    The row of a table with sparse gradients is averaged when it is about to change, and by `catch_up`. While
+    w is unchanged, T steps make a ← w + dᵀ (a − w).
+    """
+
+    def __init__(self, network: nn.Module, decay: float) -> None:
+        tables = row_tables(network)
+        addresses = {table.data_ptr() for table in tables.values()}
+        average = get_ema_multi_avg_fn(decay)
+
+        def average_dense(averages: Sequence[Tensor], weights: Sequence[Tensor], count: Tensor | int) -> None:
+            pairs = zip(averages, weights, strict=True)
+            dense = [pair for pair in pairs if pair[1].data_ptr() not in addresses]
+            if dense:
+                average([pair[0] for pair in dense], [pair[1] for pair in dense], count)
+
+        super().__init__(network, multi_avg_fn=average_dense)
+        self._decay, own = decay, dict(self.module.named_parameters())
+        self._tables = [(table, own[name]) for name, table in tables.items()]
+        self._caught_up = 1  # all rows are copied after the first step
+        self._averaged: list[Tensor] | None = None  # (n,) the later step that each row was averaged at
+
+    @torch.no_grad()
+    def prepare_step(self) -> None:
+        """Average the rows that the gradients are about to change."""
+        for number, (table, _) in enumerate(self._tables):
+            if table.grad is not None and self.n_averaged > 0:
+                self._average_rows(number, table.grad.coalesce().indices()[0])
+
+    @torch.no_grad()
+    def catch_up(self) -> None:
+        """Average all rows."""
+        for number, (table, _) in enumerate(self._tables):
+            if self.n_averaged > 0:
+                self._average_rows(number, torch.arange(len(table), device=table.device))
+
+    def _average_rows(self, number: int, rows: Tensor) -> None:
+        if self._averaged is None:
+            self._averaged = [
+                torch.full((len(table),), self._caught_up, device=table.device) for table, _ in self._tables
+            ]
+        (table, average), averaged = self._tables[number], self._averaged[number]
+        passed = self.n_averaged - averaged[rows]
+        averaged[rows] = self.n_averaged
+        weights = table[rows]
+        left = (self._decay**passed).reshape(-1, *[1] * (table.dim() - 1))
+        average[rows] = weights + left * (average[rows] - weights)
+
+    def load_state_dict(self, *args: Any, **options: Any) -> Any:
+        """Restore the averages of a checkpoint, before which all rows were averaged."""
+        result = super().load_state_dict(*args, **options)
+        self._caught_up, self._averaged = max(1, int(self.n_averaged)), None
+        return result

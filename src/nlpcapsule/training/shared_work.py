@@ -1,0 +1,90 @@
+"""Processes that share one training: who they are, and how they exchange arrays.
+
+torchrun, or `accelerate launch` with GPUs, starts them. Each reads a share of every batch. The first one, the
+main process, alone fits lexical systems and writes; the others wait and receive what it found.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import PartialState
+from accelerate.utils import broadcast_object_list, parse_flag_from_env
+from torch import Tensor, distributed
+
+_PATIENCE = timedelta(days=2)  # the others wait while the main process fits a lexical system
+_SENT = 2**26  # bytes of an array that are sent at once
+
+
+def this_process() -> PartialState:
+    """Return this process's place among those that share the training; the first call connects them.
+
+    They connect through NCCL where there are GPUs, otherwise through gloo. Accelerate keeps what its first
+    state was initialised with, so nothing else may create one.
+    """
+    is_one_of_several = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    is_cpu = parse_flag_from_env("ACCELERATE_USE_CPU") or (
+        is_one_of_several and not torch.cuda.is_available()
+    )
+    return PartialState(cpu=is_cpu, timeout=_PATIENCE)
+
+
+def share_of(rows: np.ndarray) -> np.ndarray:
+    """Return this process's part of some rows: every n-th one of n processes."""
+    process = this_process()
+    return rows[process.process_index :: process.num_processes]
+
+
+def mean_over_processes(value: Tensor) -> Tensor:
+    """Return the mean of all processes' values."""
+    process = this_process()
+    if process.num_processes == 1:
+        return value
+    total = value.clone()
+    distributed.all_reduce(total)
+    return total / process.num_processes
+
+
+def joined_shares(part: np.ndarray, count: int) -> np.ndarray:
+    """Return all (count, K) rows of an integer array, given the part (N', K) that `share_of` has assigned."""
+    process = this_process()
+    if process.num_processes == 1:
+        return part
+    longest = -(-count // process.num_processes)
+    padded = np.zeros((longest, *part.shape[1:]), dtype=np.int64)
+    padded[: len(part)] = part
+    own = torch.from_numpy(padded).to(process.device)
+    parts = [torch.empty_like(own) for _ in range(process.num_processes)]
+    distributed.all_gather(parts, own)
+    return torch.stack(parts, dim=1).flatten(0, 1)[:count].cpu().numpy()
+
+
+def array_of_main(array: np.ndarray | None) -> np.ndarray | None:
+    """Return the main process's integer array (N, C), or None; what others pass is ignored."""
+    process = this_process()
+    if process.num_processes == 1:
+        return array
+    facts = value_of_main(None if array is None else (array.shape, array.dtype.str))
+    if facts is None:
+        return None
+    if array is None or not process.is_main_process:
+        array = np.empty(facts[0], dtype=facts[1])
+    rows = max(1, _SENT // max(1, array[:1].nbytes))
+    for start in range(0, len(array), rows):
+        sent = torch.from_numpy(np.ascontiguousarray(array[start : start + rows])).to(process.device)
+        distributed.broadcast(sent, 0)
+        if not process.is_main_process:
+            array[start : start + rows] = sent.cpu().numpy()
+    return array
+
+
+def value_of_main(value: Any) -> Any:
+    """Return the main process's value, such as a folder's name or metrics, so that all decide alike."""
+    told = [value]
+    if this_process().num_processes > 1:
+        broadcast_object_list(told)
+    return told[0]

@@ -151,8 +151,8 @@ class System:
     @property
     def tasks(self) -> tuple[str, ...]:
         """The tasks it supports."""
-        has_labels = self.labels is not None or self.lexical is not None
-        return (*(("labels",) if has_labels else ()), *(("answers",) if self.answers is not None else ()))
+        parts = {"labels": self.labels or self.lexical, "answers": self.answers}
+        return tuple(task for task, part in parts.items() if part is not None)
 
     @property
     def description(self) -> str:

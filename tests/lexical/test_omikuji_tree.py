@@ -35,7 +35,9 @@ def trained(request, tmp_path_factory):
 
 @pytest.fixture
 def tree(trained, tmp_path):
-    return shutil.copytree(trained, tmp_path / "tree")
+    tree = shutil.copytree(trained, tmp_path / "tree")
+    rewrite_tree(tree)
+    return tree
 
 
 def read(tree):
@@ -48,16 +50,21 @@ def leaf(node):
     return node["Leaf"]
 
 
-def test_a_rewritten_tree_passes_the_check_and_ranks_as_before(tree):
-    before = omikuji.Model.load(str(tree)).predict(DOCUMENT, top_k=LABELS)
-    check_tree(tree, WIDTH, LABELS)
-    rewrite_tree(tree)
+def test_a_rewritten_tree_passes_the_check_and_ranks_as_before(trained, tree):
+    before = omikuji.Model.load(str(trained)).predict(DOCUMENT, top_k=LABELS)
     check_tree(tree, WIDTH, LABELS)
     assert omikuji.Model.load(str(tree)).predict(DOCUMENT, top_k=LABELS) == before
+    rewritten = (tree / "tree0.cbor").read_bytes()
+    rewrite_tree(tree)
+    assert (tree / "tree0.cbor").read_bytes() == rewritten
+
+
+def test_a_tree_with_numbers_of_several_sizes_is_refused(trained):
+    with pytest.raises(ModelFolderError, match=r"an array with other than numbers of four bytes at byte \d+"):
+        check_tree(trained, WIDTH, LABELS)
 
 
 def test_every_cut_is_noticed(tree):
-    rewrite_tree(tree)
     content = (tree / "tree0.cbor").read_bytes()
     for end in range(0, len(content), 97):
         (tree / "tree0.cbor").write_bytes(content[:end])
@@ -115,6 +122,6 @@ def test_a_tree_without_an_end_is_refused(tree):
         check_tree(tree, WIDTH, LABELS)
 
 
-def test_both_ways_of_storing_weights_are_tried(request, trained):
+def test_both_ways_of_storing_weights_are_tried(request, tree):
     kind = "Dense" if "dense" in request.node.name else "Sparse"
-    assert kind in leaf(read(trained))["weights"]
+    assert kind in leaf(read(tree))["weights"]

@@ -27,14 +27,9 @@ class DocumentFile:
     _said: set[str] = field(default_factory=set)
 
     def __iter__(self) -> Iterator[Document]:
-        if self._kept is not None:
-            return iter(self._kept)
-        documents = self._read()
-        # A pipe, such as the shell's <(command), can only be read once.
-        if is_stream(self.source):
-            self._kept = list(documents)
-            return iter(self._kept)
-        return documents
+        if self._kept is None and is_stream(self.source):  # a pipe, as in <(command), can only be read once
+            self._kept = list(self._read())
+        return self._read() if self._kept is None else iter(self._kept)
 
     def _read(self) -> Iterator[Document]:
         report = ReadReport(say=self._say_once)

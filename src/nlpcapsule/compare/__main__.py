@@ -4,18 +4,14 @@ import sys
 import traceback
 
 from nlpcapsule.errors import NlpCapsuleError, out_of_memory
+from nlpcapsule.plugins import load_plugins
+from nlpcapsule.processes import leave_signals_to_parent
 
 
 def main(run: str) -> None:
     """Train and measure one system, given as JSON."""
-    from nlpcapsule.processes import leave_signals_to_parent
-
-    leave_signals_to_parent()
-
-    from nlpcapsule.plugins import load_plugins
-
+    leave_signals_to_parent()  # before the slow imports
     load_plugins()
-
     from nlpcapsule.compare.measuring import RUN_JSON, run_system
 
     run_system(RUN_JSON.validate_json(run))

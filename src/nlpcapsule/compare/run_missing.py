@@ -140,20 +140,15 @@ def _in_children(
             for run, child in [pair for pair in active if pair[1].has_ended()]:
                 active.remove((run, child))
                 run.ended(child)
-                yield run, _failure(run, child)
+                failure = None if run.is_finished() else f"{child.last_words} (full log: {run.log})"
+                if failure is None:
+                    run.log.unlink()
+                yield run, failure
             if active:
                 time.sleep(POLL_SECONDS)
     finally:
         for _, child in active:
             child.stop()
-
-
-def _failure(run: Run, child: ChildProcess) -> str | None:
-    """Return why a run failed, or None after removing its log."""
-    if run.is_finished():
-        run.log.unlink()
-        return None
-    return f"{child.last_words} (full log: {run.log})"
 
 
 def _memory(process: psutil.Process) -> int:

@@ -29,9 +29,7 @@ class LabelVocabulary:
     @classmethod
     def from_labels(cls, labels: Iterable[Sequence[str]]) -> LabelVocabulary:
         """Collect the vocabulary from the label lists of the training documents."""
-        counter: Counter[str] = Counter()
-        for row in labels:
-            counter.update(set(row))
+        counter = Counter(name for row in labels for name in set(row))
         if not counter:
             raise DataError("no document has a label, so there is nothing to learn")
         ordered = sorted(counter.items(), key=lambda item: (-item[1], item[0]))

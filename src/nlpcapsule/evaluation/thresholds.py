@@ -64,29 +64,16 @@ def best_threshold(
     order = np.argsort(-scores, kind="stable")
     scores, labels, hits = scores[order], labels[order], hits[order]  # (M,) each, best first
 
-    if not isinstance(objective, str):
-        values = _precision_sweep(hits, objective)  # (M,)
-    else:
-        sweep = _micro_f1_sweep if objective == "micro-F1" else _macro_f1_sweep
-        values = sweep(labels, hits, judged.true_labels)  # (M,)
+    accepted, found = np.arange(1, len(hits) + 1), np.cumsum(hits)  # (M,) after the first 1, 2, ..., M pairs
+    if objective == "micro-F1":
+        values = 2 * found / (accepted + len(judged.true_labels))
+    elif objective == "macro-F1":
+        values = _macro_f1_sweep(labels, hits, judged.true_labels)
+    else:  # the number of accepted pairs where they reach the precision, elsewhere the shortfall, negative
+        reached = found / accepted
+        values = np.where(reached >= float(objective) - 1e-12, accepted, reached - float(objective))
     last_of_ties = np.append(scores[1:] != scores[:-1], True)  # a threshold accepts a tie as a whole
     return float(scores[last_of_ties][values[last_of_ties].argmax()])
-
-
-def _precision_sweep(hits: np.ndarray, wanted: float) -> np.ndarray:
-    """Return (M,) the number of accepted pairs where the first 1, 2, ..., M reach the precision.
-
-    Elsewhere, return the shortfall as a negative number.
-    """
-    accepted = np.arange(1, len(hits) + 1)
-    reached = np.cumsum(hits) / accepted  # (M,)
-    return np.where(reached >= wanted - 1e-12, accepted, reached - wanted)
-
-
-def _micro_f1_sweep(labels: np.ndarray, hits: np.ndarray, true_labels: np.ndarray) -> np.ndarray:
-    """Return (M,) micro F1 after accepting the first 1, 2, ..., M pairs."""
-    accepted = np.arange(1, len(labels) + 1)
-    return 2 * np.cumsum(hits) / (accepted + len(true_labels))
 
 
 def _macro_f1_sweep(labels: np.ndarray, hits: np.ndarray, true_labels: np.ndarray) -> np.ndarray:

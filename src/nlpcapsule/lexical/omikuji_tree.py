@@ -4,21 +4,20 @@ A tree is CBOR: {"Branch": {"weights": W, "children": [tree, …]}} or {"Leaf": 
 W is {"Dense": {"v": 1, "dim": [columns, rows], "data": […]}} or {"Sparse": {…}}, column by column, with a row
 per child or label and a column per feature, the constant feature's last.
 
-The library writes each number in as few bytes as possible, which only a slow loop can read. `rewrite_tree`
-gives all numbers of an array the same size, so that the tree can be read and checked quickly.
+The library writes each number in as few bytes as possible. `rewrite_tree`, which reads this trusted file with
+cbor2, gives all numbers of an array the same size. Then the tree can be checked quickly, as arrays: Python
+objects would take seconds and gigabytes.
 """
 
 from __future__ import annotations
 
-import re
-import struct
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nlpcapsule.atomic_files import atomic_path
-from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.errors import MissingExtraError, ModelFolderError
 from nlpcapsule.lexical.arrays import check_array, check_range
 from nlpcapsule.strict_json import read_json
 
@@ -26,23 +25,12 @@ TREE_FILE, SETTINGS_FILE = "tree0.cbor", "settings.json"
 _DEEPEST = 100  # levels: the library itself stops at 128
 _INTEGER, _FLOAT = 0x1A, 0xFA  # the head byte of a number of four bytes
 _WIDTH = 5  # a number of four bytes with its head byte
-_NUMBER = {  # by CBOR's major type: an integer, a float
-    0: re.compile(rb"(?s)[\x00-\x17]|\x18.|\x19..|\x1a.{4}|\x1b.{8}"),
-    7: re.compile(rb"(?s)\xf9..|\xfa.{4}|\xfb.{8}"),
-}
-_FLOAT_TYPES = {3: ">e", 5: ">f", 9: ">d"}  # by bytes, including the head
 
 
 def check_tree(folder: Path, width: int, label_count: int) -> None:
     """Reject a tree that the library could not read, or that would make it read out of bounds.
 
-    Args:
-        folder: The tree's folder.
-        width: Number of features.
-        label_count: n.
-
-    Raises:
-        ModelFolderError: If the tree is damaged or belongs to another model.
+    The tree is that of a model with `width` features and n labels.
     """
     try:
         names = sorted(path.name for path in folder.iterdir())
@@ -60,9 +48,13 @@ def check_tree(folder: Path, width: int, label_count: int) -> None:
 
 
 def rewrite_tree(folder: Path) -> None:
-    """Rewrite a tree so that it can be checked quickly; the library can still read it."""
+    """Rewrite a tree of the library so that `check_tree` can read it; the library still can."""
+    try:
+        import cbor2
+    except ImportError:
+        raise MissingExtraError("cbor2", "omikuji") from None
     path = folder / TREE_FILE
-    tree = _Reader(path.read_bytes()).tree()
+    tree = cbor2.loads(path.read_bytes())
     with atomic_path(path) as temporary:
         temporary.write_bytes(_encoded(tree))
 
@@ -181,30 +173,16 @@ class _Reader:
         kind = self.content[self.place] >> 5
         if kind == 5:
             return [self._value(depth + 1) for _ in range(count)]
-        return self._numbers(count, 7 if kind == 7 else 0)
+        return self._numbers(count, is_float=kind == 7)
 
-    def _numbers(self, count: int, kind: int) -> np.ndarray:
-        """Return integers (uint64) or floats (float32)."""
-        is_float = kind == 7
-        size = count * _WIDTH
-        heads = self.content[self.place : self.place + size : _WIDTH]
-        if heads == bytes([_FLOAT if is_float else _INTEGER]) * count:  # all have four bytes
-            table = np.frombuffer(self._bytes(size), dtype=np.uint8).reshape(count, _WIDTH)
-            numbers = np.ascontiguousarray(table[:, 1:]).view(">f4" if is_float else ">u4")[:, 0]
-            return numbers.astype(np.float32 if is_float else np.uint64)
-        items = [self._number(kind) for _ in range(count)]
-        if is_float:
-            floats = (struct.unpack(_FLOAT_TYPES[len(item)], item[1:])[0] for item in items)
-            return np.fromiter(floats, dtype=np.float32, count=count)
-        integers = (int.from_bytes(item[1:] or item, "big") for item in items)
-        return np.fromiter(integers, dtype=np.uint64, count=count)
-
-    def _number(self, kind: int) -> bytes:
-        match = _NUMBER[kind].match(self.content, self.place)
-        if match is None:
-            raise ModelFolderError(f"not a number at byte {self.place}")
-        self.place = match.end()
-        return match[0]
+    def _numbers(self, count: int, is_float: bool) -> np.ndarray:
+        """Return integers (uint64) or floats (float32), all of which have four bytes."""
+        start, content = self.place, self._bytes(count * _WIDTH)
+        if content[::_WIDTH] != bytes([_FLOAT if is_float else _INTEGER]) * count:
+            raise ModelFolderError(f"an array with other than numbers of four bytes at byte {start}")
+        table = np.frombuffer(content, dtype=np.uint8).reshape(count, _WIDTH)
+        numbers = np.ascontiguousarray(table[:, 1:]).view(">f4" if is_float else ">u4")[:, 0]
+        return numbers.astype(np.float32 if is_float else np.uint64)
 
 
 def _encoded(value: Any) -> bytes:
@@ -212,12 +190,13 @@ def _encoded(value: Any) -> bytes:
     if isinstance(value, dict):
         pairs = (_encoded(key) + _encoded(item) for key, item in value.items())
         return _head(5, len(value)) + b"".join(pairs)
-    if isinstance(value, list):
+    if isinstance(value, list) and value and isinstance(value[0], dict):
         return _head(4, len(value)) + b"".join(map(_encoded, value))
     if isinstance(value, str):
         return _head(3, len(value)) + value.encode("ascii")
     if isinstance(value, int):
         return _head(0, value)
+    value = np.asarray(value)
     is_float = value.dtype.kind == "f"
     table = np.empty((len(value), _WIDTH), dtype=np.uint8)
     table[:, 0] = _FLOAT if is_float else _INTEGER

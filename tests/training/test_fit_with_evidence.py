@@ -143,11 +143,9 @@ def test_a_folder_whose_weights_of_evidence_are_gone_is_refused(tmp_path):
         load_model(tmp_path / "model")
 
 
-def test_the_system_is_chosen_by_the_work_ahead():
-    assert evidence_system("auto", 15_449, 3_321) == "one-vs-rest"
-    assert evidence_system("auto", 45_000, 4_108) == "one-vs-rest"
-    assert evidence_system("auto", 45_000, 40_000) == "omikuji"
-    assert evidence_system("omikuji", 10, 10) == "omikuji"
+def test_the_system_is_one_vs_rest_unless_another_is_named():
+    assert evidence_system("auto") == "one-vs-rest"
+    assert evidence_system("omikuji") == "omikuji"
 
 
 def test_what_is_held_out_leaves_every_label_an_example():

@@ -1,12 +1,15 @@
 """One linear support vector machine per label, on tf-idf.
 
 min over w, b of   ½ (‖w‖² + b²) + C Σ_i max(0, 1 − y_i (w · x_i + b))²,     y_i = ±1
+
+Where there are many labels and documents, a label is trained on the documents nearest to it, and the labels
+whose centroids are nearest to a document are ranked.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +27,8 @@ from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import check_array, load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS_HELP, BagOfWords
+from nlpcapsule.lexical.centroids import Centroids
+from nlpcapsule.lexical.nearest_negatives import NearestNegatives, fit_on_rows, without_small
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
 from nlpcapsule.processes import safe_import_path, watch_parent
 from nlpcapsule.registry import System, register
@@ -38,7 +43,11 @@ class OneVsRestSettings(LexicalSettings):
     lead_tokens: int = Field(0, ge=0, description=LEAD_TOKENS_HELP)
 
 
+# Documents times labels that are all trained on: half an hour on two cores.
+MOST_WORK = 250_000_000
 _BLOCK = 32  # labels per checkpoint file
+_LARGE_BLOCK = 512  # the same where a label is trained on few documents
+_NOMINATED = 200  # labels that are ranked, at least, where centroids nominate them
 _SCORES_AT_A_TIME = 2**24  # scores computed at once, which bounds memory
 _FILE = "one-vs-rest.safetensors"
 
@@ -54,6 +63,7 @@ class OneVsRest(LexicalRanker):
     bag: BagOfWords  # turns tokens into features
     weights: sparse.csr_matrix  # (n, V) float32, sparse
     bias: np.ndarray  # (n,) float32
+    centroids: Centroids | None = None  # nominates the labels to rank; None ranks all
 
     @classmethod
     def fit(cls, settings: OneVsRestSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
@@ -61,22 +71,32 @@ class OneVsRest(LexicalRanker):
         bag = BagOfWords.fit(documents.tokens, len(fitting.words), fitting.ignored, settings.lead_tokens)
         features = bag.rows(documents.tokens).astype(np.float64)  # (N, V), as liblinear takes it
         targets = label_matrix(documents.labels, fitting.label_count).tocsc()  # (N, n)
+        centroids = negatives = None
+        if len(documents) * fitting.label_count > MOST_WORK:
+            centroids = Centroids.fit(features, targets.tocsr())
+            negatives = NearestNegatives.find(centroids, features.astype(np.float32), targets, fitting.seed)
         folder = fitting.checkpoint / f"one-vs-rest-{fitting.fingerprint(settings, documents)}"
-        starts = range(0, fitting.label_count, _BLOCK)
+        size = _BLOCK if negatives is None else _LARGE_BLOCK
+        starts = range(0, fitting.label_count, size)
+        ends = {start: min(start + size, fitting.label_count) for start in starts}
         files = {start: folder / f"{start}.safetensors" for start in starts}
-        widths = {start: min(_BLOCK, fitting.label_count - start) for start in starts}
-        blocks = {start: _kept_block(files[start], widths[start], features.shape[1]) for start in starts}
+        blocks = {
+            start: _kept_block(files[start], ends[start] - start, features.shape[1]) for start in starts
+        }
         missing = [start for start in starts if blocks[start] is None]
         done = len(starts) - len(missing)
         fitting.advance(done, len(starts))
-        tasks = [(start, targets[:, start : start + _BLOCK]) for start in missing]
-        for start, block in _fit_blocks(features, tasks, settings, fitting.seed):
+        tasks = (
+            (start, targets[:, start : ends[start]], negatives and negatives.part(start, ends[start]))
+            for start in missing
+        )
+        for start, block in _fit_blocks(features, tasks, len(missing), settings, fitting.seed):
             save_arrays(files[start], weights=block[0], bias=block[1])
             blocks[start] = block
             done += 1
             fitting.advance(done, len(starts))
         weights, bias = zip(*filter(None, blocks.values()), strict=True)
-        return cls(bag, sparse.vstack(weights, format="csr"), np.concatenate(bias))
+        return cls(bag, sparse.vstack(weights, format="csr"), np.concatenate(bias), centroids)
 
     @cached_property
     def _weights_by_word(self) -> sparse.csr_matrix:
@@ -86,6 +106,9 @@ class OneVsRest(LexicalRanker):
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the best labels of documents and their margins."""
         features = self.bag.rows(tokens)  # (N, V)
+        if self.centroids is not None:
+            nominated, _ = self.centroids.nominate(features, max(top_k, _NOMINATED))
+            return _ranked(nominated, self._margins(features, nominated), top_k)
         width = min(top_k, len(self.bias))
         labels = np.empty((len(tokens), width), dtype=np.int64)
         margins = np.empty((len(tokens), width))
@@ -97,21 +120,43 @@ class OneVsRest(LexicalRanker):
             margins[rows] = np.take_along_axis(scores, labels[rows], axis=1)
         return labels, margins
 
+    def _margins(self, features: sparse.csr_matrix, labels: np.ndarray) -> np.ndarray:
+        """Return the margins (N, K) of labels (N, K) for documents (N, V)."""
+        margins = np.empty(labels.shape)
+        for row, ids in enumerate(labels):
+            document = features[row]
+            chosen = self.weights[ids]  # (K, V)
+            dense = np.zeros(features.shape[1], dtype=np.float32)
+            dense[document.indices] = document.data
+            margins[row] = chosen @ dense + self.bias[ids]
+        return margins
+
     def save(self, folder: Path) -> None:
         """Write one file."""
-        save_arrays(folder / _FILE, **self.bag.to_arrays(), weights=self.weights, bias=self.bias)
+        more = {} if self.centroids is None else {"centroids": self.centroids.weights}
+        save_arrays(folder / _FILE, **self.bag.to_arrays(), weights=self.weights, bias=self.bias, **more)
 
     @classmethod
     def load(cls, settings: OneVsRestSettings, folder: Path) -> Self:
         """Read the output of `save`."""
         arrays = load_arrays(folder / _FILE)
-        return cls(BagOfWords.from_arrays(arrays), arrays["weights"], arrays["bias"])
+        centroids = Centroids(arrays["centroids"]) if "centroids" in arrays else None
+        return cls(BagOfWords.from_arrays(arrays), arrays["weights"], arrays["bias"], centroids)
 
     def check(self, vocabulary_size: int, label_count: int) -> None:
         """Check the shapes of the weights."""
         self.bag.check(vocabulary_size)
         check_array(self.weights, "weights", (label_count, self.bag.width))
         check_array(self.bias, "bias", (label_count,))
+        if self.centroids is not None:
+            self.centroids.check(self.bag.width, label_count)
+
+
+def _ranked(labels: np.ndarray, margins: np.ndarray, top_k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the best of the labels (N, K) by their margins (N, K), and these; ties by label id."""
+    order = np.lexsort((labels, -margins))[:, :top_k]
+    best = np.take_along_axis(labels, order, axis=1).astype(np.int64)
+    return best, np.take_along_axis(margins, order, axis=1)
 
 
 def _kept_block(path: Path, labels: int, words: int) -> Block | None:
@@ -127,7 +172,8 @@ def _kept_block(path: Path, labels: int, words: int) -> Block | None:
 
 def _fit_blocks(
     features: sparse.csr_matrix,
-    tasks: Sequence[tuple[int, sparse.csc_matrix]],
+    tasks: Iterable[tuple[int, sparse.csc_matrix, NearestNegatives | None]],
+    count: int,
     settings: OneVsRestSettings,
     seed: int,
 ) -> Iterator[tuple[int, Block]]:
@@ -136,16 +182,17 @@ def _fit_blocks(
     Uses processes: liblinear's threads share one random generator, and the weights would differ slightly from
     run to run.
     """
-    run = joblib.Parallel(n_jobs=max(1, min(joblib.cpu_count(), len(tasks))), return_as="generator")
+    run = joblib.Parallel(n_jobs=max(1, min(joblib.cpu_count(), count)), return_as="generator")
     common = os.getpid(), features, settings.C, settings.smallest_weight, seed
     with safe_import_path():  # the call starts the workers
-        fitted = run(joblib.delayed(_fit_block)(start, targets, *common) for start, targets in tasks)
+        fitted = run(joblib.delayed(_fit_block)(*task, *common) for task in tasks)
     yield from fitted
 
 
 def _fit_block(
     start: int,
     targets: sparse.csc_matrix,
+    negatives: NearestNegatives | None,
     parent: int,
     features: sparse.csr_matrix,
     penalty: float,
@@ -159,17 +206,26 @@ def _fit_block(
     for label in range(targets.shape[1]):
         holders = targets.indices[targets.indptr[label] : targets.indptr[label + 1]]
         if len(holders) in (0, documents):  # a single class: only a bias is needed
-            weights.append(sparse.csr_matrix((1, words), dtype=np.float32))
+            row: sparse.csr_matrix = sparse.csr_matrix((1, words), dtype=np.float32)
             bias[label] = 1 if len(holders) else -1
-            continue
-        has_label = np.zeros(documents, dtype=np.int8)
-        has_label[holders] = 1
-        machine = LinearSVC(C=penalty, loss="squared_hinge", dual=True, random_state=seed)
-        machine.fit(features, has_label)
-        row = np.where(np.abs(machine.coef_) < smallest_weight, 0, machine.coef_)  # (1, V)
-        weights.append(sparse.csr_matrix(row.astype(np.float32)))
-        bias[label] = machine.intercept_[0]
+        elif negatives is None:
+            row, bias[label] = _fit_on_all(features, holders, penalty, smallest_weight, seed)
+        else:
+            others = negatives.of(label, holders)
+            row, bias[label] = fit_on_rows(features, holders, others, penalty, smallest_weight, seed)
+        weights.append(row)
     return start, (sparse.vstack(weights, format="csr"), bias)
+
+
+def _fit_on_all(
+    features: sparse.csr_matrix, holders: np.ndarray, penalty: float, smallest_weight: float, seed: int
+) -> tuple[sparse.csr_matrix, float]:
+    """Train on all rows (N, V); return the weights (1, V) and the bias."""
+    has_label = np.zeros(features.shape[0], dtype=np.int8)
+    has_label[holders] = 1
+    machine = LinearSVC(C=penalty, loss="squared_hinge", dual=True, random_state=seed)
+    machine.fit(features, has_label)
+    return without_small(machine.coef_, smallest_weight), machine.intercept_[0]
 
 
 register(

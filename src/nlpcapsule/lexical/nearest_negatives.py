@@ -1,8 +1,8 @@
 """Train a label's linear model on its own documents and on the nearest others, for data with many labels.
 
 A label with three documents learns nothing from a hundred thousand documents about something else. Its
-negatives are the documents that `Centroids` nominates it for in error, which are those that it competes for
-when labels are ranked, and a small sample of all documents.
+negatives are the documents that its centroid is near to without their having it, for which it competes when
+labels are ranked, and a small sample of all documents.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.svm import LinearSVC
 
-from nlpcapsule.lexical.centroids import Centroids, largest_entries
+from nlpcapsule.lexical.inverted_index import InvertedIndex, largest_entries
 
 _NOMINATED = 50  # labels that a document may be a negative of
 _FEWEST = 100  # nearest negatives of a label, if there are as many
@@ -33,11 +33,11 @@ class NearestNegatives:
 
     @classmethod
     def find(
-        cls, centroids: Centroids, features: sparse.csr_matrix, targets: sparse.csr_matrix, seed: int
+        cls, centroids: InvertedIndex, features: sparse.csr_matrix, targets: sparse.csr_matrix, seed: int
     ) -> Self:
         """Find the documents (N, V) that labels are nominated for in error; `targets` is (N, n)."""
         count, label_count = targets.shape
-        labels, cosines = centroids.nominate(features, _NOMINATED)  # (N, K)
+        labels, cosines = centroids.nearest(features, _NOMINATED)  # (N, K)
         own = targets.tocsr()
         rows = np.repeat(np.arange(count, dtype=np.int64), labels.shape[1])
         pairs = rows * label_count + labels.ravel()

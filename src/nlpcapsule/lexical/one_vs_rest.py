@@ -27,7 +27,7 @@ from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import check_array, load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS_HELP, BagOfWords
-from nlpcapsule.lexical.centroids import Centroids
+from nlpcapsule.lexical.inverted_index import InvertedIndex, row_products
 from nlpcapsule.lexical.nearest_negatives import NearestNegatives, fit_on_rows, without_small
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
 from nlpcapsule.processes import safe_import_path, watch_parent
@@ -63,7 +63,7 @@ class OneVsRest(LexicalRanker):
     bag: BagOfWords  # turns tokens into features
     weights: sparse.csr_matrix  # (n, V) float32, sparse
     bias: np.ndarray  # (n,) float32
-    centroids: Centroids | None = None  # nominates the labels to rank; None ranks all
+    centroids: InvertedIndex | None = None  # nominates the labels to rank; None ranks all
 
     @classmethod
     def fit(cls, settings: OneVsRestSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
@@ -73,7 +73,7 @@ class OneVsRest(LexicalRanker):
         targets = label_matrix(documents.labels, fitting.label_count).tocsc()  # (N, n)
         centroids = negatives = None
         if len(documents) * fitting.label_count > MOST_WORK:
-            centroids = Centroids.fit(features, targets.tocsr())
+            centroids = InvertedIndex.of_labels(features, targets.tocsr())
             negatives = NearestNegatives.find(centroids, features.astype(np.float32), targets, fitting.seed)
         folder = fitting.checkpoint / f"one-vs-rest-{fitting.fingerprint(settings, documents)}"
         size = _BLOCK if negatives is None else _LARGE_BLOCK
@@ -107,8 +107,9 @@ class OneVsRest(LexicalRanker):
         """Return the best labels of documents and their margins."""
         features = self.bag.rows(tokens)  # (N, V)
         if self.centroids is not None:
-            nominated, _ = self.centroids.nominate(features, max(top_k, _NOMINATED))
-            return _ranked(nominated, self._margins(features, nominated), top_k)
+            nominated, _ = self.centroids.nearest(features, max(top_k, _NOMINATED))
+            margins = row_products(features, self.weights, nominated) + self.bias[nominated]
+            return _ranked(nominated, margins, top_k)
         width = min(top_k, len(self.bias))
         labels = np.empty((len(tokens), width), dtype=np.int64)
         margins = np.empty((len(tokens), width))
@@ -120,17 +121,6 @@ class OneVsRest(LexicalRanker):
             margins[rows] = np.take_along_axis(scores, labels[rows], axis=1)
         return labels, margins
 
-    def _margins(self, features: sparse.csr_matrix, labels: np.ndarray) -> np.ndarray:
-        """Return the margins (N, K) of labels (N, K) for documents (N, V)."""
-        margins = np.empty(labels.shape)
-        for row, ids in enumerate(labels):
-            document = features[row]
-            chosen = self.weights[ids]  # (K, V)
-            dense = np.zeros(features.shape[1], dtype=np.float32)
-            dense[document.indices] = document.data
-            margins[row] = chosen @ dense + self.bias[ids]
-        return margins
-
     def save(self, folder: Path) -> None:
         """Write one file."""
         more = {} if self.centroids is None else {"centroids": self.centroids.weights}
@@ -140,7 +130,7 @@ class OneVsRest(LexicalRanker):
     def load(cls, settings: OneVsRestSettings, folder: Path) -> Self:
         """Read the output of `save`."""
         arrays = load_arrays(folder / _FILE)
-        centroids = Centroids(arrays["centroids"]) if "centroids" in arrays else None
+        centroids = InvertedIndex(arrays["centroids"]) if "centroids" in arrays else None
         return cls(BagOfWords.from_arrays(arrays), arrays["weights"], arrays["bias"], centroids)
 
     def check(self, vocabulary_size: int, label_count: int) -> None:
@@ -149,7 +139,7 @@ class OneVsRest(LexicalRanker):
         check_array(self.weights, "weights", (label_count, self.bag.width))
         check_array(self.bias, "bias", (label_count,))
         if self.centroids is not None:
-            self.centroids.check(self.bag.width, label_count)
+            self.centroids.check("centroids", label_count, self.bag.width)
 
 
 def _ranked(labels: np.ndarray, margins: np.ndarray, top_k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.lexical import one_vs_rest
 from nlpcapsule.lexical.candidates import candidate_recall, nominate_to_file
-from nlpcapsule.lexical.centroids import Centroids, largest_entries
+from nlpcapsule.lexical.inverted_index import InvertedIndex, largest_entries
 from nlpcapsule.lexical.nearest_negatives import NearestNegatives
 from nlpcapsule.lexical.one_vs_rest import OneVsRest, OneVsRestSettings
 from nlpcapsule.lexical.ranker import Fitting
@@ -49,8 +49,8 @@ def many_labels(monkeypatch):
 def test_nominations_are_those_of_a_dense_product():
     features, targets = random_rows(0), sparse.random(40, LABELS, density=0.1, random_state=1, format="csr")
     targets.data[:] = 1
-    centroids = Centroids.fit(features, targets)
-    labels, cosines = centroids.nominate(features, 7)
+    centroids = InvertedIndex.of_labels(features, targets)
+    labels, cosines = centroids.nearest(features, 7)
     scores = (features @ centroids.weights.T).toarray()
     expected = np.lexsort((np.broadcast_to(np.arange(LABELS), scores.shape), -scores), axis=1)[:, :7]
     np.testing.assert_array_equal(labels, expected)
@@ -59,15 +59,15 @@ def test_nominations_are_those_of_a_dense_product():
 
 
 def test_a_document_without_a_known_word_gets_the_first_labels():
-    centroids = Centroids.fit(random_rows(0), sparse.eye(40, LABELS, format="csr"))
-    labels, cosines = centroids.nominate(sparse.csr_matrix((1, WORDS), dtype=np.float32), 5)
+    centroids = InvertedIndex.of_labels(random_rows(0), sparse.eye(40, LABELS, format="csr"))
+    labels, cosines = centroids.nearest(sparse.csr_matrix((1, WORDS), dtype=np.float32), 5)
     assert labels.tolist() == [[0, 1, 2, 3, 4]]
     assert not cosines.any()
 
 
 def test_every_label_is_nominated_once_if_all_are_asked_for():
-    centroids = Centroids.fit(random_rows(0), sparse.eye(40, LABELS, format="csr"))
-    labels, _ = centroids.nominate(random_rows(3), 10 * LABELS)
+    centroids = InvertedIndex.of_labels(random_rows(0), sparse.eye(40, LABELS, format="csr"))
+    labels, _ = centroids.nearest(random_rows(3), 10 * LABELS)
     assert (np.sort(labels, axis=1) == np.arange(LABELS)).all()
 
 
@@ -80,7 +80,7 @@ def test_a_negative_of_a_label_never_has_it():
     documents = topical_documents()
     targets = one_vs_rest.label_matrix(documents.labels, LABELS)
     features = one_vs_rest.BagOfWords.fit(documents.tokens, WORDS).rows(documents.tokens)
-    negatives = NearestNegatives.find(Centroids.fit(features, targets), features, targets, seed=1)
+    negatives = NearestNegatives.find(InvertedIndex.of_labels(features, targets), features, targets, seed=1)
     for label in range(LABELS):
         holders = targets.tocsc().indices[targets.tocsc().indptr[label] : targets.tocsc().indptr[label + 1]]
         found = negatives.of(label, holders)

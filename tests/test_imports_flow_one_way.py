@@ -38,6 +38,7 @@ STAGES: list[set[str]] = [
     {"baselines"},
     {"diagnostics"},
     {"compare"},
+    {"sharding"},
     {"estimators"},
     {"demo"},
     {"cli"},

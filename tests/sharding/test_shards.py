@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 import pytest
 from hypothesis import given
@@ -80,7 +81,11 @@ def test_rows_without_a_manifest_are_split_again(tmp_path):
 def test_a_killed_worker_is_started_again(tmp_path, monkeypatch):
     shards = split_rows(documents(10), 2, 2, tmp_path / "out.jsonl", IDENTITY)
     codes = iter([-9, -9, 0, 0])
-    monkeypatch.setattr(engines, "_run", lambda command: (next(codes), ""))
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess(command, next(codes), "", "")
+
+    monkeypatch.setattr(engines.subprocess, "run", run)
     engines.run_locally(shards, "model", [], lambda text: None)
     assert next(codes, None) is None
 

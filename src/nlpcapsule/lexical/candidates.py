@@ -31,8 +31,8 @@ def nominate_to_file(nominate: Nominate, tokens: Ragged, count: int, path: Path)
     with atomic_path(path) as temporary:
         file = open_memmap(temporary, mode="w+", dtype=np.int32, shape=(len(tokens), count))
         for start in range(0, len(tokens), _DOCUMENTS_AT_A_TIME):
-            rows = np.arange(start, min(start + _DOCUMENTS_AT_A_TIME, len(tokens)))
-            file[rows] = nominate(tokens.take(rows), count)[0]
+            end = min(start + _DOCUMENTS_AT_A_TIME, len(tokens))
+            file[start:end] = nominate(tokens.slice(start, end), count)[0]
         file.flush()
     return np.load(path, mmap_mode="r")
 

@@ -70,7 +70,7 @@ def fit_on_rows(
     seed: int,
 ) -> tuple[sparse.csr_matrix, float]:
     """Train on chosen rows of (N, V) alone; return the weights (1, V) and the bias."""
-    chosen = features[np.concatenate([holders, negatives])]
+    chosen = features[np.concatenate([holders, negatives])].astype(np.float64)  # as liblinear takes it
     words, columns = np.unique(chosen.indices, return_inverse=True)  # a dense weight for these words alone
     shape = (chosen.shape[0], len(words))
     rows = sparse.csr_matrix((chosen.data, columns.astype(np.int32), chosen.indptr), shape=shape)

@@ -69,12 +69,14 @@ class OneVsRest(LexicalRanker):
     def fit(cls, settings: OneVsRestSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
         """Train blocks of labels on all cores, each saved in the checkpoint folder."""
         bag = BagOfWords.fit(documents.tokens, len(fitting.words), fitting.ignored, settings.lead_tokens)
-        features = bag.rows(documents.tokens).astype(np.float64)  # (N, V), as liblinear takes it
+        features = bag.rows(documents.tokens)  # (N, V)
         targets = label_matrix(documents.labels, fitting.label_count).tocsc()  # (N, n)
         centroids = negatives = None
         if len(documents) * fitting.label_count > MOST_WORK:
             centroids = InvertedIndex.of_labels(features, targets.tocsr())
-            negatives = NearestNegatives.find(centroids, features.astype(np.float32), targets, fitting.seed)
+            negatives = NearestNegatives.find(centroids, features, targets, fitting.seed)
+        else:
+            features = features.astype(np.float64)  # as liblinear takes it
         folder = fitting.checkpoint / f"one-vs-rest-{fitting.fingerprint(settings, documents)}"
         size = _BLOCK if negatives is None else _LARGE_BLOCK
         starts = range(0, fitting.label_count, size)

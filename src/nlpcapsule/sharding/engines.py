@@ -30,10 +30,10 @@ def run_locally(shards: Shards, model: str, options: Sequence[str], say: Say) ->
         return
     workers = max(1, min(len(waiting), joblib.cpu_count()))
     with ThreadPoolExecutor(workers) as threads:
-        running = [threads.submit(_persist, _command(shards, number, model, options)) for number in waiting]
+        running = [threads.submit(_run, _command(shards, number, model, options)) for number in waiting]
         try:
             for done, task in enumerate(as_completed(running), shards.count - len(waiting) + 1):
-                task.result()
+                _raise_for(*task.result())
                 say(f"{done} of {shards.count} shards are done")
         except BaseException:
             for task in running:
@@ -79,22 +79,12 @@ def _command(shards: Shards, number: int, model: str, options: Sequence[str]) ->
     return [*module_command("nlpcapsule.sharding.worker"), *arguments, *options]
 
 
-def _persist(command: list[str]) -> None:
-    """Run a worker, again if it is killed.
-
-    Raises:
-        NlpCapsuleError: If it reports an error, or is killed again and again.
-    """
-    for _ in range(_ATTEMPTS):
-        code, message = _run(command)
-        if code >= 0:
-            break
-    _raise_for(code, message)
-
-
 def _run(command: list[str]) -> tuple[int, str]:
-    """Run a worker; return its exit code, negative if it was killed, and what it printed about an error."""
-    done = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=False)
+    """Run a worker, again if it is killed; return its exit code and what it printed about an error."""
+    for _ in range(_ATTEMPTS):
+        done = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=False)
+        if done.returncode >= 0:
+            break
     return done.returncode, done.stderr.strip()
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from benchmarks import reproduce_command
+from benchmarks.speed import command as speed_command
 from nlpcapsule.errors import NlpCapsuleError
 
 # Typer uses click's errors or its built-in copies; this is the UsageError of either.
@@ -24,6 +25,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("reproduce")(reproduce_command.reproduce)
+app.add_typer(speed_command.app, name="speed")
 
 
 @app.command()

@@ -163,8 +163,18 @@ def _predict_in_shards(
     if output is None or is_stream(input):
         raise NlpCapsuleError("--shards needs a file or a folder as input, and a file to write: --output")
     report = ReadReport(say=say)
-    wanted = {"engine": engine, "shards": shards, "chunk": _CHUNK}
-    predict_in_shards(model, input, output, reading, report, options, say=_silent if quiet else say, **wanted)
+    predict_in_shards(
+        model,
+        input,
+        output,
+        reading,
+        report,
+        options,
+        engine=engine,
+        shards=shards,
+        chunk=_CHUNK,
+        say=_silent if quiet else say,
+    )
     tell_bad_rows(input, report)
 
 

@@ -56,7 +56,7 @@ def systems_table(record: Record, data: str, systems: dict[str, Any]) -> str:
     where = record["paper data"].get(data, "")
     paper_columns = [f"{where} {figure} in the paper" for figure in _PRINTED] if where else []
     rows = []
-    for name in record["planned"]:
+    for name in record["planned on"][data]:
         row = {"system": name}
         if name not in systems:
             row["P@1"] = "not run"

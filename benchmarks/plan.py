@@ -77,6 +77,10 @@ class Plan:
     fractions_on: dict[str, list[float]] = field(default_factory=dict)
     peers: tuple[str, ...] = ()
 
+    def systems_on(self, data: str) -> list[str]:
+        """Return the names of the systems that are run on a data set."""
+        return [row["name"] for row in self.systems if data in row.get("data", self.data)]
+
     def cells(self, seeds: int | None = None, only: Sequence[str] = ()) -> list[Cell]:
         """Return all cells, seed by seed, so that a run that is stopped has every system early."""
         known = [row["name"] for row in self.systems]

@@ -63,16 +63,14 @@ def demo_table(record: dict[str, Any]) -> str:
 def main_table(record: dict[str, Any]) -> str:
     """Return every data set's label systems, with the paper's figures."""
     text = ""
-    for data, parts in record["results"].items():
-        where = record["paper data"][data]
-        text += f"#### {_TITLES[data]}\n\n{_systems(record, parts['1'], where)}\n"
+    for data in record["results"]:
+        text += f"#### {_TITLES[data]}\n\n{_systems(record, data)}\n"
     return text.rstrip("\n") + "\n" + _source("main-table", _hardware(record))
 
 
 def routing_table(record: dict[str, Any]) -> str:
     """Return the routing algorithms in two networks."""
-    text = _systems(record, record["results"]["eurlex15k"]["1"], "EUR-Lex")
-    return text + _source("routing-comparison", _hardware(record))
+    return _systems(record, "eurlex15k") + _source("routing-comparison", _hardware(record))
 
 
 def low_resource_table(record: dict[str, Any]) -> str:
@@ -116,8 +114,9 @@ def _value(found: Any) -> float:
     return float(found[0] if isinstance(found, list) else found)
 
 
-def _systems(record: dict[str, Any], systems: dict[str, Any], where: str) -> str:
+def _systems(record: dict[str, Any], data: str) -> str:
     """Return a row per system that has been run, with the paper's figures, and what is missing."""
+    systems, where = record["results"][data]["1"], record["paper data"][data]
     printed_column = f"P@1 on {where} in the paper"
     columns = ["system", "P@1", "P@3", "P@5", "nDCG@5", "PSP@5", "seeds", MEMORY, printed_column]
     rows = []
@@ -127,7 +126,7 @@ def _systems(record: dict[str, Any], systems: dict[str, Any], where: str) -> str
         printed = record["paper"].get(name, {}).get(where, "")
         row[printed_column] = f"{printed[0]:.2f}" if isinstance(printed, list) else printed
         rows.append(row)
-    waiting = [name for name in record["planned"] if name not in systems]
+    waiting = [name for name in record["planned on"][data] if name not in systems]
     missing = f"\nNot run yet: {', '.join(waiting)}.\n" if waiting else ""
     return markdown_table(columns, rows) + missing
 

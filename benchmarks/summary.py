@@ -55,6 +55,7 @@ def summarise(plan: Plan, cells: Sequence[Cell], folder: Path, earlier: Record |
         "paper data": plan.paper_data,
         "paper fractions": list(plan.paper_fractions),
         "planned": [row["name"] for row in plan.systems],
+        "planned on": {data: plan.systems_on(data) for data in plan.data},
         "planned data": list(plan.data),
         "planned fractions": list(plan.fractions),
         "results": results,

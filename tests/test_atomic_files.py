@@ -1,6 +1,7 @@
 """A file appears whole or not at all, and nothing is left beside it."""
 
 import os
+import stat
 import subprocess
 import sys
 
@@ -81,6 +82,17 @@ def test_a_full_disk_is_reported_for_weights_too_whose_library_has_an_error_of_i
     with pytest.raises(NlpCapsuleError, match=message), full_disk(), atomic_path(path) as temporary:
         save_file({"weights": np.zeros(10_000)}, temporary)
     assert names_in(tmp_path) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there is no umask here")
+def test_permissions_of_weights_follow_the_umask(tmp_path):
+    before = os.umask(0o027)
+    try:
+        with atomic_path(tmp_path / "a.safetensors") as temporary:
+            save_file({"weights": np.zeros(3)}, temporary)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a.safetensors").stat().st_mode) == 0o640
 
 
 def test_weights_that_cannot_be_stored_are_reported_in_the_librarys_words(tmp_path):

@@ -11,7 +11,7 @@ from nlpcapsule.errors import ConfigError
 
 
 @pytest.mark.parametrize(
-    "name", ["training.seed", "training.epochs", "text.max_tokens", "model.network.capsule_size"]
+    "name", ["training.seed", "training.epochs", "text.max_tokens", "inference.candidates"]
 )
 def test_a_number_that_libraries_cannot_hold_is_refused(name: str) -> None:
     assert Config.build(overrides={name: 2**31 - 1})
@@ -20,8 +20,27 @@ def test_a_number_that_libraries_cannot_hold_is_refused(name: str) -> None:
 
 
 def test_a_number_in_a_list_is_bounded_too() -> None:
-    with pytest.raises(ConfigError, match=r"model\.network\.encoder\.windows=4294967296: expected at"):
-        Config.build(overrides={"windows": [2, 2**32]})
+    with pytest.raises(ConfigError, match=r"model\.network\.encoder\.windows=1000000: expected at most 512$"):
+        Config.build(overrides={"windows": [2, 1_000_000]})
+
+
+@pytest.mark.parametrize(
+    ("system", "name"),
+    [("label-query", "capsule_size"), ("label-query", "encoder.filters"), ("kim-cnn", "embedding_size")],
+)
+def test_sizes_of_a_network_are_bounded(system: str, name: str) -> None:
+    Config.build("labels", system, overrides={name: 2**14})
+    with pytest.raises(ConfigError, match=rf"model\.{name}=16385: expected at most 16,384$"):
+        Config.build("labels", system, overrides={name: 2**14 + 1})
+
+
+def test_settings_of_a_hybrids_network_are_named_as_they_can_be_set() -> None:
+    too_wide = {"network": "paper", "windows": [400], "embedding_size": 300}
+    with pytest.raises(ConfigError, match=r"^windows=\[400\]: .* embedding_size=300$"):
+        Config.build(overrides=too_wide)
+    other = {"network": "convolution-linear", "encoder": "bilstm"}
+    with pytest.raises(ConfigError, match=r"^encoder='bilstm': 'convolution-linear' needs"):
+        Config.build(overrides=other)
 
 
 def test_numbers_are_bounded_as_they_are_when_a_model_is_opened() -> None:

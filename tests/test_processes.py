@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from nlpcapsule import processes
-from nlpcapsule.processes import module_command, safe_import_path
+from nlpcapsule.processes import module_command, starting_workers
 
 # As a user has it: the package is found, and no relative folder is on the path.
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(processes.__file__).parents[1])}
@@ -30,14 +30,13 @@ time.sleep(60)
 POOL = """
 import os, sys, time
 import joblib
-from nlpcapsule.processes import watch_parent
+from nlpcapsule.processes import pool_options
 
-def work(parent, folder):
-    watch_parent(parent)
+def work(folder):
     open(os.path.join(folder, str(os.getpid())), "w").close()
     time.sleep(60)
 
-joblib.Parallel(n_jobs=2)(joblib.delayed(work)(os.getpid(), sys.argv[1]) for _ in range(2))
+joblib.Parallel(n_jobs=2, **pool_options())(joblib.delayed(work)(sys.argv[1]) for _ in range(1))
 """
 
 
@@ -85,17 +84,18 @@ def test_a_child_whose_parent_is_gone_already_ends() -> None:
     assert done.returncode == 128 + signal.SIGTERM
 
 
-def test_workers_of_a_pool_end_with_the_process_that_started_them(tmp_path: Path) -> None:
+def test_workers_of_a_pool_end_with_the_process_that_started_them_also_without_a_task(tmp_path: Path) -> None:
     script = tmp_path / "pool.py"
     script.write_text(POOL)
     started = tmp_path / "started"
     started.mkdir()
     with subprocess.Popen([sys.executable, str(script), str(started)]) as parent:
-        assert wait_until(lambda: len(list(started.iterdir())) == 2)
-        workers = [int(path.name) for path in started.iterdir()]
+        assert wait_until(lambda: len(list(started.iterdir())) == 1)
+        children = [child.pid for child in psutil.Process(parent.pid).children()]
         parent.kill()
-    assert parent.pid not in workers
-    assert wait_until(lambda: not any(map(is_running, workers)))
+    assert len(children) >= 2
+    assert int(next(started.iterdir()).name) in children
+    assert wait_until(lambda: not any(map(is_running, children)))
 
 
 def test_the_parents_number_is_not_left_to_grandchildren() -> None:
@@ -129,8 +129,8 @@ def test_a_module_from_a_folder_comes_after_pythons_own(tmp_path: Path) -> None:
 def test_workers_that_joblib_starts_import_nothing_from_the_working_folder(tmp_path: Path) -> None:
     (tmp_path / "random.py").write_text(HIJACK)
     program = (
-        "import joblib\nfrom math import sqrt\nfrom nlpcapsule.processes import safe_import_path\n"
-        "with safe_import_path():\n"
+        "import joblib\nfrom math import sqrt\nfrom nlpcapsule.processes import starting_workers\n"
+        "with starting_workers():\n"
         "    print(joblib.Parallel(n_jobs=2)(joblib.delayed(sqrt)(n) for n in (1, 4)))\n"
     )
     done = subprocess.run(
@@ -144,12 +144,31 @@ def test_workers_that_joblib_starts_import_nothing_from_the_working_folder(tmp_p
     assert (done.returncode, done.stdout) == (0, "[1.0, 2.0]\n"), done.stderr
 
 
+def test_workers_leave_ctrl_c_to_the_process_that_started_them(tmp_path: Path) -> None:
+    program = (
+        "import joblib, os, signal\nfrom nlpcapsule.processes import starting_workers\n"
+        "with starting_workers():\n"
+        "    run = joblib.Parallel(n_jobs=2, return_as='generator')\n"
+        "    answers = run(joblib.delayed(os.killpg)(0, signal.SIGINT) for _ in range(2))\n"
+        "try:\n    list(answers)\nexcept KeyboardInterrupt:\n    print('stopped')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        start_new_session=True,
+    )
+    assert (done.stdout, done.stderr) == ("stopped\n", "")
+
+
 def test_the_variable_is_as_before_behind_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
     for before in (None, "", "1"):
         monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
         if before is not None:
             monkeypatch.setenv("PYTHONSAFEPATH", before)
-        with safe_import_path():
+        with starting_workers():
             assert os.environ["PYTHONSAFEPATH"] == "1"
         assert os.environ.get("PYTHONSAFEPATH") == before
 

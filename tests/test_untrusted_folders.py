@@ -45,6 +45,26 @@ def test_a_file_that_is_added_is_refused(folder, name):
         load_model(folder)
 
 
+@pytest.mark.parametrize("name", ["fusion.txt", "transformer.json", "lexical/one-vs-rest.safetensors"])
+def test_a_listed_file_that_the_model_does_not_read_is_refused(folder, name):
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_bytes(b"{}")
+    seal(folder, name)
+    with pytest.raises(ModelFolderError, match=rf"lists '{name}', which this model does not read; restore"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize("kind", [torch.int64, torch.float64, torch.float16])
+@pytest.mark.parametrize("name", ["network.safetensors", "nominator.safetensors"])
+def test_weights_of_another_type_are_refused_and_not_converted(folder, name, kind):
+    weights = load_file(folder / name)
+    first = next(key for key, tensor in weights.items() if tensor.is_floating_point())
+    save_file({**weights, first: weights[first].to(kind)}, folder / name)
+    seal(folder, name)
+    with pytest.raises(ModelFolderError, match=rf"{name}: .*: {kind} and not torch.float32"):
+        load_model(folder)
+
+
 @pytest.mark.parametrize(
     "name", ["metrics.jsonl", "README.md", "tensorboard/network/events", "checkpoint/run.json", ".git/config"]
 )
@@ -101,6 +121,8 @@ def test_a_pipe_in_place_of_a_file_is_not_waited_for(folder):
         (lambda rows: rows[3].update(documents=True), "row 4 is no label"),
         (lambda rows: rows[3].update(documents=0.5), "row 4 is no label"),
         (lambda rows: rows[3].update(label=7), "row 4 is no label"),
+        (lambda rows: rows[3].update(label=" "), "row 4 is no label"),
+        (lambda rows: [row.update(name="") for row in rows], "row 1 is no label"),
         (lambda rows: rows[3].update(colour="red"), "row 4 is no label"),
         (lambda rows: rows[0].update(documents=10**9), "more than the 9 documents"),
         (lambda rows: rows[0].update(documents=2**70), "row 1 is no label"),
@@ -155,7 +177,7 @@ def test_a_nominator_that_is_missing_is_missed(folder):
 
 
 def test_a_far_larger_network_takes_no_memory(folder):
-    edit(folder, "config.json", lambda config: config["model"].update(filters=2**30))
+    edit(folder, "config.json", lambda config: config["model"].update(filters=2**14, capsule_size=2**14))
     with pytest.raises(ModelFolderError, match="the settings ask for a far larger network"):
         load_model(folder)
 

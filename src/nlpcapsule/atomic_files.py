@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -35,7 +36,9 @@ def atomic_path(path: Path) -> Iterator[Path]:
     _remove_stale_parts(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
+        mode = _mode_of_new_file(temporary)  # some libraries write files that only their owner can read
         yield temporary
+        temporary.chmod(mode)
         sync(temporary)
         temporary.replace(path)
         sync(path.parent)
@@ -56,6 +59,14 @@ def write_text(path: Path, text: str) -> None:
     """Write a whole text file atomically."""
     with atomic_text(path) as file:
         file.write(text)
+
+
+def _mode_of_new_file(path: Path) -> int:
+    """Return the permissions that the umask, or the folder, gives to a new file; the path must be free."""
+    path.touch()
+    mode = path.stat().st_mode
+    path.unlink()
+    return stat.S_IMODE(mode)
 
 
 def _remove_stale_parts(path: Path) -> None:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 PARENT_VARIABLE = "NLPCAPSULE_PARENT"  # the process id of the parent, for the child only
 WATCH_SECONDS = 0.5
@@ -42,18 +43,44 @@ def module_command(module: str, folder: Path | None = None) -> list[str]:
     return [sys.executable, "-P", "-c", _RUN_FROM_FOLDER, str(folder.absolute()), module]
 
 
+def pool_options() -> dict[str, Any]:
+    """Return options of a `joblib.Parallel` whose workers end with this process, also without a task."""
+    return {"backend": "loky", "initializer": watch_parent, "initargs": (os.getpid(),)}
+
+
 @contextmanager
-def safe_import_path() -> Iterator[None]:
-    """Remove the working folder from the module path of processes that a library starts in this block."""
+def starting_workers() -> Iterator[None]:
+    """Prepare this process for a library that starts worker processes in this block.
+
+    The workers import nothing from the working folder. They ignore Ctrl-C, which a terminal sends to all
+    processes at once: this process handles it, behind the block, and ends them.
+    """
     before = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"
     try:
-        yield
+        with _without_interrupts():
+            yield
     finally:
         if before is None:
             del os.environ[_SAFE_PATH]
         else:
             os.environ[_SAFE_PATH] = before
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Hold Ctrl-C back until the end of the block; processes that are started in it never see one."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # starting it inside the block would let Ctrl-C in again
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def child_environment() -> dict[str, str]:

@@ -345,7 +345,7 @@ def test_an_interrupted_training_exits_130_and_can_be_resumed(
         patch.setattr(LabelTask, "batches", interrupted)
         done = run_command(*arguments, "--output", stopped)
     assert done.code == 130
-    assert done.err.splitlines()[-1] == "stopped; give the same command again with --resume"
+    assert done.err.splitlines()[-1] == "stopped; the same command with --resume continues from here"
     assert "Traceback" not in done.err
     refused = run_command("predict", stopped, train)
     assert "training has not finished" in refused.errors[0]
@@ -372,5 +372,5 @@ def test_an_interruption_before_training_begins_leaves_nothing(
 
     monkeypatch.setattr("nlpcapsule.training.prepared_labels.prepare_labels", interrupted)
     done = run_command("train", sample / "documents-train.jsonl", "--output", tmp_path / "out", *TINY)
-    assert (done.code, done.err) == (130, "stopped; nothing was written\n")
+    assert (done.code, done.err) == (130, "stopped before the first checkpoint; nothing is kept\n")
     assert not (tmp_path / "out").exists()

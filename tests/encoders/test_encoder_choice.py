@@ -22,7 +22,7 @@ from nlpcapsule.training import fit_labels
         ({"encoder": ""}, "model.network.encoder.path=''"),
         ({"encoder": "bilstm", "gradient_checkpointing": True}, "unknown setting 'gradient_checkpointing'"),
         ({"encoder": "some/bert", "window": 12, "stride": 11}, "encoder.stride=11 would leave tokens out"),
-        ({"overlap": True}, "model.overlap compares questions with answers"),
+        ({"overlap": True}, "overlap compares questions with answers"),
     ],
 )
 def test_what_does_not_go_together_is_refused(settings, message):

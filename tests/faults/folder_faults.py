@@ -126,7 +126,11 @@ def edit_arrays(folder: Path, generator: random.Random, _: list[Path]) -> Fault:
     arrays = load_file(folder / name)
     indices = [key for key in arrays if key.endswith((".indices", ".indptr", ".shape"))]
     key = generator.choice(indices if indices and generator.random() < 0.6 else sorted(arrays))
+    before = arrays[key].dtype
     what, must_be_refused = _edit_array(arrays, key, generator)
+    is_network = name in ("network.safetensors", "nominator.safetensors")
+    if is_network and key in arrays and arrays[key].dtype != before:
+        must_be_refused = True
     save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, folder / name)
     seal(folder)
     return Fault(f"{name}: {what}", must_be_refused)
@@ -165,6 +169,9 @@ def _unlisted(folder: Path, name: str, generator: random.Random, _: list[Path]) 
     if (folder / place / added).exists():
         return _linked(folder, name, generator, [])
     (folder / place / added).write_bytes(b"{}")
+    if generator.random() < 0.5:
+        seal(folder)
+        return Fault(f"{place}{added}: added, sealed", must_be_refused=True)
     return Fault(f"{place}{added}: added and not listed", must_be_refused=True)
 
 

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
-import sys
-import time
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
+from killed_commands import Commands
 
 from nlpcapsule.sample import write_sample
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="there is no kill -9 here")]
+pytestmark = pytest.mark.slow
 
 TINY = [
     "--set=embedding_size=8",
@@ -26,119 +21,85 @@ TINY = [
     "--set=condensed=4",
     "--set=epochs=1",
 ]
-MARK = "NLPCAPSULE_KILL_TEST"
-
-
-class Command:
-    """A command that is killed again and again, and its processes, told by a variable that they inherit."""
-
-    def __init__(self, *arguments: object) -> None:
-        self.words = [sys.executable, "-m", "nlpcapsule", *map(str, arguments)]
-        self.mark = uuid.uuid4().hex
-
-    def start(self) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, MARK: self.mark}
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        return subprocess.Popen(self.words, env=environment, **quiet)  # type: ignore[call-overload]
-
-    def finish(self) -> float:
-        """Run it to its end; return the seconds that it took."""
-        started = time.monotonic()
-        assert self.start().wait(300) == 0
-        return time.monotonic() - started
-
-    def kill_after(self, seconds: float) -> None:
-        process = self.start()
-        time.sleep(seconds)
-        process.kill()
-        process.wait()
-
-    def processes(self) -> list[list[str]]:
-        found = []
-        for process in psutil.process_iter():
-            try:
-                if process.environ().get(MARK) == self.mark and process.status() != psutil.STATUS_ZOMBIE:
-                    found.append(process.cmdline())
-            except psutil.Error:
-                continue
-        return found
-
-    def assert_no_process_stays(self) -> None:
-        end = time.monotonic() + 20
-        while self.processes() and time.monotonic() < end:
-            time.sleep(0.1)
-        assert self.processes() == []
+ROWS, TIMES = 100, 20  # rows of the training file, and how often `predict` gets each
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
     rows = write_sample(folder / "sample")["documents-train"].read_text(encoding="utf-8").splitlines(True)
-    for name, part in {"train": rows[:200], "dev": rows[200:240], "test": rows[240:280]}.items():
-        (folder / "mine").mkdir(exist_ok=True)
+    parts = {"train": rows[:ROWS], "dev": rows[ROWS : ROWS + 20], "test": rows[ROWS + 20 : ROWS + 40]}
+    (folder / "mine").mkdir()
+    for name, part in parts.items():
         (folder / "mine" / f"{name}.jsonl").write_text("".join(part), encoding="utf-8")
     return folder / "mine"
 
 
 @pytest.fixture(scope="module")
-def model(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(commands: Commands, data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("model") / "model"
-    Command("train", data / "train.jsonl", "--output", folder, *TINY).finish()
+    commands.finish("train", data / "train.jsonl", "--output", folder, *TINY)
     return folder
 
 
-def kill_often(command: Command, output: Path, count: int, check: Callable[[str], None]) -> None:
-    """Kill a command at random moments, the later half of them near its end, where it writes."""
-    seconds = command.finish()
+def kill_often(
+    commands: Commands, words: list[object], output: Path, count: int, check: Callable[[str], None]
+) -> None:
+    """Kill a command at random moments, every other time near its end, where it writes."""
+    seconds = commands.finish(*words)
     check(output.read_text(encoding="utf-8"))
     output.unlink()
     generator = random.Random(output.name)
     for trial in range(count):
-        command.kill_after(seconds * (generator.random() if trial % 2 else generator.uniform(0.7, 1.05)))
+        share = generator.random() if trial % 2 else generator.uniform(0.7, 1.05)
+        commands.kill(seconds * share, *words)
         if output.exists():
             check(output.read_text(encoding="utf-8"))
             output.unlink()
-        command.assert_no_process_stays()
-    command.finish()
-    assert [path.name for path in output.parent.iterdir() if path.name.endswith(".part")] == []
+    commands.finish(*words)
+    assert [path.name for path in output.parent.iterdir()] == [output.name]
     check(output.read_text(encoding="utf-8"))
 
 
-def test_predict(model: Path, data: Path, tmp_path: Path, kills: int) -> None:
+def test_predict(commands: Commands, model: Path, data: Path, tmp_path: Path, kills: int) -> None:
     rows = tmp_path / "rows.jsonl"
-    rows.write_text((data / "train.jsonl").read_text(encoding="utf-8") * 20, encoding="utf-8")
+    rows.write_text((data / "train.jsonl").read_text(encoding="utf-8") * TIMES, encoding="utf-8")
     output = tmp_path / "out" / "ranked.jsonl"
 
     def check(text: str) -> None:
-        assert len([json.loads(line) for line in text.splitlines()]) == 4_000
+        assert len([json.loads(line) for line in text.splitlines()]) == ROWS * TIMES
 
-    kill_often(Command("predict", model, rows, "--output", output), output, kills, check)
+    kill_often(commands, ["predict", model, rows, "--output", output], output, kills, check)
 
 
-def test_evaluate(model: Path, data: Path, tmp_path: Path, kills: int) -> None:
+def test_evaluate(commands: Commands, model: Path, data: Path, tmp_path: Path, kills: int) -> None:
     output = tmp_path / "out" / "figures.json"
 
     def check(text: str) -> None:
-        assert json.loads(text)["documents"] == 200
+        assert json.loads(text)["documents"] == ROWS
 
-    command = Command("evaluate", model, data / "train.jsonl", "--json", output)
-    kill_often(command, output, kills, check)
+    words = ["evaluate", model, data / "train.jsonl", "--json", output]
+    kill_often(commands, words, output, kills, check)
 
 
-def test_compare(data: Path, tmp_path: Path, kills: int) -> None:
-    output = tmp_path / "comparison"
+def test_compare(commands: Commands, data: Path, tmp_path: Path, kills: int) -> None:
     settings = [f"--set=label-query.{setting.removeprefix('--set=')}" for setting in TINY]
-    command = Command(
-        *("compare", "--data", data, "--systems", "one-vs-rest,label-query", "--output", output, "--jobs", 2),
-        *settings,
-    )
+    words = ["compare", "--data", data, "--systems", "one-vs-rest,label-query", "--jobs", 2, *settings]
+    seconds = commands.finish(*words, "--output", tmp_path / "whole")
     generator = random.Random("compare")
-    for _ in range(kills):
-        command.kill_after(generator.uniform(1, 15))
-        command.assert_no_process_stays()
+    output = tmp_path / "0"
+    for number in range(kills):
+        if (output / "compare.json").exists():  # all is done: begin another comparison
+            output = tmp_path / str(number)
+        commands.kill(generator.uniform(0, seconds), *words, "--output", output)
         for path in output.rglob("*.json"):
             json.loads(path.read_text(encoding="utf-8"))
-    command.finish()
-    figures = json.loads((output / "compare.json").read_text(encoding="utf-8"))
-    assert "one-vs-rest" in json.dumps(figures)
-    assert "label-query" in json.dumps(figures)
+    commands.finish(*words, "--output", output)
+    assert figures(output) == figures(tmp_path / "whole")
+
+
+def figures(output: Path) -> dict[str, dict[str, float]]:
+    """The accuracies of each system in a finished comparison."""
+    systems = json.loads((output / "compare.json").read_text(encoding="utf-8"))["systems"]
+    assert len(systems) == 2
+    return {name: row["figures"] for name, row in systems.items()}

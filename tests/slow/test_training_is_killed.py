@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
-import psutil
 import pytest
+from killed_commands import Commands
 
 sys.path += [str(Path(__file__).parents[1] / "training")]
 
@@ -31,7 +27,7 @@ NETWORK = {
     "condensed": 4,
     "document_size": 8,
     "batch_size": 8,
-    "epochs": 6,
+    "epochs": 3,
     "checkpoint_epochs": 0.2,
 }
 RUNS = {
@@ -39,45 +35,20 @@ RUNS = {
     "lexical": ["--model=one-vs-rest"],
     "hybrid": ["--set=lexical=one-vs-rest"],
 }
-PATIENCE = 120  # seconds until a test gives up on a process
-SOON = 30  # seconds in which a killed process's own children have to end
 
 
-def arguments(data: Path, out: Path, run: str, *more: str) -> list[str]:
+def arguments(data: Path, out: Path, run: str) -> list[str]:
     sizes = [] if run == "lexical" else [f"--set={key}={value}" for key, value in NETWORK.items()]
     files = [str(data / "train.jsonl"), "--dev", str(data / "dev.jsonl"), "--output", str(out)]
-    return ["train", *files, "--quiet", *RUNS[run], *sizes, *more]
-
-
-def start(data: Path, out: Path, run: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "nlpcapsule.cli.app", *arguments(data, out, run)]
-    return subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL)
-
-
-def wait_for_the_start(process: subprocess.Popen[bytes], out: Path) -> None:
-    give_up = time.monotonic() + PATIENCE
-    while not (out / "checkpoint").exists() and process.poll() is None:
-        assert time.monotonic() < give_up, "training did not start"
-        time.sleep(0.005)
+    return ["train", *files, "--quiet", *RUNS[run], *sizes]
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory) -> Path:
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
-    write_documents(folder / "train.jsonl", some_documents(200))
-    write_documents(folder / "dev.jsonl", some_documents(30, "dev"))
+    write_documents(folder / "train.jsonl", some_documents(100))
+    write_documents(folder / "dev.jsonl", some_documents(20, "dev"))
     return folder
-
-
-@pytest.fixture(scope="module", params=RUNS)
-def whole(request, data, tmp_path_factory):
-    """The name of a run, its folder when nothing happens to it, and the seconds that it took."""
-    out = tmp_path_factory.mktemp("whole") / "model"
-    process = start(data, out, request.param)
-    wait_for_the_start(process, out)
-    started = time.monotonic()
-    assert process.wait(PATIENCE) == 0
-    return request.param, out, time.monotonic() - started
 
 
 def model_files(folder: Path) -> dict[str, bytes]:
@@ -89,19 +60,17 @@ def model_files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_a_killed_training_is_resumed_to_the_same_bytes(whole, data, tmp_path, kills):
-    run, expected, seconds = whole
+@pytest.mark.parametrize("run", RUNS)
+def test_a_killed_training_is_resumed_to_the_same_bytes(
+    run: str, commands: Commands, data: Path, tmp_path: Path, kills: int
+) -> None:
+    seconds = commands.finish(*arguments(data, tmp_path / "whole", run))
+    expected = model_files(tmp_path / "whole")
+    generator = random.Random(run)
     for number in range(kills):
-        generator = random.Random(f"{run} {number}")
         out = tmp_path / str(number)
-        process = start(data, out, run)
-        wait_for_the_start(process, out)
-        time.sleep(generator.uniform(0, seconds))
-        children = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
-        process.send_signal(signal.SIGKILL)
-        process.wait(PATIENCE)
-        _, left = psutil.wait_procs(children, timeout=SOON)
-        assert not left, f"kill {number}: processes are left behind: {left}"
+        command = arguments(data, out, run)
+        commands.kill(generator.uniform(0, seconds), *command)
         is_finished = (out / "manifest.json").exists() or (out / ".nlpcapsule-saved").exists()
         if is_finished:
             load_model(out)
@@ -109,6 +78,6 @@ def test_a_killed_training_is_resumed_to_the_same_bytes(whole, data, tmp_path, k
             with pytest.raises(ModelFolderError):
                 load_model(out)
         has_begun = is_finished or (out / "checkpoint" / "run.json").exists()
-        resumed = CliRunner().invoke(app, arguments(data, out, run, *(["--resume"] if has_begun else [])))
+        resumed = CliRunner().invoke(app, [*command, *(["--resume"] if has_begun else [])])
         assert resumed.exit_code == 0, f"kill {number}: {resumed.output} {resumed.exception}"
-        assert model_files(out) == model_files(expected), f"kill {number}"
+        assert model_files(out) == expected, f"kill {number}"

@@ -1,6 +1,7 @@
 """The folder a run writes into: never overwritten, and resumed only with what it began with."""
 
 import json
+import os
 
 import pytest
 from tiny_runs import fit_documents, fit_questions, tiny_config
@@ -70,6 +71,9 @@ def test_a_damaged_note_of_what_a_run_began_with_is_refused_with_a_way_out(stopp
 
 
 def test_an_unfinished_training_is_not_overwritten(stopped):
+    state = stopped / "checkpoint" / "network" / "state.safetensors"
+    state.parent.mkdir()
+    state.write_bytes(b"weights")
     before = contents(stopped)
     with pytest.raises(ModelFolderError, match=r"an unfinished training; .*--output or go on .*--resume"):
         RunFolder(stopped)
@@ -90,6 +94,27 @@ def test_other_peoples_files_are_not_overwritten(tmp_path):
     with pytest.raises(ModelFolderError, match="holds other files"):
         RunFolder(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_run_that_failed_before_its_first_checkpoint_needs_no_resume(stopped):
+    (stopped / "metrics.jsonl").write_text("{}\n", encoding="utf-8")
+    (stopped / "checkpoint" / "lexical" / ".part-x1").mkdir(parents=True)
+    (stopped / "checkpoint" / "lexical" / ".part-x1" / "tree0.cbor").write_bytes(b"half")
+    RunFolder(stopped)
+    assert list(stopped.iterdir()) == []
+    fit_documents(stopped, tiny_config(epochs=2))
+    assert RunFolder(stopped, resume=True).finished
+
+
+def test_a_run_that_another_process_has_just_begun_is_left_alone(stopped):
+    note = stopped / "checkpoint" / "run.json"
+    content = json.loads(note.read_text(encoding="utf-8"))
+    content["process"][1] = os.getppid()
+    note.write_text(json.dumps(content), encoding="utf-8")
+    before = contents(stopped)
+    with pytest.raises(ModelFolderError, match="another process is training into it"):
+        RunFolder(stopped)
+    assert contents(stopped) == before
 
 
 @pytest.mark.parametrize("resume", [False, True])

@@ -130,6 +130,11 @@ class FastText(LexicalRanker):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         save_arrays(folder / _ARRAYS_FILE, label_count=np.array([self.label_count]), ignored=self.ignored)
 
+    @property
+    def files(self) -> set[str]:
+        """The names of its files."""
+        return {_MODEL_FILE, _ARRAYS_FILE}
+
     @classmethod
     def load(cls, settings: FastTextSettings, folder: Path) -> Self:
         """Read what `save` wrote."""

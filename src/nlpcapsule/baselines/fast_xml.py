@@ -149,6 +149,11 @@ class FastXML(LexicalRanker):
         """Write one file."""
         save_arrays(folder / _MODEL_FILE, idf=self.words.idf, **vars(self.forest))
 
+    @property
+    def files(self) -> set[str]:
+        """The name of its file."""
+        return {_MODEL_FILE}
+
     @classmethod
     def load(cls, settings: FastXMLSettings, folder: Path) -> Self:
         """Read what `save` wrote."""

@@ -50,6 +50,7 @@ class PDSparseSettings(LexicalSettings):
     epochs: int = Field(20, ge=1, description="passes over the training part")
 
 
+_MODEL_FILE = "pd_sparse.safetensors"
 _CHUNK = 512  # documents ranked at a time, which bounds memory
 
 
@@ -100,12 +101,17 @@ class PDSparse(LexicalRanker):
 
     def save(self, folder: Path) -> None:
         """Write one file: the word weights and W."""
-        save_arrays(folder / "pd_sparse.safetensors", idf=self.bag.idf, weights=self.weights)
+        save_arrays(folder / _MODEL_FILE, idf=self.bag.idf, weights=self.weights)
+
+    @property
+    def files(self) -> set[str]:
+        """The name of its file."""
+        return {_MODEL_FILE}
 
     @classmethod
     def load(cls, settings: PDSparseSettings, folder: Path) -> Self:
         """Read what `save` wrote."""
-        arrays = load_arrays(folder / "pd_sparse.safetensors")
+        arrays = load_arrays(folder / _MODEL_FILE)
         return cls(BagOfWords(arrays["idf"]), arrays["weights"])
 
     def check(self, vocabulary_size: int, label_count: int) -> None:

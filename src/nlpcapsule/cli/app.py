@@ -25,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: half as long, never truncated, and brackets are kept
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="`nlpcapsule demo` shows it all on an embedded sample. `nlpcapsule COMMAND --help` says more.",
+    epilog="Start with `nlpcapsule demo`; it needs no data. `nlpcapsule COMMAND --help` explains a command.",
 )
 app.command("demo")(demo.demo)
 app.command("train")(train.train)
@@ -52,14 +52,14 @@ def options(
         typer.Option(
             "--plugin",
             metavar="FILE.py",
-            help="A Python file that adds a system, routing, encoder, loss or format; may be repeated.",
+            help="A Python file that registers a system, routing, encoder, loss or format; may be repeated.",
         ),
     ] = None,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere.")
+        bool, typer.Option("--debug", help="Show the traceback of an error; may also follow the command.")
     ] = False,
 ) -> None:
-    """Tag text with labels out of thousands, and rank answers to questions, with capsule networks."""
+    """Train models that tag text with labels out of thousands, or rank answers to questions."""
     from nlpcapsule.plugins import load_plugins
 
     load_plugins(plugin or ())

@@ -12,19 +12,19 @@ from nlpcapsule.cli.options import Quiet
 
 
 def demo(
-    output: Annotated[Path, typer.Option("--output", help="Folder for models, data and report.html.")] = Path(
-        "demo-output"
-    ),
+    output: Annotated[
+        Path, typer.Option("--output", metavar="DIR", help="Folder for the models, the data and report.html.")
+    ] = Path("demo-output"),
     compare: Annotated[
         bool,
-        typer.Option("--compare", help="Also train the networks it is compared with."),
+        typer.Option("--compare", help="Also train other networks and compare them."),
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show on an embedded sample what the package does, in about a minute.
+    """Train and use models on an embedded sample.
 
-    Trains the default, prints its figures, tags three letters, ranks the answers to two questions and writes
-    report.html with the curves.
+    In about a minute: trains the default model, prints its accuracy, tags three letters, ranks the answers to
+    two questions and writes report.html with plots.
     """
     check_output_folder(output)
     from nlpcapsule.demo import run_demo

@@ -40,16 +40,20 @@ def evaluate(
     reading: ReadOptions,
     json_file: Annotated[
         Path | None,
-        typer.Option("--json", metavar="FILE.json", help="Also write the figures to a file, as fractions."),
+        typer.Option("--json", metavar="FILE.json", help="Also write the metrics to a JSON file."),
     ] = None,
     strict_labels: Annotated[
-        bool, typer.Option("--strict-labels", help="Refuse labels that training never saw.")
+        bool,
+        typer.Option(
+            "--strict-labels", help="Fail if the data have labels that the training data did not have."
+        ),
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure a model on labelled data.
+    """Compute metrics of a model on labelled data.
 
-    A label model gets P@k, nDCG@k and more, an answer model MAP and MRR, all as fractions of 1.
+    Prints precision@k, nDCG@k, F1 and more for a model that ranks labels, MAP and MRR for one that ranks
+    answers. All are fractions of 1.
     """
     check_folder_name(model)
     check_output_file(json_file, "--json", data, model)

@@ -23,20 +23,19 @@ def inspect(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", metavar="FOLDER", help="Folder for plots and numbers.  [default: MODEL/inspection]"
+            "--output", metavar="DIR", help="Folder for plots and numbers.  [default: MODEL/inspection]"
         ),
     ] = None,
     document: Annotated[
         int,
-        typer.Option(
-            "--document", metavar="NUMBER", min=1, help="Document of the instance-level curves, from 1."
-        ),
+        typer.Option("--document", metavar="NUMBER", min=1, help="Document to plot alone, counted from 1."),
     ] = 1,
 ) -> None:
-    """Look into the routing of a label model.
+    """Show how the routing of a capsule network converges.
 
-    Prints and plots how many iterations documents take, how agreement grows with them, what they are worth in
-    loss, and which labels they move into or out of the first five, over all documents and for each.
+    Prints and plots how many iterations documents take, how agreement and loss change with them, and which
+    labels enter or leave the five best, over all documents and for a single one. Works for models with a
+    routing, such as hybrid, label-query and paper.
     """
     check_folder_name(model)
     folder = output or model / "inspection"

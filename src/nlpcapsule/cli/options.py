@@ -14,8 +14,8 @@ from nlpcapsule.data.readers.reading import ReadOptions
 
 Command = Callable[..., None]
 
-ModelFolder = typer.Argument(metavar="MODEL", help="Model folder, as `nlpcapsule train` writes it.")
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+ModelFolder = typer.Argument(metavar="MODEL", help="Folder that `nlpcapsule train` wrote.")
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")]
 
 FORMATS = ", ".join(dict.fromkeys([*DOCUMENT_FORMATS, *QUESTION_FORMATS]))
 
@@ -23,7 +23,7 @@ FORMATS = ", ".join(dict.fromkeys([*DOCUMENT_FORMATS, *QUESTION_FORMATS]))
 READ_OPTIONS: dict[str, Any] = {
     "format": Annotated[
         str,
-        typer.Option("--format", metavar="NAME", help=f"{FORMATS}; auto tells by file name and first line."),
+        typer.Option("--format", metavar="NAME", help=f"{FORMATS}; auto decides by file name and content."),
     ],
     "text_key": Annotated[
         str, typer.Option("--text-key", metavar="NAME", help="JSON key or column of the text.")
@@ -40,17 +40,19 @@ READ_OPTIONS: dict[str, Any] = {
     "label_separator": Annotated[
         str | None,
         typer.Option(
-            "--label-separator", metavar="TEXT", help="Separates labels inside one cell.  [default: ;]"
+            "--label-separator",
+            metavar="TEXT",
+            help="Separator of labels inside a CSV or TSV cell.  [default: ;]",
         ),
     ],
     "split": Annotated[
         str | None,
         typer.Option(
-            "--split", metavar="PART", help="Part of a layout that holds several: train, dev, test, all."
+            "--split", metavar="PART", help="Part of a data set that has several: train, dev, test, all."
         ),
     ],
     "skip_bad_rows": Annotated[
-        bool, typer.Option("--skip-bad-rows", help="Leave bad rows out, count and report them.")
+        bool, typer.Option("--skip-bad-rows", help="Skip rows that cannot be read, and report how many.")
     ],
 }
 ABOUT_LABELS = ("labels_key", "label_separator")

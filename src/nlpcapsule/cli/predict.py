@@ -44,8 +44,7 @@ def predict(
             "--top-k",
             metavar="NUMBER",
             min=1,
-            help="Labels per document, or answers per question, best first; 5 labels, or all answers, if "
-            "left out.",
+            help="Maximum labels per text, or answers per question.  [default: 5 labels, all answers]",
         ),
     ] = None,
     threshold: Annotated[
@@ -53,8 +52,8 @@ def predict(
         typer.Option(
             "--threshold",
             metavar="NUMBER",
-            help="Only labels or answers whose score reaches this; `tuned` is a label model's own, tuned on "
-            "dev. Of those, at most --top-k.",
+            help="Minimum score, from 0 to 1; `tuned` takes the threshold that training tuned on held-out "
+            "documents.",
         ),
     ] = None,
     suggest_unseen: Annotated[
@@ -63,13 +62,13 @@ def predict(
             "--suggest-unseen",
             metavar="NUMBER",
             min=0,
-            help="Also so many of the labels that no training document has, ranked among each other; for a "
-            "model trained with --label-names.",
+            help="Also rank this many labels that no training document has; needs a model trained with "
+            "--label-names.",
         ),
     ] = 0,
     output: Annotated[
         Path | None,
-        typer.Option("--output", metavar="FILE.jsonl", help="File to write; standard output if left out."),
+        typer.Option("--output", metavar="FILE.jsonl", help="File to write.  [default: standard output]"),
     ] = None,
     shards: Annotated[
         int | None,
@@ -87,11 +86,11 @@ def predict(
     ] = "local",
     quiet: Quiet = False,
 ) -> None:
-    """Rank labels of texts, or answers to questions.
+    """Predict the labels of texts, or rank the answers to questions.
 
-    Writes one line of JSON per input row, in the order of the rows, with the row's id. Rows need no labels,
-    and a plain text file is one text per line. A file's results appear when all its rows are ranked; those of
-    standard input or a pipe appear as the rows come.
+    Writes one line of JSON per input row, best labels or answers first, in the order of the rows. INPUT needs
+    no labels; a .txt file has one text per line. Results of a file are written when all rows are ranked,
+    results of standard input or a pipe as the rows arrive.
     """
     check_folder_name(model)
     check_output_file(output, "--output", input, model)

@@ -17,12 +17,13 @@ class TaskName(StrEnum):
 
 def systems(
     task: Annotated[
-        TaskName | None, typer.Option("--task", help="Only systems for this task.", metavar="TASK")
+        TaskName | None,
+        typer.Option("--task", help="Only systems for this task: labels or answers.", metavar="TASK"),
     ] = None,
 ) -> None:
-    """List the systems that `train --model` and `compare` know.
+    """List the systems for `train --model` and `compare --systems`.
 
-    A system that needs an extra is installed with `pip install 'nlpcapsule[EXTRA]'`.
+    Some need an optional package: install it with `pip install 'nlpcapsule[EXTRA]'`.
     """
     from rich.console import Console
     from rich.table import Table

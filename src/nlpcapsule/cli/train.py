@@ -37,10 +37,16 @@ def train(
         str, typer.Argument(metavar="TRAIN", help="Training data: a file, a folder, or - for stdin.")
     ],
     reading: ReadOptions,
-    output: Annotated[Path, typer.Option("--output", metavar="MODEL", help="Model folder to write.")],
+    output: Annotated[
+        Path, typer.Option("--output", metavar="MODEL", help="Folder to write the model into.")
+    ],
     dev: Annotated[
         str | None,
-        typer.Option("--dev", metavar="DEV", help="Held-out data; the epoch that is best on them is kept."),
+        typer.Option(
+            "--dev",
+            metavar="DEV",
+            help="Held-out data; training keeps the epoch with the best score on them.",
+        ),
     ] = None,
     task: Annotated[
         str,
@@ -53,8 +59,8 @@ def train(
         typer.Option(
             "--model",
             metavar="NAME",
-            help="[default: hybrid; for answers label-query]  hybrid, label-query, paper, omikuji, or "
-            "another system that `nlpcapsule systems` lists.",
+            help="hybrid, label-query, paper, omikuji, or another system that `nlpcapsule systems` lists.  "
+            "[default: hybrid; for answers label-query]",
         ),
     ] = None,
     encoder: Annotated[
@@ -62,7 +68,8 @@ def train(
         typer.Option(
             "--encoder",
             metavar="NAME",
-            help="As --set encoder=NAME: convolution, bilstm, or a transformer's folder or hub id.",
+            help="Encoder of the network: convolution, bilstm, or a pretrained transformer (a folder or an "
+            "id on the Hugging Face hub).",
         ),
     ] = None,
     label_names: Annotated[
@@ -70,8 +77,7 @@ def train(
         typer.Option(
             "--label-names",
             metavar="FILE",
-            help="As --set text.label_names=FILE: what labels are called, so that one with few examples or "
-            "none can be found.",
+            help="Names of the labels, which help labels with few or no examples; see docs/label-names.md.",
         ),
     ] = None,
     preset: Annotated[
@@ -79,30 +85,33 @@ def train(
         typer.Option(
             "--preset",
             metavar="NAME",
-            help=f"Settings to start from: {', '.join(PRESETS)} (for a few cores without a GPU).",
+            help=f"Settings to start from: {', '.join(PRESETS)} (quick on a CPU).",
         ),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE.toml", help="Settings, in TOML sections.")
+        Path | None,
+        typer.Option(
+            "--config", metavar="FILE.toml", help="TOML file of settings; see docs/configuration.md."
+        ),
     ] = None,
     epochs: Annotated[
         int | None,
-        typer.Option("--epochs", metavar="NUMBER", min=1, help="As --set epochs=NUMBER."),
+        typer.Option("--epochs", metavar="NUMBER", min=1, help="Passes over the training data."),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option("--seed", metavar="NUMBER", min=0, help="As --set training.seed=NUMBER.  [default: 1]"),
+        typer.Option("--seed", metavar="NUMBER", min=0, help="Random seed.  [default: 1]"),
     ] = None,
     device: Annotated[
-        Device, typer.Option("--device", metavar="NAME", help="auto, cpu or cuda: where it is trained.")
+        Device, typer.Option("--device", metavar="NAME", help="Device to train on: auto, cpu or cuda.")
     ] = Device.AUTO,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="One setting, as in epochs=5; may be given several times."
-        ),
+        typer.Option("--set", metavar="KEY=VALUE", help="A setting, such as batch_size=16; may be repeated."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that MODEL holds.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an interrupted training in MODEL.")
+    ] = False,
     dev_split: Annotated[
         str | None, typer.Option("--dev-split", metavar="PART", help="As --split, for the dev data.")
     ] = None,
@@ -111,11 +120,11 @@ def train(
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train a model on your data.
+    """Train a model on your data and write it to a folder.
 
-    Documents are rows such as {"text": "...", "labels": ["one", "two"]} of a JSON Lines file, or rows of a
-    CSV or TSV file with these columns. With --task answers, rows are questions such as {"question": "...",
-    "candidates": [{"text": "...", "label": 1}, {"text": "...", "label": 0}]}.
+    TRAIN has one document per row: JSON Lines such as {"text": "...", "labels": ["one", "two"]}, or CSV or
+    TSV with these columns. With --task answers it has one question per row: {"question": "...", "candidates":
+    [{"text": "...", "label": 1}, {"text": "...", "label": 0}]}. docs/data-formats.md lists more formats.
     """
     given = {
         "encoder": encoder,
@@ -153,11 +162,12 @@ def train(
             with TrainingProgress(quiet) as progress:
                 fit_answers(answers, settled, folder, progress)
     except KeyboardInterrupt:
-        begun = folder.checkpoint.exists()
-        way = "give the same command again with --resume" if begun else "nothing was written"
-        typer.echo(f"stopped; {way}", err=True)
+        if folder.has_checkpoint:
+            typer.echo("stopped; the same command with --resume continues from here", err=True)
+        else:
+            typer.echo("stopped before the first checkpoint; nothing is kept", err=True)
         raise typer.Exit(130) from None
-    except NlpCapsuleError:
+    except Exception:
         if not resume:
             _take_back(output, existed)
         raise

@@ -12,8 +12,15 @@ if TYPE_CHECKING:
     from nlpcapsule.config.configuration import Config
 
 LARGEST_NUMBER = 2**31 - 1  # larger seeds and sizes do not fit into the libraries' integers
-MOST_ITERATIONS = 1_000  # of routing, which bounds the time
 LONGEST_LIST = 64  # values of one setting
+# Bounds of memory and time, far above what is useful; by the last part of a setting's name.
+_LARGEST_SIZE = 2**14
+_SIZES = (
+    *("embedding_size", "capsule_size", "document_size", "state_size", "size"),
+    *("filters", "condensed", "channels", "bottleneck"),
+)
+_MOST = {**dict.fromkeys(_SIZES, _LARGEST_SIZE), "windows": 512, "layers": 64, "order": 16, "trees": 1_000}
+_MOST["iterations"] = 1_000  # of routing
 
 
 def check_values(config: Config) -> None:
@@ -33,7 +40,7 @@ def _check_values(place: str, values: Mapping[str, Any]) -> None:
 
 
 def _check_value(name: str, value: Any) -> None:
-    most = MOST_ITERATIONS if name.endswith("iterations") else LARGEST_NUMBER
+    most = _MOST.get(name.rpartition(".")[2], LARGEST_NUMBER)
     if isinstance(value, int | float) and value > most:
         raise ConfigError(f"{name}={quoted(value)}: expected at most {most:,}")
     try:
@@ -64,7 +71,7 @@ def check_together(config: Config) -> None:
     if config.task == "answers" and (training.negatives != "all" or config.inference.candidates):
         raise ConfigError("training.negatives and inference.candidates are for task 'labels', not 'answers'")
     if config.task == "labels" and getattr(network, "overlap", False):
-        raise ConfigError("model.overlap compares questions with answers: it is not for task 'labels'")
+        raise ConfigError("overlap compares questions with answers: it is not for task 'labels'")
     _check_label_names(config)
     config.model.check(config)
 

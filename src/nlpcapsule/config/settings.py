@@ -92,8 +92,8 @@ def check_widths(windows: Widths, embedding_size: int, config: Config) -> None:
     """
     if config.text.vectors is None and max(windows) > embedding_size:
         raise ConfigError(
-            f"model.windows={list(windows)}: filters slide along the embedding, so none may be wider "
-            f"than model.embedding_size={embedding_size}"
+            f"windows={list(windows)}: filters slide along the embedding, so none may be wider "
+            f"than embedding_size={embedding_size}"
         )
 
 

@@ -86,6 +86,13 @@ class FittedEvidence:
         if self.name_match is not None:
             self.name_match.save(folder)
 
+    @property
+    def files(self) -> set[str]:
+        """The names of the files that `save` writes."""
+        words = set() if self.whole_words is None else {_WORDS_FILE}
+        names = set() if self.name_match is None else self.name_match.files
+        return self.ranker.files | self.neighbours.files | words | names
+
     @classmethod
     def load(cls, system: str, folder: Path) -> Self:
         """Read the output of `save`; `system` is the lexical system's name."""

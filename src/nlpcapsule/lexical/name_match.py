@@ -112,6 +112,11 @@ class NameMatch:
         """Write one file."""
         save_arrays(folder / FILE, **{field.name: getattr(self, field.name) for field in fields(self)})
 
+    @property
+    def files(self) -> set[str]:
+        """The name of its file."""
+        return {FILE}
+
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read the output of `save`."""

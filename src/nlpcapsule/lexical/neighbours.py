@@ -110,6 +110,11 @@ class Neighbours:
         index = {} if self.index is None else {"index": self.index.weights}
         save_arrays(folder / _FILE, idf=self.bag.idf, documents=self.documents, labels=self.labels, **index)
 
+    @property
+    def files(self) -> set[str]:
+        """The name of its file."""
+        return {_FILE}
+
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read the output of `save`."""

@@ -133,6 +133,12 @@ class OmikujiTrees(LexicalRanker):
             shutil.rmtree(path, ignore_errors=True)  # the library reads every tree it finds there
             _write(tree, path)
 
+    @property
+    def files(self) -> set[str]:
+        """The names of its files; `check_tree` accepts no others in a tree's folder."""
+        trees = [_tree_folder(Path(), number) for number in range(len(self.trees))]
+        return {_FILE, *((tree / name).as_posix() for tree in trees for name in (SETTINGS_FILE, TREE_FILE))}
+
     @classmethod
     def load(cls, settings: OmikujiSettings, folder: Path) -> Self:
         """Read the output of `save`."""

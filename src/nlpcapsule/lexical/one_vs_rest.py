@@ -8,7 +8,6 @@ whose centroids are nearest to a document are ranked.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,7 +29,7 @@ from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS_HELP, BagOfWords
 from nlpcapsule.lexical.inverted_index import InvertedIndex, row_products
 from nlpcapsule.lexical.nearest_negatives import NearestNegatives, fit_on_rows, without_small
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
-from nlpcapsule.processes import safe_import_path, watch_parent
+from nlpcapsule.processes import pool_options, starting_workers
 from nlpcapsule.registry import System, register
 
 
@@ -128,6 +127,11 @@ class OneVsRest(LexicalRanker):
         more = {} if self.centroids is None else {"centroids": self.centroids.weights}
         save_arrays(folder / _FILE, **self.bag.to_arrays(), weights=self.weights, bias=self.bias, **more)
 
+    @property
+    def files(self) -> set[str]:
+        """The name of its file."""
+        return {_FILE}
+
     @classmethod
     def load(cls, settings: OneVsRestSettings, folder: Path) -> Self:
         """Read the output of `save`."""
@@ -174,9 +178,11 @@ def _fit_blocks(
     Uses processes: liblinear's threads share one random generator, and the weights would differ slightly from
     run to run.
     """
-    run = joblib.Parallel(n_jobs=max(1, min(joblib.cpu_count(), count)), return_as="generator")
-    common = os.getpid(), features, settings.C, settings.smallest_weight, seed
-    with safe_import_path():  # the call starts the workers
+    run = joblib.Parallel(
+        n_jobs=max(1, min(joblib.cpu_count(), count)), return_as="generator", **pool_options()
+    )
+    common = features, settings.C, settings.smallest_weight, seed
+    with starting_workers():  # the call starts the workers
         fitted = run(joblib.delayed(_fit_block)(*task, *common) for task in tasks)
     yield from fitted
 
@@ -185,14 +191,12 @@ def _fit_block(
     start: int,
     targets: sparse.csc_matrix,
     negatives: NearestNegatives | None,
-    parent: int,
     features: sparse.csr_matrix,
     penalty: float,
     smallest_weight: float,
     seed: int,
 ) -> tuple[int, Block]:
-    """Return a block and its start; the process ends with its parent."""
-    watch_parent(parent)
+    """Return a block and its start."""
     documents, words = features.shape
     weights, bias = [], np.empty(targets.shape[1], dtype=np.float32)
     for label in range(targets.shape[1]):

@@ -62,6 +62,11 @@ class LexicalRanker(ABC):
     def save(self, folder: Path) -> None:
         """Write files into an existing folder, none of which can run code when it is read."""
 
+    @property
+    @abstractmethod
+    def files(self) -> set[str]:
+        """The files that `save` writes, relative to its folder; a model folder with others is refused."""
+
     @classmethod
     @abstractmethod
     def load(cls, settings: Any, folder: Path) -> Self:

@@ -43,10 +43,12 @@ def check_label_rows(rows: Any) -> None:
         raise ModelFolderError("labels.json: expected a list of labels, with one at least")
     for number, row in enumerate(rows):
         match row:
-            case {"label": str(), "documents": int(count), **others} if 0 <= count <= _MOST_DOCUMENTS:
-                is_right = not isinstance(count, bool) and all(
-                    name == "name" and isinstance(value, str) for name, value in others.items()
+            case {"label": str(label), "documents": int(count), **others} if 0 <= count <= _MOST_DOCUMENTS:
+                is_named = all(
+                    name == "name" and isinstance(value, str) and value.strip()
+                    for name, value in others.items()
                 )
+                is_right = bool(label.strip()) and not isinstance(count, bool) and is_named
             case _:
                 is_right = False
         if not is_right:

@@ -76,6 +76,7 @@ def _load(folder: Path, device: str | None) -> LabelModel | AnswerModel:
         files = checked_files(place)
         with loading_saved_model():
             model = _read(files, device or ("cuda" if torch.cuda.is_available() else "cpu"))
+            files.refuse_unused(_lexical_files(model))
             check_model(model)
         return model
     except MissingExtraError:
@@ -147,6 +148,16 @@ def _read(files: ModelFiles, device: str) -> LabelModel | AnswerModel:
     return LabelModel(config, tokenizer, labels, HybridScorer(parts, fusion), facts)
 
 
+def _lexical_files(model: LabelModel | AnswerModel) -> set[str]:
+    match model.scorer if isinstance(model, LabelModel) else None:
+        case LexicalScorer(ranker=ranker):
+            return ranker.files
+        case HybridScorer(lexical=FittedEvidence() as lexical):
+            return lexical.files
+        case _:
+            return set()
+
+
 def _network(build: Callable[[], nn.Module], path: Path) -> nn.Module:
     """Build a network with the weights of a file, using little more memory than the weights."""
     try:
@@ -158,7 +169,11 @@ def _network(build: Callable[[], nn.Module], path: Path) -> nn.Module:
         for name in sorted({*expected, *found}):
             if expected.get(name) != found.get(name):
                 raise _other_weights(path, f"{name}: {found.get(name)} and not {expected.get(name)}")
-        network.load_state_dict(load_file(path))
+        weights = load_file(path)
+        for name, tensor in network.state_dict().items():  # torch would convert them silently
+            if weights[name].dtype != tensor.dtype:
+                raise _other_weights(path, f"{name}: {weights[name].dtype} and not {tensor.dtype}")
+        network.load_state_dict(weights)
     except (SafetensorError, OSError) as error:
         raise _other_weights(path, _first_line(error)) from None
     except _TooLargeError as error:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from nlpcapsule import __version__
-from nlpcapsule.errors import DataError, ModelFolderError
+from nlpcapsule.errors import DataError, ModelFolderError, quoted
 from nlpcapsule.strict_json import read_json, read_text
 
 FORMAT_VERSION = 2
@@ -39,6 +39,7 @@ class ModelFiles:
 
     folder: Path
     names: frozenset[str]
+    _used: set[str] = field(default_factory=set)
 
     def __contains__(self, name: str) -> bool:
         return name in self.names
@@ -54,7 +55,24 @@ class ModelFiles:
                 f"{self.folder}: {MANIFEST} does not list {name}, which this model needs; restore the folder "
                 "or train again"
             )
+        self._used.add(name)
         return self.folder / name
+
+    def refuse_unused(self, lexical: Iterable[str] = ()) -> None:
+        """Reject files that the manifest lists and the model does not read.
+
+        Args:
+            lexical: The files that the lexical system has read, relative to its folder.
+
+        Raises:
+            ModelFolderError: If there are any.
+        """
+        unused = self.names - self._used - {f"{LEXICAL}/{name}" for name in lexical}
+        if unused:
+            raise ModelFolderError(
+                f"{self.folder}: {MANIFEST} lists {quoted(min(unused))}, which this model does not read; "
+                "restore the folder or train again"
+            )
 
     def text(self, name: str) -> str:
         """Return the text of a file."""

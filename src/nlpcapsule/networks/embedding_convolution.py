@@ -32,7 +32,7 @@ class EmbeddingConvolution(nn.Module):
         super().__init__()
         if max(windows) > size:
             raise ConfigError(
-                f"model.windows={list(windows)}: a filter of width {max(windows)} does not fit on word "
+                f"windows={list(windows)}: a filter of width {max(windows)} does not fit on word "
                 f"vectors of {size} numbers"
             )
         length = inputs.length

@@ -237,9 +237,9 @@ def _refuse_too_many_pairs(inputs: int, outputs: int, size: int) -> None:
     if inputs * per_input > _MOST_BYTES:
         most = max(1, _MOST_BYTES // per_input)
         raise ConfigError(
-            f"model.votes='pair': a matrix for each of {inputs:,} capsules and {outputs:,} labels takes "
-            f"{inputs * per_input / 2**30:.0f} GiB; set model.condensed between 1 and {most:,}, or "
-            "model.votes=class"
+            f"votes='pair': a matrix for each of {inputs:,} capsules and {outputs:,} labels takes "
+            f"{inputs * per_input / 2**30:.0f} GiB; set condensed between 1 and {most:,}, or "
+            "votes=class"
         )
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
 import shutil
-from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import psutil
 from accelerate import PartialState
 
 from nlpcapsule.atomic_files import remove_parts, write_text
@@ -16,6 +19,8 @@ from nlpcapsule.model_folder import finish_interrupted_save, has_model, save_mod
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.strict_json import read_json
 from nlpcapsule.training.checkpoint import START_AGAIN
+
+_NOTE = "run.json"  # what a run began with, in its checkpoint folder
 
 
 class RunFolder:
@@ -30,7 +35,7 @@ class RunFolder:
         if self._process.is_main_process:
             self._clear(resume)
         if resume:
-            if not (self.checkpoint / "run.json").exists() and not self.finished:
+            if not (self.checkpoint / _NOTE).exists() and not self.finished:
                 raise ModelFolderError(f"{path} holds no training to resume; leave --resume out to begin one")
         elif path.exists() and any(path.iterdir()):
             what = "a finished model" if self.finished else "an unfinished training"
@@ -44,15 +49,30 @@ class RunFolder:
         """Whether the folder holds a complete model."""
         return has_model(self.path)
 
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether an unfinished run has saved anything that --resume would continue from."""
+        files = (path.relative_to(self.path) for path in self.checkpoint.rglob("*") if path.is_file())
+        return any(name.name != _NOTE and not any(map(_is_part, name.parts)) for name in files)
+
+    def _remove_failed_run(self) -> None:
+        """Remove the files of a run that ended before its first checkpoint; keep those of a running one."""
+        if _is_running(self.checkpoint / _NOTE):
+            raise ModelFolderError(
+                f"{self.path}: another process is training into it; name another folder with --output"
+            )
+        for name in ("checkpoint", "tensorboard"):
+            shutil.rmtree(self.path / name, ignore_errors=True)
+        for path in self.path.glob("*metrics.jsonl"):
+            path.unlink(missing_ok=True)
+
     def _clear(self, resume: bool) -> None:
         """Finish or remove what a killed run left incomplete."""
         if not self.path.exists():
             return
         if not resume:
-            if self.checkpoint.is_dir() and not (self.checkpoint / "run.json").exists():
-                remove_parts(self.checkpoint)  # it was killed while writing its note
-                with suppress(OSError):
-                    self.checkpoint.rmdir()
+            if self.checkpoint.is_dir() and not self.finished and not self.has_checkpoint:
+                self._remove_failed_run()
             return
         finish_interrupted_save(self.path)
         remove_parts(self.path)
@@ -61,8 +81,12 @@ class RunFolder:
 
     def begin(self, config: Config, fingerprint: str) -> None:
         """Write a note of the data and settings, or on resuming check that they are unchanged."""
-        record = {"config": json.loads(config.model_dump_json()), "data": fingerprint}
-        note = self.checkpoint / "run.json"
+        record = {
+            "config": json.loads(config.model_dump_json()),
+            "data": fingerprint,
+            "process": [platform.node(), os.getpid()],
+        }
+        note = self.checkpoint / _NOTE
         if note.exists():
             data, settings = _read_note(note)
             if data != record["data"]:
@@ -85,6 +109,24 @@ class RunFolder:
             save_model(model, self.path)
             shutil.rmtree(self.checkpoint, ignore_errors=True)
         self._process.wait_for_everyone()
+
+
+def _is_part(name: str) -> bool:
+    """Return whether a file or folder is temporary, as `remove_parts` knows them."""
+    return name.startswith(".part-") or (name.startswith(".") and name.endswith(".part"))
+
+
+def _is_running(note: Path) -> bool:
+    """Return whether the process that wrote a note is still there."""
+    try:
+        found: Any = read_json(note)
+    except DataError:  # it was ended while writing its note
+        return False
+    match found:
+        case {"process": [str(machine), int(process)]}:
+            return machine == platform.node() and process != os.getpid() and psutil.pid_exists(process)
+        case _:
+            return False
 
 
 def _read_note(note: Path) -> tuple[str, dict]:

@@ -44,6 +44,7 @@ STAGES: list[set[str]] = [
     {"diagnostics"},
     {"report"},
     {"compare"},
+    {"sharding"},
     {"hugging_face"},
     {"estimators"},
     {"service"},

@@ -106,3 +106,23 @@ def test_kept_tokens_are_read_as_they_were_written(fitted, tmp_path):
 def test_damaged_tokens_are_refused(arrays, message):
     with pytest.raises(ModelFolderError, match=message):
         ragged_from_arrays(arrays)
+
+
+def test_an_index_finds_the_neighbours_that_a_full_comparison_finds(monkeypatch, tmp_path):
+    generator = np.random.default_rng(3)
+    topics = generator.integers(0, 40, 400)
+    words = topics[:, None] * 10 + generator.integers(0, 10, (400, 12))
+    documents = EncodedDocuments(Ragged.from_rows(words), Ragged.from_rows(topics[:, None]))
+    candidates = np.tile(np.arange(40), (400, 1))
+    exact = Neighbours.fit(documents, 400, 40)
+    monkeypatch.setattr(module, "MOST_EXACT", 0)
+    indexed = Neighbours.fit(documents, 400, 40)
+    assert indexed.index is not None
+    indexed.save(tmp_path)
+    loaded = Neighbours.load(tmp_path)
+    loaded.check(400, np.bincount(topics, minlength=40), 400)
+    for found in (indexed, loaded):
+        shares, nearest = found.shares(documents.tokens, candidates)
+        expected, expected_nearest = exact.shares(documents.tokens, candidates)
+        np.testing.assert_allclose(nearest, expected_nearest, atol=1e-6)
+        np.testing.assert_allclose(shares, expected, atol=1e-4)

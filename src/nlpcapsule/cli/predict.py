@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -21,7 +21,7 @@ from nlpcapsule.data.readers.document_files import read_documents
 from nlpcapsule.data.readers.lines import is_stream
 from nlpcapsule.data.readers.question_files import read_questions
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
-from nlpcapsule.errors import DataError
+from nlpcapsule.errors import DataError, NlpCapsuleError
 from nlpcapsule.threads import use_threads
 
 if TYPE_CHECKING:
@@ -79,6 +79,20 @@ def predict(
         typer.Option("--output", metavar="FILE.jsonl", help="File to write.  [default: standard output]"),
     ] = None,
     threads: Threads = None,
+    shards: Annotated[
+        int | None,
+        typer.Option(
+            "--shards",
+            metavar="NUMBER",
+            min=1,
+            help="Rank so many parts in worker processes; the same command again goes on after a stop. Needs "
+            "--output.",
+        ),
+    ] = None,
+    engine: Annotated[
+        Literal["local", "ray"],
+        typer.Option("--engine", metavar="NAME", help="Where shards are ranked: local, or ray (a cluster)."),
+    ] = "local",
     quiet: Quiet = False,
 ) -> None:
     """Predict the labels of texts, or rank the answers to questions.
@@ -91,6 +105,16 @@ def predict(
     check_output_file(output, "--output", input, model)
     least = _threshold(threshold)
     use_threads(threads)
+    if shards is not None:
+        options = [
+            ("--top-k", top_k),
+            ("--threshold", threshold),
+            ("--suggest-unseen", suggest_unseen or None),
+        ]
+        given = [str(part) for option in options if option[1] is not None for part in option]
+        given += ["--explain"] if explain else []
+        _predict_in_shards(model, input, output, reading, shards, engine, given, quiet)
+        return
     from nlpcapsule.model_folder import load_for_prediction
     from nlpcapsule.scoring.models import LabelModel
     from nlpcapsule.training.progress import TrainingProgress
@@ -136,6 +160,40 @@ def predict(
             shutil.copyfileobj(file.buffer, sys.stdout.buffer)  # as UTF-8, whatever the terminal's encoding
             sys.stdout.buffer.flush()
     tell_bad_rows(input, report)
+
+
+def _predict_in_shards(
+    model: Path,
+    input: str,
+    output: Path | None,
+    reading: ReadOptions,
+    shards: int,
+    engine: str,
+    options: list[str],
+    quiet: bool,
+) -> None:
+    from nlpcapsule.sharding.prediction import predict_in_shards
+
+    if output is None or is_stream(input):
+        raise NlpCapsuleError("--shards needs a file or a folder as input, and a file to write: --output")
+    report = ReadReport(say=say)
+    predict_in_shards(
+        model,
+        input,
+        output,
+        reading,
+        report,
+        options,
+        engine=engine,
+        shards=shards,
+        chunk=_CHUNK,
+        say=_silent if quiet else say,
+    )
+    tell_bad_rows(input, report)
+
+
+def _silent(text: str) -> None:
+    """Print nothing."""
 
 
 def _threshold(text: str | None) -> float | str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -102,7 +103,7 @@ def encode_documents(
 
     def texts() -> Iterable[str]:
         for document in documents:
-            names.append(document.labels)
+            names.append(tuple(map(sys.intern, document.labels)))  # each name once in memory
             yield document.text
 
     tokens = encode_texts(texts(), tokenizer, max_tokens)
@@ -128,5 +129,5 @@ def _hash(*arrays: Ragged | np.ndarray) -> str:
     for array in arrays:
         parts = (array.values, array.offsets) if isinstance(array, Ragged) else (array,)
         for part in parts:
-            digest.update(np.ascontiguousarray(part).tobytes())
+            digest.update(np.ascontiguousarray(part).data)
     return digest.hexdigest()[:16]

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from nlpcapsule.data.growing_array import GrowingArray
+
 
 class Ragged:
     """Integer rows of different lengths."""
@@ -16,10 +18,13 @@ class Ragged:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Sequence[int] | np.ndarray]) -> Ragged:
-        """Pack rows."""
-        packed = [np.asarray(row, dtype=np.int32) for row in rows]
-        values = np.concatenate([np.zeros(0, dtype=np.int32), *packed])
-        return cls(values, np.cumsum([0, *map(len, packed)], dtype=np.int64))
+        """Pack rows; many values are kept in a file that is mapped into memory."""
+        values, lengths = GrowingArray(np.int32), [0]
+        for row in rows:
+            packed = np.asarray(row, dtype=np.int32)
+            values.append(packed)
+            lengths.append(len(packed))
+        return cls(values.array(), np.cumsum(lengths, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -40,6 +45,11 @@ class Ragged:
     def take(self, rows: np.ndarray | Sequence[int]) -> Ragged:
         """Return the chosen rows, in the given order."""
         return Ragged.from_rows(self[int(row)] for row in rows)
+
+    def slice(self, start: int, end: int) -> Ragged:
+        """Return the rows from `start` to `end`, without copying their values."""
+        offsets = self.offsets[start : end + 1]
+        return Ragged(self.values[offsets[0] : offsets[-1]], offsets - offsets[0])
 
     def cut(self, length: int) -> Ragged:
         """Truncate every row to its first `length` values."""

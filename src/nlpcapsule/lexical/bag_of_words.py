@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
+from nlpcapsule.data.growing_array import GrowingArray
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.word_frequency import document_frequency
 from nlpcapsule.lexical.arrays import check_array, check_range, single_integer
@@ -23,6 +24,7 @@ LEAD_TOKENS = 60  # words, the most informative part of many documents
 LEAD_TOKENS_HELP = "first words of a document that are additional, separate features; 0: none"
 _LEAD_WEIGHT = 0.7  # ρ
 _MOST_LEAD_TOKENS = 2**31
+_DOCUMENTS_AT_A_TIME = 8_192  # which bounds memory
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,23 @@ class BagOfWords:
         return cls(idf, lead_tokens, _idf(tokens.cut(lead_tokens), vocabulary_size, ignored))
 
     def rows(self, tokens: Ragged) -> sparse.csr_matrix:
-        """Return features (N, V) float32, or (N, 2 V) with leads; rows have length 1 (or are empty)."""
+        """Return features (N, V) float32, or (N, 2 V) with leads; rows have length 1 (or are empty).
+
+        The features of many documents are kept in files that are mapped into memory.
+        """
+        if len(tokens) <= _DOCUMENTS_AT_A_TIME:
+            return self._rows(tokens)
+        weights, words = GrowingArray(np.float32), GrowingArray(np.int32)
+        lengths = [np.zeros(1, dtype=np.int64)]
+        for start in range(0, len(tokens), _DOCUMENTS_AT_A_TIME):
+            part = self._rows(tokens.slice(start, start + _DOCUMENTS_AT_A_TIME))
+            weights.append(part.data)
+            words.append(part.indices)
+            lengths.append(np.diff(part.indptr).astype(np.int64))
+        parts = (weights.array(), words.array(), np.cumsum(np.concatenate(lengths)))
+        return sparse.csr_matrix(parts, shape=(len(tokens), self.width))
+
+    def _rows(self, tokens: Ragged) -> sparse.csr_matrix:
         whole = _weighted(tokens, self.idf)
         if not self.lead_tokens:
             return whole

@@ -4,6 +4,9 @@
 
 x: tf-idf rows of length 1. A near copy, such as a law that amends another, is more informative than any model
 of its labels, even for labels with a single example.
+
+All training documents are compared up to `MOST_EXACT` of them. Among more, an inverted index of their most
+informative words finds the contenders, whose cosines are then exact.
 """
 
 from __future__ import annotations
@@ -25,10 +28,13 @@ from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import array_to_text, check_array, load_arrays, save_arrays, text_to_array
 from nlpcapsule.lexical.bag_of_words import BagOfWords
 from nlpcapsule.lexical.dense_products import dense_products
+from nlpcapsule.lexical.inverted_index import InvertedIndex, informative_words, row_products
 from nlpcapsule.lexical.ranker import label_matrix
 from nlpcapsule.strict_json import parse_json
 
 NEAREST = 20  # K
+MOST_EXACT = 100_000  # training documents that are all compared
+_CONTENDERS = 200  # documents that the index finds
 SHARPNESS = 6  # p: the nearer of two neighbours counts far more
 _NUMBERS_AT_A_TIME = 2**23  # values computed at once, which bounds memory
 _FILE = "neighbours.safetensors"
@@ -41,6 +47,7 @@ class Neighbours:
     bag: BagOfWords  # turns tokens into features
     documents: sparse.csr_matrix  # (N, V) float32, sparse, rows of length 1
     labels: sparse.csr_matrix  # (N, n) float32, sparse, of zeros and ones
+    index: InvertedIndex | None = None  # finds contenders; None compares with all documents
     ids: Sequence[str | None] | None = None  # of the first documents; None for one without
     tokens: Ragged | None = None  # ids of the documents' tokens, for learning further; None: not kept
 
@@ -55,7 +62,9 @@ class Neighbours:
     ) -> Self:
         """Store the training part; `ignored` are ids of tokens that are not words, `ids` name documents."""
         bag = BagOfWords.fit(documents.tokens, vocabulary_size, ignored)
-        return cls(bag, bag.rows(documents.tokens), label_matrix(documents.labels, label_count), ids=ids)
+        rows, labels = bag.rows(documents.tokens), label_matrix(documents.labels, label_count)
+        index = InvertedIndex.of_documents(rows) if len(documents) > MOST_EXACT else None
+        return cls(bag, rows, labels, index, ids)
 
     @cached_property
     def _documents_by_word(self) -> sparse.csr_matrix:
@@ -64,9 +73,8 @@ class Neighbours:
 
     def nearest(self, tokens: Ragged) -> tuple[np.ndarray, np.ndarray]:
         """Return the nearest training documents (N, K) by row, nearest first, and their cosines (N, K)."""
-        cosines = (self.bag.rows(tokens) @ self._documents_by_word).toarray()  # (N, training documents)
-        best = top_columns(cosines, NEAREST)
-        return best, np.take_along_axis(cosines, best, axis=1).clip(0, 1)
+        best, cosines = self._nearest(self.bag.rows(tokens))
+        return best, cosines.clip(0, 1)
 
     def name_of(self, row: int) -> str:
         """Return the identifier of a training document, or its row where it is not known."""
@@ -85,14 +93,24 @@ class Neighbours:
         chunk = max(1, _NUMBERS_AT_A_TIME // max(self.labels.shape))  # by training documents, and by labels
         for start in range(0, len(tokens), chunk):
             rows = slice(start, start + chunk)
-            cosines = dense_products(features[rows], self._documents_by_word)  # (chunk, training documents)
-            best = top_columns(cosines, NEAREST)  # (chunk, K), nearest first
-            weights = np.take_along_axis(cosines, best, axis=1).clip(0, 1).astype(np.float64) ** SHARPNESS
-            nearest[rows] = np.take_along_axis(cosines, best[:, :1], axis=1)[:, 0]
+            best, cosines = self._nearest(features[rows])  # (chunk, K)
+            weights = cosines.clip(0, 1).astype(np.float64) ** SHARPNESS
+            nearest[rows] = cosines[:, 0]
             votes = self._weighted_labels(best, weights)  # (chunk, n)
             given = np.take_along_axis(votes, candidates[rows], axis=1)  # (chunk, C)
             shares[rows] = given / np.maximum(weights.sum(axis=1, keepdims=True), 1e-12)
         return shares.clip(0, 1), nearest
+
+    def _nearest(self, features: sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
+        """Return the training documents (N, K) nearest to rows (N, V), nearest first, and their cosines."""
+        if self.index is None:
+            cosines = dense_products(features, self._documents_by_word)  # (N, training documents)
+            best = top_columns(cosines, NEAREST)
+            return best, np.take_along_axis(cosines, best, axis=1)
+        contenders, _ = self.index.nearest(informative_words(features), _CONTENDERS)  # (N, C)
+        exact = row_products(features, self.documents, contenders)
+        order = np.lexsort((contenders, -exact))[:, :NEAREST]
+        return np.take_along_axis(contenders, order, axis=1), np.take_along_axis(exact, order, axis=1)
 
     def _weighted_labels(self, documents: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Sum the weights (N, K) of those documents (N, K) that have a label: (N, n)."""
@@ -108,6 +126,8 @@ class Neighbours:
         kept = {} if self.tokens is None else ragged_arrays(self.tokens)
         if self.ids is not None:
             kept["ids"] = text_to_array(json.dumps(list(self.ids), ensure_ascii=False))
+        if self.index is not None:
+            kept["index"] = self.index.weights
         save_arrays(folder / _FILE, idf=self.bag.idf, documents=self.documents, labels=self.labels, **kept)
 
     @property
@@ -119,9 +139,10 @@ class Neighbours:
     def load(cls, folder: Path) -> Self:
         """Read the output of `save`."""
         arrays = load_arrays(folder / _FILE)
+        index = InvertedIndex(arrays["index"]) if "index" in arrays else None
         ids = parse_json(array_to_text(arrays["ids"], "ids")) if "ids" in arrays else None
         tokens = ragged_from_arrays(arrays) if "tokens" in arrays else None
-        return cls(BagOfWords(arrays["idf"]), arrays["documents"], arrays["labels"], ids=ids, tokens=tokens)
+        return cls(BagOfWords(arrays["idf"]), arrays["documents"], arrays["labels"], index, ids, tokens)
 
     def check(self, vocabulary_size: int, counts: np.ndarray, document_count: int | None) -> None:
         """Raise `ModelFolderError` if the documents are not those that the model was trained on.
@@ -132,6 +153,8 @@ class Neighbours:
         rows = self.documents.shape[0] if document_count is None else document_count
         check_array(self.documents, "documents", (rows, vocabulary_size))
         check_array(self.labels, "labels", (rows, len(counts)))
+        if self.index is not None:
+            self.index.check("index", rows, vocabulary_size)
         found = np.bincount(self.labels.indices, minlength=len(counts))
         if not (self.labels.data == 1).all() or not np.array_equal(found, counts):
             raise ModelFolderError("the training documents do not have the labels that labels.json counts")

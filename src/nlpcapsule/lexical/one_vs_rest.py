@@ -1,12 +1,15 @@
 """One linear support vector machine per label, on tf-idf.
 
 min over w, b of   ½ (‖w‖² + b²) + C Σ_i max(0, 1 − y_i (w · x_i + b))²,     y_i = ±1
+
+Where there are many labels and documents, a label is trained on the documents nearest to it, and the labels
+whose centroids are nearest to a document are ranked.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +26,8 @@ from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import check_array, load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS_HELP, BagOfWords
 from nlpcapsule.lexical.dense_products import dense_products
+from nlpcapsule.lexical.inverted_index import InvertedIndex, row_products
+from nlpcapsule.lexical.nearest_negatives import NearestNegatives, fit_on_rows, without_small
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
 from nlpcapsule.processes import pool_options, starting_workers
 from nlpcapsule.registry import System, register
@@ -38,7 +43,11 @@ class OneVsRestSettings(LexicalSettings):
     lead_tokens: int = Field(0, ge=0, description=LEAD_TOKENS_HELP)
 
 
+# Documents times labels that are all trained on: half an hour on two cores.
+MOST_WORK = 250_000_000
 _BLOCK = 32  # labels per checkpoint file
+_LARGE_BLOCK = 512  # the same where a label is trained on few documents
+_NOMINATED = 200  # labels that are ranked, at least, where centroids nominate them
 _SCORES_AT_A_TIME = 2**24  # scores computed at once, which bounds memory
 _FILE = "one-vs-rest.safetensors"
 
@@ -54,29 +63,42 @@ class OneVsRest(LexicalRanker):
     bag: BagOfWords  # turns tokens into features
     weights: sparse.csr_matrix  # (n, V) float32, sparse
     bias: np.ndarray  # (n,) float32
+    centroids: InvertedIndex | None = None  # nominates the labels to rank; None ranks all
 
     @classmethod
     def fit(cls, settings: OneVsRestSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
         """Train blocks of labels on all cores, each saved in the checkpoint folder."""
         bag = BagOfWords.fit(documents.tokens, len(fitting.words), fitting.ignored, settings.lead_tokens)
-        features = bag.rows(documents.tokens).astype(np.float64)  # (N, V), as liblinear takes it
+        features = bag.rows(documents.tokens)  # (N, V)
         targets = label_matrix(documents.labels, fitting.label_count).tocsc()  # (N, n)
+        centroids = negatives = None
+        if len(documents) * fitting.label_count > MOST_WORK:
+            centroids = InvertedIndex.of_labels(features, targets.tocsr())
+            negatives = NearestNegatives.find(centroids, features, targets, fitting.seed)
+        else:
+            features = features.astype(np.float64)  # as liblinear takes it
         folder = fitting.checkpoint / f"one-vs-rest-{fitting.fingerprint(settings, documents)}"
-        starts = range(0, fitting.label_count, _BLOCK)
+        size = _BLOCK if negatives is None else _LARGE_BLOCK
+        starts = range(0, fitting.label_count, size)
+        ends = {start: min(start + size, fitting.label_count) for start in starts}
         files = {start: folder / f"{start}.safetensors" for start in starts}
-        widths = {start: min(_BLOCK, fitting.label_count - start) for start in starts}
-        blocks = {start: _kept_block(files[start], widths[start], features.shape[1]) for start in starts}
+        blocks = {
+            start: _kept_block(files[start], ends[start] - start, features.shape[1]) for start in starts
+        }
         missing = [start for start in starts if blocks[start] is None]
         done = len(starts) - len(missing)
         fitting.advance(done, len(starts))
-        tasks = [(start, targets[:, start : start + _BLOCK]) for start in missing]
-        for start, block in _fit_blocks(features, tasks, settings, fitting.seed):
+        tasks = (
+            (start, targets[:, start : ends[start]], negatives and negatives.part(start, ends[start]))
+            for start in missing
+        )
+        for start, block in _fit_blocks(features, tasks, len(missing), settings, fitting.seed):
             save_arrays(files[start], weights=block[0], bias=block[1])
             blocks[start] = block
             done += 1
             fitting.advance(done, len(starts))
         weights, bias = zip(*filter(None, blocks.values()), strict=True)
-        return cls(bag, sparse.vstack(weights, format="csr"), np.concatenate(bias))
+        return cls(bag, sparse.vstack(weights, format="csr"), np.concatenate(bias), centroids)
 
     @cached_property
     def _weights_by_word(self) -> sparse.csr_matrix:
@@ -86,6 +108,10 @@ class OneVsRest(LexicalRanker):
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the best labels of documents and their margins."""
         features = self.bag.rows(tokens)  # (N, V)
+        if self.centroids is not None:
+            nominated, _ = self.centroids.nearest(features, max(top_k, _NOMINATED))
+            margins = row_products(features, self.weights, nominated) + self.bias[nominated]
+            return _ranked(nominated, margins, top_k)
         width = min(top_k, len(self.bias))
         labels = np.empty((len(tokens), width), dtype=np.int64)
         margins = np.empty((len(tokens), width))
@@ -99,7 +125,8 @@ class OneVsRest(LexicalRanker):
 
     def save(self, folder: Path) -> None:
         """Write one file."""
-        save_arrays(folder / _FILE, **self.bag.to_arrays(), weights=self.weights, bias=self.bias)
+        more = {} if self.centroids is None else {"centroids": self.centroids.weights}
+        save_arrays(folder / _FILE, **self.bag.to_arrays(), weights=self.weights, bias=self.bias, **more)
 
     @property
     def files(self) -> set[str]:
@@ -110,13 +137,23 @@ class OneVsRest(LexicalRanker):
     def load(cls, settings: OneVsRestSettings, folder: Path) -> Self:
         """Read the output of `save`."""
         arrays = load_arrays(folder / _FILE)
-        return cls(BagOfWords.from_arrays(arrays), arrays["weights"], arrays["bias"])
+        centroids = InvertedIndex(arrays["centroids"]) if "centroids" in arrays else None
+        return cls(BagOfWords.from_arrays(arrays), arrays["weights"], arrays["bias"], centroids)
 
     def check(self, vocabulary_size: int, label_count: int) -> None:
         """Check the shapes of the weights."""
         self.bag.check(vocabulary_size)
         check_array(self.weights, "weights", (label_count, self.bag.width))
         check_array(self.bias, "bias", (label_count,))
+        if self.centroids is not None:
+            self.centroids.check("centroids", label_count, self.bag.width)
+
+
+def _ranked(labels: np.ndarray, margins: np.ndarray, top_k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the best of the labels (N, K) by their margins (N, K), and these; ties by label id."""
+    order = np.lexsort((labels, -margins))[:, :top_k]
+    best = np.take_along_axis(labels, order, axis=1).astype(np.int64)
+    return best, np.take_along_axis(margins, order, axis=1)
 
 
 def fit_rows(
@@ -143,9 +180,9 @@ def fit_rows(
     features = bag.rows(documents.tokens).astype(np.float64)  # (N, V)
     targets = label_matrix(documents.labels, label_count).tocsc()  # (N, n')
     starts = range(0, label_count, _BLOCK)
-    blocks = [(start, targets[:, start : start + _BLOCK]) for start in starts]
+    blocks = ((start, targets[:, start : start + _BLOCK], None) for start in starts)
     parts = {}
-    for start, part in _fit_blocks(features, blocks, settings, seed):
+    for start, part in _fit_blocks(features, blocks, len(starts), settings, seed):
         parts[start] = part
         advance(len(parts), len(starts))
     weights = sparse.vstack([parts[start][0] for start in starts], format="csr")
@@ -165,7 +202,8 @@ def _kept_block(path: Path, labels: int, words: int) -> Block | None:
 
 def _fit_blocks(
     features: sparse.csr_matrix,
-    tasks: Sequence[tuple[int, sparse.csc_matrix]],
+    tasks: Iterable[tuple[int, sparse.csc_matrix, NearestNegatives | None]],
+    count: int,
     settings: OneVsRestSettings,
     seed: int,
 ) -> Iterator[tuple[int, Block]]:
@@ -176,11 +214,11 @@ def _fit_blocks(
     """
     import joblib  # slow to import and only needed here
 
-    workers = max(1, min(thread_count(), len(tasks)))
+    workers = max(1, min(thread_count(), count))
     run = joblib.Parallel(n_jobs=workers, return_as="generator", **pool_options())
     common = features, settings.C, settings.smallest_weight, seed
     with starting_workers():  # the call starts the workers
-        fitted = run(joblib.delayed(_fit_block)(start, targets, *common) for start, targets in tasks)
+        fitted = run(joblib.delayed(_fit_block)(*task, *common) for task in tasks)
     try:
         for block in fitted:  # noqa: UP028 - `yield from` would close it with a warning
             yield block
@@ -192,30 +230,40 @@ def _fit_blocks(
 def _fit_block(
     start: int,
     targets: sparse.csc_matrix,
+    negatives: NearestNegatives | None,
     features: sparse.csr_matrix,
     penalty: float,
     smallest_weight: float,
     seed: int,
 ) -> tuple[int, Block]:
     """Return a block and its start."""
-    from sklearn.svm import LinearSVC  # slow to import and only needed here
-
     documents, words = features.shape
     weights, bias = [], np.empty(targets.shape[1], dtype=np.float32)
     for label in range(targets.shape[1]):
         holders = targets.indices[targets.indptr[label] : targets.indptr[label + 1]]
         if len(holders) in (0, documents):  # a single class: only a bias is needed
-            weights.append(sparse.csr_matrix((1, words), dtype=np.float32))
+            row: sparse.csr_matrix = sparse.csr_matrix((1, words), dtype=np.float32)
             bias[label] = 1 if len(holders) else -1
-            continue
-        has_label = np.zeros(documents, dtype=np.int8)
-        has_label[holders] = 1
-        machine = LinearSVC(C=penalty, loss="squared_hinge", dual=True, random_state=seed)
-        machine.fit(features, has_label)
-        row = np.where(np.abs(machine.coef_) < smallest_weight, 0, machine.coef_)  # (1, V)
-        weights.append(sparse.csr_matrix(row.astype(np.float32)))
-        bias[label] = machine.intercept_[0]
+        elif negatives is None:
+            row, bias[label] = _fit_on_all(features, holders, penalty, smallest_weight, seed)
+        else:
+            others = negatives.of(label, holders)
+            row, bias[label] = fit_on_rows(features, holders, others, penalty, smallest_weight, seed)
+        weights.append(row)
     return start, (sparse.vstack(weights, format="csr"), bias)
+
+
+def _fit_on_all(
+    features: sparse.csr_matrix, holders: np.ndarray, penalty: float, smallest_weight: float, seed: int
+) -> tuple[sparse.csr_matrix, float]:
+    """Train on all rows (N, V); return the weights (1, V) and the bias."""
+    from sklearn.svm import LinearSVC  # slow to import and only needed here
+
+    has_label = np.zeros(features.shape[0], dtype=np.int8)
+    has_label[holders] = 1
+    machine = LinearSVC(C=penalty, loss="squared_hinge", dual=True, random_state=seed)
+    machine.fit(features, has_label)
+    return without_small(machine.coef_, smallest_weight), machine.intercept_[0]
 
 
 register(

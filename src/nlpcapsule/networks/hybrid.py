@@ -27,8 +27,7 @@ class HybridSettings(SystemSettings):
     )
     lexical: Literal["auto", "one-vs-rest", "omikuji"] = Field(
         "auto",
-        description="the lexical system that nominates candidates; auto: one-vs-rest for small data, "
-        "omikuji otherwise",
+        description="the lexical system that nominates candidates; auto: one-vs-rest",
     )
 
     def check(self, config: Config) -> None:

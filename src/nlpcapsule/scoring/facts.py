@@ -21,6 +21,7 @@ class ModelFacts:
     epochs_run: int | None = None  # epochs that were trained
     threshold: float | None = None  # the probability from which a label is predicted
     lexical: str | None = None  # the name of the lexical system joined with the network
+    candidate_recall: float | None = None  # share of held-out documents' labels among their candidates
     dev: dict[str, float] | None = None  # metrics on held-out data
     version: int | None = None  # counted from 1; None for a model that was never changed
     changes: tuple[str, ...] | None = None  # what was done to the model after its training, in order
@@ -55,7 +56,7 @@ def _is_possible(name: str, value: Any) -> bool:
             return isinstance(value, str)
         case "changes":
             return isinstance(value, list) and all(isinstance(text, str) for text in value)
-        case "threshold":
+        case "threshold" | "candidate_recall":
             return _is_finite(value) and 0 <= value <= 1
         case "dev":
             return isinstance(value, dict) and all(map(_is_finite, value.values()))

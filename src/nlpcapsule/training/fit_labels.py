@@ -15,6 +15,7 @@ from nlpcapsule.data.word_frequency import inverse_document_frequency
 from nlpcapsule.encoders.word_embedding import embedding_size
 from nlpcapsule.errors import DataError
 from nlpcapsule.lexical.build import evidence_system
+from nlpcapsule.lexical.candidates import LOW_RECALL, candidate_recall, nominate_to_file
 from nlpcapsule.lexical.evidence import WordEvidence
 from nlpcapsule.lexical.ranker import LexicalSettings
 from nlpcapsule.model_folder import nominator_config
@@ -75,6 +76,7 @@ class NetworkTraining:
     progress: TrainingProgress
     lexical: WordEvidence | None
     nominator: nn.Module | None
+    candidate_recall: float | None = None  # of the held-out documents' candidates
 
     def fit(self) -> LabelModel | None:
         """Return the trained model; None in a process that does not write it."""
@@ -132,13 +134,28 @@ class NetworkTraining:
         if training.negatives != "hard":
             return None
         width = min(max(self.candidate_count, 2 * training.negative_count), len(self.data.labels))
-        return self.nominate(self.data.train.tokens, width)[0]
+        path = self.folder.checkpoint / "candidates.npy"
+        return nominate_to_file(self.nominate, self.data.train.tokens, width, path)
 
     def dev_candidates(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the held-out documents' candidates and their scores, if only candidates are ranked."""
         if self.data.dev is None or not self.ranks_candidates:
             return None
-        return self.nominate(self.data.dev.tokens, self.candidate_count)
+        nominated = self.nominate(self.data.dev.tokens, self.candidate_count)
+        self.candidate_recall = candidate_recall(nominated[0], self.data.dev.labels, len(self.data.labels))
+        self._say_recall(nominated[0].shape[1])
+        return nominated
+
+    def _say_recall(self, count: int) -> None:
+        """Print the recall of the candidates, and warn if it limits the accuracy."""
+        recall = self.candidate_recall
+        if recall is None:
+            return
+        self.progress.say(f"candidates: {recall:.1%} of the held-out documents' labels are among {count}")
+        if recall < LOW_RECALL:
+            self.progress.say(
+                "warning: no network can find the other labels: set inference.candidates higher, or add data"
+            )
 
     def nominate(self, tokens: Ragged, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the candidates (N, C) of documents, best first, and their scores (N, C)."""
@@ -179,6 +196,7 @@ class NetworkTraining:
             embedding_size=embedding_size(self.config.network.word_vector_size, self.data.vectors),
             epochs_run=len(history),
             threshold=0.5,
+            candidate_recall=self.candidate_recall,
         )
         nominator = self.nominator if self.ranks_candidates else None
         scorer = network_scorer(self.config, self.data.tokenizer, network, nominator)
@@ -200,7 +218,7 @@ class NetworkTraining:
         else:
             assert config.lexical is not None
             scorer, scores = fused
-            name = evidence_system(config.lexical, len(self.data.train), len(self.data.taught))
+            name = evidence_system(config.lexical)
             model = replace(model, scorer=scorer, facts=replace(model.facts, lexical=name))
             rankings = rank_scores(scores, RANKED, model.unused)
         threshold = tuned_threshold(config, rankings, dev)

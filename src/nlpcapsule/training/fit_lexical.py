@@ -56,7 +56,7 @@ def fit_evidence(
 ) -> FittedEvidence:
     """Fit the lexical system and the nearest neighbours of a hybrid."""
     assert config.lexical is not None
-    name = evidence_system(config.lexical, len(data.train), len(data.taught))
+    name = evidence_system(config.lexical)
     settings = evidence_settings(name)
     progress.say(f"lexical evidence: {name}")
     train, vocabulary = data.train, data.tokenizer.vocabulary

@@ -38,7 +38,7 @@ def plan_labels(data: PreparedLabels, config: Config, say: Callable[[str], None]
         return [*lines, f"{config.model.name} embeds each document once; its time is not estimated"]
     training, count = config.training, len(data.labels)
     if config.lexical is not None and data.dev is not None:
-        name = evidence_system(config.lexical, len(data.train), len(data.taught))
+        name = evidence_system(config.lexical)
         lines.append(f"before the first epoch, not estimated: {name} is fitted and nominates candidates")
     elif needs_nominator(config, count):
         lines.append("before the first epoch, not estimated: a kim-cnn is trained and nominates candidates")

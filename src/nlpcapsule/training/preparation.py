@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,32 +22,48 @@ from nlpcapsule.scoring.documents import LabelRankings
 
 def hold_out(items: Sequence[Any], fraction: float, seed: int) -> tuple[list[Any], list[Any]]:
     """Split items into a training and a held-out part, both in the original order."""
-    count = max(1, round(len(items) * fraction))
-    if len(items) - count < 1:
-        raise DataError(f"{len(items)} rows are too few to hold {fraction:.0%} of them out")
-    chosen = set(np.random.default_rng(seed).permutation(len(items))[:count].tolist())
+    chosen = rows_to_hold_out(len(items), fraction, seed)
     kept = [item for index, item in enumerate(items) if index not in chosen]
     return kept, [item for index, item in enumerate(items) if index in chosen]
 
 
-def hold_out_known(
-    documents: Sequence[Document], fraction: float, seed: int
-) -> tuple[list[Document], list[Document]]:
-    """Split like `hold_out`, but keep a training document of every label; fewer may be held out.
+def rows_to_hold_out(count: int, fraction: float, seed: int) -> set[int]:
+    """Return a random fraction of the numbers below `count`."""
+    size = max(1, round(count * fraction))
+    if count - size < 1:
+        raise DataError(f"{count} rows are too few to hold {fraction:.0%} of them out")
+    return set(np.random.default_rng(seed).permutation(count)[:size].tolist())
+
+
+def known_rows_to_hold_out(labels: Sequence[Sequence[str]], fraction: float, seed: int) -> set[int]:
+    """Return rows to hold out, of documents with these labels, that leave a document of every label.
+
+    There may be fewer than the fraction.
 
     Documents without labels are held out like others: where there are many, predicted labels are less often
     right, and the part that probabilities are fitted on must reflect that.
     """
-    left = Counter(label for document in documents for label in set(document.labels))
-    wanted = round(len(documents) * fraction)
+    left = Counter(label for row in labels for label in set(row))
+    wanted = round(len(labels) * fraction)
     chosen: set[int] = set()
-    for index in np.random.default_rng(seed).permutation(len(documents)).tolist():
-        labels = set(documents[index].labels)
-        if len(chosen) < wanted and all(left[label] > 1 for label in labels):
-            left.subtract(labels)
+    for index in np.random.default_rng(seed).permutation(len(labels)).tolist():
+        own = set(labels[index])
+        if len(chosen) < wanted and all(left[label] > 1 for label in own):
+            left.subtract(own)
             chosen.add(index)
-    kept = [document for index, document in enumerate(documents) if index not in chosen]
-    return kept, [document for index, document in enumerate(documents) if index in chosen]
+    return chosen
+
+
+@dataclass(frozen=True)
+class DocumentPart:
+    """The documents of some rows, or all others; read again for each iteration and never all kept."""
+
+    documents: Iterable[Document]
+    rows: set[int]
+    inside: bool  # False: the documents of all other rows
+
+    def __iter__(self) -> Iterator[Document]:
+        return (document for row, document in enumerate(self.documents) if (row in self.rows) == self.inside)
 
 
 def given_tokenizer(config: Config) -> WordTokenizer | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -17,7 +18,13 @@ from nlpcapsule.data.near_duplicates import find_near_duplicates
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import ConfigError, DataError
-from nlpcapsule.training.preparation import given_tokenizer, hold_out, hold_out_known, starting_vectors
+from nlpcapsule.training.preparation import (
+    DocumentPart,
+    given_tokenizer,
+    known_rows_to_hold_out,
+    rows_to_hold_out,
+    starting_vectors,
+)
 
 _FEWEST_DOCUMENTS = 10  # labelled documents needed to fit fusion weights, unless a lexical system is named
 _NAME_TOKENS = 64  # of a name and its alternatives
@@ -68,7 +75,8 @@ def prepare_labels(
 ) -> PreparedLabels:
     """Tokenize documents and collect their labels.
 
-    Documents are read twice: pass a list or a file that can be read again, not a generator.
+    Documents are read several times, and their texts are not kept: pass a list or a file that can be read
+    again, not a generator.
     """
     thesaurus = read_thesaurus(config)
     if dev is None:
@@ -83,7 +91,7 @@ def prepare_labels(
 
     def texts() -> Iterator[str]:
         for document in train:
-            label_rows.append(document.labels)
+            label_rows.append(tuple(map(sys.intern, document.labels)))  # each name once in memory
             ids.append(document.id)
             yield document.text
         if thesaurus is not None:
@@ -136,24 +144,33 @@ def _held_out(
     fraction, seed = config.training.dev_fraction, config.training.seed
     if config.lexical is None or not fraction:
         if config.lexical in (None, "auto"):
-            return hold_out(list(train), fraction, seed) if fraction else (train, None)
+            return (
+                _parts(train, rows_to_hold_out(sum(1 for _ in train), fraction, seed))
+                if fraction
+                else (train, None)
+            )
         raise ConfigError(
             f"model.lexical={config.lexical!r}: its scores and the network's are weighed on held-out "
             "documents, and there are none: give --dev data, or set training.dev_fraction"
         )
-    documents = list(train)
-    kept, held_out = hold_out_known(documents, fraction, seed)
+    labels = [tuple(map(sys.intern, document.labels)) for document in train]
+    held_out = known_rows_to_hold_out(labels, fraction, seed)
     is_asked_for = config.lexical != "auto"
-    telling = sum(bool(document.labels) for document in held_out)
+    telling = sum(bool(labels[row]) for row in held_out)
     if telling >= (1 if is_asked_for else _FEWEST_DOCUMENTS):
-        return kept, held_out
+        return _parts(train, held_out)
     if not is_asked_for:
-        return documents, None  # the network works alone
+        return train, None  # the network works alone
     raise DataError(
-        f"{len(documents)} rows are too few to hold {fraction:.0%} of them out, with labels, on which the "
+        f"{len(labels)} rows are too few to hold {fraction:.0%} of them out, with labels, on which the "
         "scores of the network and the lexical system would be weighed",
         hint="give --dev data, or train a network alone, as with --model label-query",
     )
+
+
+def _parts(documents: Iterable[Document], held_out: set[int]) -> tuple[DocumentPart, DocumentPart]:
+    """Return the training part and the held-out part."""
+    return DocumentPart(documents, held_out, inside=False), DocumentPart(documents, held_out, inside=True)
 
 
 def read_thesaurus(config: Config) -> Thesaurus | None:

@@ -1,0 +1,137 @@
+"""Find the rows nearest to a document, labels' centroids or training documents, through an inverted index.
+
+    c_j ∝ Σ_{i with label j} x_i;   score_j = ⟨x, c_j⟩,   of c_j the largest weights alone, scaled to length 1
+
+x: tf-idf rows of length 1. There is nothing to learn, so that rare labels are found as well as frequent ones.
+A document is compared only with the rows that share a word with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import joblib
+import numpy as np
+from scipy import sparse
+
+from nlpcapsule.lexical.arrays import check_array
+
+_CENTROID_WORDS = 50  # more cost time and find hardly more labels
+_DOCUMENT_WORDS = 30  # the words that tell a document from others
+_ROWS_AT_A_TIME = 4_096
+_SCORES_AT_A_TIME = 2**22  # which bounds memory
+_FEWEST_AT_A_TIME = 64  # documents: each product first clears an array of all rows
+
+
+@dataclass(frozen=True, eq=False)
+class InvertedIndex:
+    """Pruned rows, found by their words."""
+
+    weights: sparse.csr_matrix  # (n, V) float32, sparse, rows of length 1 (or empty)
+
+    @classmethod
+    def of_labels(cls, features: sparse.csr_matrix, targets: sparse.csr_matrix) -> Self:
+        """Index the centroids of labels: the sums of the rows (N, V) of each label's documents (N, n)."""
+        by_label = targets.T.tocsr()  # (n, N)
+        starts = range(0, by_label.shape[0], _ROWS_AT_A_TIME)
+        sums = (by_label[start : start + _ROWS_AT_A_TIME] @ features for start in starts)
+        return cls(_unit_rows(sparse.vstack([largest_entries(rows, _CENTROID_WORDS) for rows in sums])))
+
+    @classmethod
+    def of_documents(cls, features: sparse.csr_matrix) -> Self:
+        """Index documents (N, V)."""
+        starts = range(0, features.shape[0], _ROWS_AT_A_TIME)
+        return cls(
+            _unit_rows(sparse.vstack([informative_words(features[s : s + _ROWS_AT_A_TIME]) for s in starts]))
+        )
+
+    @cached_property
+    def _rows_by_word(self) -> sparse.csr_matrix:
+        """(V, n)."""
+        return self.weights.T.tocsr()
+
+    def nearest(self, features: sparse.csr_matrix, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows (N, K) int32 nearest to documents (N, V), nearest first, and their cosines (N, K).
+
+        Rows without a common word follow, in their order.
+        """
+        documents, row_count = features.shape[0], self.weights.shape[0]
+        width = min(count, row_count)
+        found = np.empty((documents, width), dtype=np.int32)
+        cosines = np.zeros((documents, width), dtype=np.float32)
+        index = self._rows_by_word  # before the threads ask for it
+        size = max(_FEWEST_AT_A_TIME, _SCORES_AT_A_TIME // max(row_count, 1))
+
+        def fill(start: int) -> None:
+            scores = features[start : start + size] @ index
+            for row, (ids, values) in enumerate(_rows(scores), start):
+                found[row], cosines[row] = _largest(ids, values, width)
+
+        # Threads share the index: scipy computes products without Python's lock.
+        with ThreadPoolExecutor(joblib.cpu_count()) as threads:
+            for _ in threads.map(fill, range(0, documents, size)):
+                pass
+        return found, cosines
+
+    def check(self, name: str, row_count: int, width: int) -> None:
+        """Raise `ModelFolderError` if the rows do not fit the rest of the model."""
+        check_array(self.weights, name, (row_count, width))
+
+
+def informative_words(features: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Return documents (N, V) with their words of the largest weights alone."""
+    return largest_entries(features, _DOCUMENT_WORDS)
+
+
+def largest_entries(matrix: sparse.csr_matrix, count: int) -> sparse.csr_matrix:
+    """Return the matrix with the `count` entries of each row that are largest by absolute value."""
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    order = np.lexsort((matrix.indices, -np.abs(matrix.data), rows))
+    rank = np.arange(len(rows)) - matrix.indptr[rows]  # `order` keeps the rows in place
+    kept = order[rank < count]
+    places = (rows[kept], matrix.indices[kept])
+    return sparse.csr_matrix((matrix.data[kept], places), shape=matrix.shape)
+
+
+def row_products(features: sparse.csr_matrix, rows: sparse.csr_matrix, chosen: np.ndarray) -> np.ndarray:
+    """Return the products (N, C) of documents (N, V) with chosen rows (N, C) of a matrix (n, V)."""
+    products = np.empty(chosen.shape, dtype=np.float32)
+    document = np.zeros(features.shape[1], dtype=np.float32)
+    for number, (words, weights) in enumerate(_rows(features)):
+        document[words] = weights
+        products[number] = rows[chosen[number]] @ document
+        document[words] = 0
+    return products
+
+
+def _unit_rows(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
+    matrix = matrix.tocsr()
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    squares = np.bincount(rows, np.square(matrix.data, dtype=np.float64), minlength=matrix.shape[0])
+    scaled = (matrix.data / np.sqrt(squares)[rows]).astype(np.float32)
+    return sparse.csr_matrix((scaled, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def _rows(matrix: sparse.csr_matrix) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the columns and values of each row."""
+    for start, end in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True):
+        yield matrix.indices[start:end], matrix.data[start:end]
+
+
+def _largest(ids: np.ndarray, values: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ids (K,) of the largest values and these; ties by id, filled up with others."""
+    if len(values) > width:
+        bound = np.partition(values, len(values) - width)[len(values) - width]
+        chosen = values >= bound
+        ids, values = ids[chosen], values[chosen]
+    order = np.lexsort((ids, -values))[:width]
+    ids, values = ids[order], values[order]
+    missing = width - len(ids)
+    if missing:
+        others = np.setdiff1d(np.arange(width + 1), ids)[:missing]  # one of width + 1 ids may not exist
+        ids, values = np.append(ids, others), np.append(values, np.zeros(missing, dtype=values.dtype))
+    return ids, values

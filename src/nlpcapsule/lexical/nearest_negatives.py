@@ -1,0 +1,88 @@
+"""Train a label's linear model on its own documents and on the nearest others, for data with many labels.
+
+A label with three documents learns nothing from a hundred thousand documents about something else. Its
+negatives are the documents that its centroid is near to without their having it, for which it competes when
+labels are ranked, and a small sample of all documents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy import sparse
+
+from nlpcapsule.lexical.inverted_index import InvertedIndex, largest_entries
+
+_NOMINATED = 50  # labels that a document may be a negative of
+_FEWEST = 100  # nearest negatives of a label, if there are as many
+_PER_HOLDER = 2  # nearest negatives per document with the label, if these are more
+_SAMPLED = 50  # documents that are negatives of every label that they do not have
+_WEIGHTS = 200  # largest weights of a label that are kept
+
+
+@dataclass(frozen=True)
+class NearestNegatives:
+    """The documents that each of some labels is trained on, without its own."""
+
+    documents: np.ndarray  # (total,) int32, label by label, nearest first
+    offsets: np.ndarray  # (n + 1,) where each label's documents begin
+    sample: np.ndarray  # documents that are negatives of all labels
+
+    @classmethod
+    def find(
+        cls, centroids: InvertedIndex, features: sparse.csr_matrix, targets: sparse.csr_matrix, seed: int
+    ) -> Self:
+        """Find the documents (N, V) that labels are nominated for in error; `targets` is (N, n)."""
+        count, label_count = targets.shape
+        labels, cosines = centroids.nearest(features, _NOMINATED)  # (N, K)
+        own = targets.tocsr()
+        rows = np.repeat(np.arange(count, dtype=np.int64), labels.shape[1])
+        pairs = rows * label_count + labels.ravel()
+        owned = np.repeat(np.arange(count, dtype=np.int64), np.diff(own.indptr)) * label_count + own.indices
+        wrong = ~np.isin(pairs, owned) & (cosines.ravel() > 0)
+        labels, cosines, rows = labels.ravel()[wrong], cosines.ravel()[wrong], rows[wrong]
+        order = np.lexsort((rows, -cosines, labels))
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=label_count))])
+        sample = np.random.default_rng(seed).choice(count, min(_SAMPLED, count), replace=False)
+        return cls(rows[order].astype(np.int32), offsets, sample)
+
+    def part(self, start: int, end: int) -> NearestNegatives:
+        """Return those of the labels from `start` to `end`, for another process."""
+        offsets = self.offsets[start : end + 1]
+        return NearestNegatives(self.documents[offsets[0] : offsets[-1]], offsets - offsets[0], self.sample)
+
+    def of(self, label: int, holders: np.ndarray) -> np.ndarray:
+        """Return the negatives of a label that the documents `holders` have."""
+        nearest = self.documents[self.offsets[label] : self.offsets[label + 1]]
+        chosen = nearest[: max(_FEWEST, _PER_HOLDER * len(holders))]
+        return np.setdiff1d(np.concatenate([chosen, self.sample]), holders)
+
+
+def fit_on_rows(
+    features: sparse.csr_matrix,
+    holders: np.ndarray,
+    negatives: np.ndarray,
+    penalty: float,
+    smallest_weight: float,
+    seed: int,
+) -> tuple[sparse.csr_matrix, float]:
+    """Train on chosen rows of (N, V) alone; return the weights (1, V) and the bias."""
+    chosen = features[np.concatenate([holders, negatives])].astype(np.float64)  # as liblinear takes it
+    words, columns = np.unique(chosen.indices, return_inverse=True)  # a dense weight for these words alone
+    shape = (chosen.shape[0], len(words))
+    rows = sparse.csr_matrix((chosen.data, columns.astype(np.int32), chosen.indptr), shape=shape)
+    has_label = np.repeat([1, 0], [len(holders), len(negatives)]).astype(np.int8)
+    from sklearn.svm import LinearSVC  # slow to import and only needed here
+
+    machine = LinearSVC(C=penalty, loss="squared_hinge", dual=True, random_state=seed).fit(rows, has_label)
+    found = largest_entries(without_small(machine.coef_, smallest_weight), _WEIGHTS)
+    weights = sparse.csr_matrix((found.data, words[found.indices], found.indptr), (1, features.shape[1]))
+    return weights, float(machine.intercept_[0])
+
+
+def without_small(coefficients: np.ndarray, smallest_weight: float) -> sparse.csr_matrix:
+    """Return weights (1, V) float32, sparse, without those near 0."""
+    kept = np.where(np.abs(coefficients) < smallest_weight, 0, coefficients)
+    return sparse.csr_matrix(kept.astype(np.float32))

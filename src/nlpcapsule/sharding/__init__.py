@@ -1,0 +1,1 @@
+"""Predict in parts: rows are split into shards, workers rank them, results are joined in order."""

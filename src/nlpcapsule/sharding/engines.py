@@ -1,0 +1,97 @@
+"""Run the shards of a prediction: in processes of this machine, or as tasks of a Ray cluster.
+
+A worker runs `nlpcapsule predict` on the rows of one shard. One that dies is started again; an error that it
+reports ends the prediction.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Any
+
+import joblib
+
+from nlpcapsule.errors import MissingExtraError, NlpCapsuleError
+from nlpcapsule.processes import child_environment, module_command
+from nlpcapsule.sharding.shards import Shards
+
+_ATTEMPTS = 5  # of a shard whose worker is killed
+_REPORTED = 2  # exit code of an error with a message
+
+Say = Callable[[str], None]
+
+
+def run_locally(shards: Shards, model: str, options: Sequence[str], say: Say) -> None:
+    """Rank the unfinished shards in as many processes as there are cores."""
+    waiting = shards.unfinished
+    if not waiting:
+        return
+    workers = max(1, min(len(waiting), joblib.cpu_count()))
+    with ThreadPoolExecutor(workers) as threads:
+        running = [threads.submit(_run, _command(shards, number, model, options)) for number in waiting]
+        try:
+            for done, task in enumerate(as_completed(running), shards.count - len(waiting) + 1):
+                _raise_for(*task.result())
+                say(f"{done} of {shards.count} shards are done")
+        except BaseException:
+            for task in running:
+                task.cancel()
+            raise
+
+
+def run_on_ray(shards: Shards, model: str, options: Sequence[str], say: Say) -> None:
+    """Rank the unfinished shards as tasks of Ray; all machines must see the files at the same paths.
+
+    Ray starts on this machine, or joins the cluster that the variable RAY_ADDRESS names.
+    """
+    try:
+        import ray
+    except ImportError:
+        raise MissingExtraError("ray", "ray") from None
+    begun_here = not ray.is_initialized()
+    if begun_here:
+        ray.init(include_dashboard=False, log_to_driver=False, configure_logging=False)
+    try:
+        task: Any = ray.remote(max_retries=_ATTEMPTS)(_run)
+        pending = [task.remote(_command(shards, number, model, options)) for number in shards.unfinished]
+        while pending:
+            done, pending = ray.wait(pending)
+            _raise_for(*ray.get(done[0]))
+            say(f"{shards.count - len(pending)} of {shards.count} shards are done")
+    except ray.exceptions.RayError as error:
+        raise NlpCapsuleError(f"Ray could not rank a shard: {str(error).strip().splitlines()[-1]}") from None
+    finally:
+        if begun_here:
+            ray.shutdown()
+
+
+ENGINES: dict[str, Callable[[Shards, str, Sequence[str], Say], None]] = {
+    "local": run_locally,
+    "ray": run_on_ray,
+}
+
+
+def _command(shards: Shards, number: int, model: str, options: Sequence[str]) -> list[str]:
+    rows, results = shards.rows(number).absolute(), shards.results(number).absolute()
+    arguments = ["predict", model, str(rows), "--format", "jsonl", "--output", str(results), "--quiet"]
+    return [*module_command("nlpcapsule.sharding.worker"), *arguments, *options]
+
+
+def _run(command: list[str]) -> tuple[int, str]:
+    """Run a worker, again if it is killed; return its exit code and what it printed about an error."""
+    for _ in range(_ATTEMPTS):
+        done = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=False)
+        if done.returncode >= 0:
+            break
+    return done.returncode, done.stderr.strip()
+
+
+def _raise_for(code: int, message: str) -> None:
+    if code == _REPORTED:
+        raise NlpCapsuleError(message.removeprefix("error: "))
+    if code:
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+        last = message.splitlines()[-1] if message else "without a message"
+        raise NlpCapsuleError(f"a worker {how}: {last}; the same command again goes on with the other shards")

@@ -1,0 +1,138 @@
+"""Labels are nominated by their centroids, and rare labels are trained on their nearest negatives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.preprocessing import normalize
+
+from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.lexical import one_vs_rest
+from nlpcapsule.lexical.candidates import candidate_recall, nominate_to_file
+from nlpcapsule.lexical.inverted_index import InvertedIndex, largest_entries
+from nlpcapsule.lexical.nearest_negatives import NearestNegatives
+from nlpcapsule.lexical.one_vs_rest import OneVsRest, OneVsRestSettings
+from nlpcapsule.lexical.ranker import Fitting
+
+LABELS, WORDS = 30, 200
+
+
+def random_rows(seed: int, count: int = 40) -> sparse.csr_matrix:
+    matrix = sparse.random(count, WORDS, density=0.05, random_state=seed, format="csr", dtype=np.float32)
+    return normalize(matrix).astype(np.float32)
+
+
+def topical_documents(seed: int = 0, count: int = 300) -> EncodedDocuments:
+    """Documents whose words tell their label: label j has the words 5 j + 2 to 5 j + 6."""
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(0, LABELS, count)
+    topics = labels[:, None] * 5 + 2 + generator.integers(0, 5, (count, 6))
+    noise = generator.integers(152, WORDS, (count, 4))
+    return EncodedDocuments(
+        Ragged.from_rows(np.hstack([topics, noise])), Ragged.from_rows([[label] for label in labels])
+    )
+
+
+def fit(folder, documents, seed=1) -> OneVsRest:
+    words = [str(word) for word in range(WORDS)]
+    return OneVsRest.fit(OneVsRestSettings(), documents, Fitting(words, LABELS, (0, 1), seed, folder))
+
+
+@pytest.fixture
+def many_labels(monkeypatch):
+    """Any data are too large to train each label on every document."""
+    monkeypatch.setattr(one_vs_rest, "MOST_WORK", 0)
+
+
+def test_nominations_are_those_of_a_dense_product():
+    features, targets = random_rows(0), sparse.random(40, LABELS, density=0.1, random_state=1, format="csr")
+    targets.data[:] = 1
+    centroids = InvertedIndex.of_labels(features, targets)
+    labels, cosines = centroids.nearest(features, 7)
+    scores = (features @ centroids.weights.T).toarray()
+    expected = np.lexsort((np.broadcast_to(np.arange(LABELS), scores.shape), -scores), axis=1)[:, :7]
+    np.testing.assert_array_equal(labels, expected)
+    np.testing.assert_allclose(cosines, np.take_along_axis(scores, expected, axis=1), rtol=1e-6)
+    assert labels.dtype == np.int32
+
+
+def test_a_document_without_a_known_word_gets_the_first_labels():
+    centroids = InvertedIndex.of_labels(random_rows(0), sparse.eye(40, LABELS, format="csr"))
+    labels, cosines = centroids.nearest(sparse.csr_matrix((1, WORDS), dtype=np.float32), 5)
+    assert labels.tolist() == [[0, 1, 2, 3, 4]]
+    assert not cosines.any()
+
+
+def test_every_label_is_nominated_once_if_all_are_asked_for():
+    centroids = InvertedIndex.of_labels(random_rows(0), sparse.eye(40, LABELS, format="csr"))
+    labels, _ = centroids.nearest(random_rows(3), 10 * LABELS)
+    assert (np.sort(labels, axis=1) == np.arange(LABELS)).all()
+
+
+def test_the_largest_entries_of_each_row_are_kept():
+    matrix = sparse.csr_matrix([[1.0, -3.0, 2.0], [0.0, 0.5, 0.0]])
+    assert largest_entries(matrix, 2).toarray().tolist() == [[0, -3, 2], [0, 0.5, 0]]
+
+
+def test_a_negative_of_a_label_never_has_it():
+    documents = topical_documents()
+    targets = one_vs_rest.label_matrix(documents.labels, LABELS)
+    features = one_vs_rest.BagOfWords.fit(documents.tokens, WORDS).rows(documents.tokens)
+    negatives = NearestNegatives.find(InvertedIndex.of_labels(features, targets), features, targets, seed=1)
+    for label in range(LABELS):
+        holders = targets.tocsc().indices[targets.tocsc().indptr[label] : targets.tocsc().indptr[label + 1]]
+        found = negatives.of(label, holders)
+        assert len(found) > 0
+        assert not np.isin(found, holders).any()
+    part = negatives.part(10, 20)
+    np.testing.assert_array_equal(
+        part.of(3, np.zeros(0, dtype=int)), negatives.of(13, np.zeros(0, dtype=int))
+    )
+
+
+def test_labels_trained_on_their_nearest_negatives_are_found(tmp_path, many_labels):
+    fitted = fit(tmp_path, topical_documents())
+    test = topical_documents(seed=7)
+    labels, margins = fitted.top(test.tokens, 3)
+    assert np.mean(labels[:, 0] == test.labels.values) > 0.95
+    assert (np.diff(margins, axis=1) <= 0).all()
+
+
+def test_a_saved_system_with_centroids_ranks_the_same(tmp_path, many_labels):
+    fitted = fit(tmp_path / "parts", topical_documents())
+    fitted.save(tmp_path)
+    loaded = OneVsRest.load(OneVsRestSettings(), tmp_path)
+    loaded.check(WORDS, LABELS)
+    tokens = topical_documents(seed=7).tokens
+    for one, other in zip(fitted.top(tokens, 4), loaded.top(tokens, 4), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_document_ranks_the_same_alone_and_among_others(tmp_path, many_labels):
+    fitted = fit(tmp_path, topical_documents())
+    tokens = topical_documents(seed=7).tokens
+    labels, margins = fitted.top(tokens, 4)
+    alone = fitted.top(tokens.take([5]), 4)
+    np.testing.assert_array_equal(alone[0][0], labels[5])
+    np.testing.assert_array_equal(alone[1][0], margins[5])
+
+
+def test_candidates_in_a_file_are_those_nominated(tmp_path):
+    tokens = Ragged.from_rows([[row] for row in range(2_500)])
+
+    def nominate(part: Ragged, count: int) -> tuple[np.ndarray, np.ndarray]:
+        labels = part.values[:, None] + np.arange(count)
+        return labels, labels * 0.5
+
+    found = nominate_to_file(nominate, tokens, 3, tmp_path / "candidates.npy")
+    np.testing.assert_array_equal(found, nominate(tokens, 3)[0])
+    assert found.dtype == np.int32
+    assert isinstance(found, np.memmap)
+
+
+def test_recall_counts_known_labels_among_the_candidates():
+    truth = Ragged.from_rows([[1, 2, 99], [3]])
+    assert candidate_recall(np.array([[1, 5], [3, 4]]), truth, label_count=10) == pytest.approx(2 / 3)
+    assert candidate_recall(np.array([[1, 5]]), Ragged.from_rows([[99]]), label_count=10) is None

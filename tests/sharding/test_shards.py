@@ -1,0 +1,97 @@
+"""Rows are dealt to shards and joined in order; a prediction goes on with the shards it left."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nlpcapsule.data.documents import Candidate, Document, Question
+from nlpcapsule.data.readers.document_files import read_documents
+from nlpcapsule.data.readers.question_files import read_questions
+from nlpcapsule.data.readers.reading import ReadOptions
+from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.sharding import engines
+from nlpcapsule.sharding.shards import Shards, find_shards, shard_folder, split_rows
+
+IDENTITY = {"model": "one", "options": []}
+
+
+def documents(count: int) -> list[Document]:
+    return [Document(f"text {row}", (), str(row) if row % 2 else None) for row in range(count)]
+
+
+def rank_as_is(shards: Shards, *numbers: int) -> None:
+    """Use a shard's rows as its results."""
+    for number in numbers or shards.unfinished:
+        shards.results(number).write_bytes(shards.rows(number).read_bytes())
+
+
+@given(st.integers(0, 40), st.integers(1, 9), st.integers(1, 7))
+def test_results_are_joined_in_the_order_of_the_rows(tmp_path_factory, count, wanted, chunk):
+    output = tmp_path_factory.mktemp("shards") / "out.jsonl"
+    shards = split_rows(documents(count), wanted, chunk, output, IDENTITY)
+    assert shards.count == min(wanted, -(-count // chunk))
+    rank_as_is(shards)
+    shards.join(output)
+    texts = [json.loads(line)["text"] for line in output.read_text().splitlines()]
+    assert texts == [row.text for row in documents(count)]
+    assert not shard_folder(output).exists()
+
+
+def test_rows_of_a_shard_read_as_the_same_documents(tmp_path):
+    rows = [Document("Zürich\nin \u2028 two lines", (), "a b"), Document(" blanks ", (), None)]
+    shards = split_rows(rows, 1, 10, tmp_path / "out.jsonl", IDENTITY)
+    options = ReadOptions(format="jsonl", need_labels=False)
+    assert list(read_documents(str(shards.rows(0)), options)) == rows
+
+
+def test_rows_of_a_shard_read_as_the_same_questions(tmp_path):
+    rows = [Question("who?", (Candidate("me"), Candidate("you")), "7")]
+    shards = split_rows(rows, 1, 10, tmp_path / "out.jsonl", IDENTITY)
+    options = ReadOptions(format="jsonl", need_labels=False)
+    assert list(read_questions(str(shards.rows(0)), options)) == rows
+
+
+def test_finished_shards_are_kept(tmp_path):
+    output = tmp_path / "out.jsonl"
+    rank_as_is(split_rows(documents(10), 3, 2, output, IDENTITY), 1)
+    found = find_shards(output, IDENTITY)
+    assert found is not None
+    assert found.unfinished == [0, 2]
+
+
+def test_shards_of_another_prediction_are_refused(tmp_path):
+    split_rows(documents(10), 3, 2, tmp_path / "out.jsonl", IDENTITY)
+    with pytest.raises(NlpCapsuleError, match=r"other settings \(options\)"):
+        find_shards(tmp_path / "out.jsonl", {**IDENTITY, "options": ["--top-k", "2"]})
+
+
+def test_rows_without_a_manifest_are_split_again(tmp_path):
+    output = tmp_path / "out.jsonl"
+    shards = split_rows(documents(10), 3, 2, output, IDENTITY)
+    (shards.folder / "manifest.json").unlink()
+    assert find_shards(output, IDENTITY) is None
+    assert not shards.folder.exists()
+
+
+def test_a_killed_worker_is_started_again(tmp_path, monkeypatch):
+    shards = split_rows(documents(10), 2, 2, tmp_path / "out.jsonl", IDENTITY)
+    codes = iter([-9, -9, 0, 0])
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess(command, next(codes), "", "")
+
+    monkeypatch.setattr(engines.subprocess, "run", run)
+    engines.run_locally(shards, "model", [], lambda text: None)
+    assert next(codes, None) is None
+
+
+def test_the_error_of_a_worker_is_reported(tmp_path, monkeypatch):
+    shards = split_rows(documents(10), 2, 2, tmp_path / "out.jsonl", IDENTITY)
+    monkeypatch.setattr(engines, "_run", lambda command: (2, "error: the model is damaged"))
+    with pytest.raises(NlpCapsuleError, match=r"^the model is damaged$"):
+        engines.run_locally(shards, "model", [], lambda text: None)

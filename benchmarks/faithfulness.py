@@ -121,7 +121,7 @@ def _case(model: LabelModel, text: str) -> Case | None:
 
 
 def _falls(case: Case, bag: BagOfWords, random: np.random.Generator) -> dict[str, float]:
-    label = case.model.labels.names[case.label]
+    label = case.model.labels.ids[case.label]
     (found,) = explain(case.model, case.text, [label], words=WORDS).labels
     spans = {word.spans for word in found.words}
     named = [word for word in case.words if word.spans in spans]

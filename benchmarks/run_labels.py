@@ -106,7 +106,7 @@ def training_data(
         order = np.random.default_rng(_FRACTION_SEED).permutation(len(train))
         train = train.take(np.sort(order[: round(fraction * len(train))]))
     counts = np.bincount(train.labels.values, minlength=len(parts.labels))
-    labels = LabelVocabulary(parts.labels.names, counts.tolist(), parts.labels.titles)
+    labels = LabelVocabulary(parts.labels.ids, counts.tolist(), parts.labels.names)
     return PreparedLabels(parts.tokenizer, labels, train, parts.select, parts.vectors, thesaurus=thesaurus)
 
 

@@ -48,7 +48,7 @@ def test_a_label_model_comes_back_as_it_was(tmp_path, model, settings):
     loaded = load_model(tmp_path)
     assert loaded.rank(TEXTS, top_k=4) == saved.rank(TEXTS, top_k=4)
     assert (loaded.config, loaded.facts) == (saved.config, saved.facts)
-    assert loaded.labels.names == LABELS.names
+    assert loaded.labels.ids == LABELS.ids
     assert not loaded.network.training
 
 

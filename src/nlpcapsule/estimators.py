@@ -277,7 +277,7 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
     @property
     def classes_(self) -> list[str]:
         """Label names by id."""
-        return self._fitted().labels.names
+        return self._fitted().labels.ids
 
 
 class AnswerRanker(_CapsuleEstimator[AnswerModel]):
@@ -385,7 +385,7 @@ def _check_measurable(documents: Sequence[Document], known: LabelVocabulary) -> 
         examples = ", ".join(repr(name) for name in list(names)[:3])
         raise DataError(
             f"none of the labels is known to the model (for example {examples})",
-            hint=f"it was trained on labels such as {known.names[0]!r}",
+            hint=f"it was trained on labels such as {known.ids[0]!r}",
         )
 
 

@@ -25,7 +25,7 @@ def test_a_data_set_comes_back_as_it_was(tmp_path, vectors):
     loaded = EncodedParts.load(tmp_path / "folder")
     assert (loaded.name, loaded.fingerprint()) == ("letters", parts.fingerprint())
     assert loaded.tokenizer.to_json() == parts.tokenizer.to_json()
-    assert loaded.labels.names == parts.labels.names
+    assert loaded.labels.ids == parts.labels.ids
     assert loaded.labels.counts.tolist() == parts.labels.counts.tolist()
     for part in ("train", "select", "report"):
         before, after = getattr(parts, part), getattr(loaded, part)

@@ -43,7 +43,7 @@ def numbers(parts, part):
 
 
 def label_names(parts, part):
-    names = parts.labels.names
+    names = parts.labels.ids
     return [{names[label] for label in row if label < len(names)} for row in getattr(parts, part).labels]
 
 
@@ -52,7 +52,7 @@ def test_eurlex15k_is_cut_by_the_listed_ids(data, tmp_path):
     assert numbers(parts, "train") == [0, 1, 2, 3, 4]
     assert numbers(parts, "select") == [0, 2, 3, 5]
     assert [f"dev{number}" for number in numbers(parts, "report")] == list(EURLEX_REPORT)
-    assert set(parts.labels.names) == {"concept0", "concept1", "unmapped"}
+    assert set(parts.labels.ids) == {"concept0", "concept1", "unmapped"}
     assert label_names(parts, "report") == [{"concept1", "unmapped"}, {"concept0", "unmapped"}]
     assert parts.vectors.shape == (parts.tokenizer.size, 100)
     assert parts.vectors[parts.tokenizer.vocabulary.index("fish")].tolist() == [0.5] * 100
@@ -60,7 +60,7 @@ def test_eurlex15k_is_cut_by_the_listed_ids(data, tmp_path):
 
 def test_microthesauri_take_the_place_of_concepts_and_concepts_without_one_are_dropped(data, tmp_path):
     parts = label_parts("microthesauri", data, tmp_path / "cache")
-    assert set(parts.labels.names) == {"5206", "1006"}
+    assert set(parts.labels.ids) == {"5206", "1006"}
     assert label_names(parts, "train") == [{"5206"}, {"1006"}, {"5206"}, {"1006"}, {"5206"}]
     assert label_names(parts, "report") == [{"1006"}, {"5206"}]
     assert numbers(parts, "select") == [0, 2, 3, 5]

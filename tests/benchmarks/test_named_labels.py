@@ -44,7 +44,7 @@ def data(tmp_path):
         select=with_labels(parts.select, count, 0, 1),
         report=with_labels(parts.report, count, 0, 1, 2),
     ).save(folder)
-    names = {label: label.replace("-", " ") for label in parts.labels.names}
+    names = {label: label.replace("-", " ") for label in parts.labels.ids}
     (folder / NAMES_FILE).write_text(json.dumps({"glacier": "glacier", **names, "volcano": "volcano"}))
     (folder / "unseen-labels.json").write_text(json.dumps(UNSEEN))
     return tmp_path / "data"
@@ -54,7 +54,7 @@ def test_ids_of_unseen_labels_become_those_of_the_names(data):
     parts = EncodedParts.load(data / "letters")
     seen = len(parts.labels)
     named, thesaurus = with_label_names(parts, data / "letters")
-    assert named.labels.names[seen:] == ["glacier", "volcano"]
+    assert named.labels.ids[seen:] == ["glacier", "volcano"]
     assert len(thesaurus) == seen + 2
     assert [int(row[-1]) - seen for row in list(named.select.labels)[-2:]] == [2, 1]  # unnamed, volcano
     assert [int(row[-1]) - seen for row in list(named.report.labels)[-3:]] == [1, 0, 2]

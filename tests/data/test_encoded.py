@@ -65,7 +65,7 @@ def words(tokenizer, ids):
 def test_documents_become_words_and_label_ids(tokenizer, labels, documents):
     assert words(tokenizer, documents.tokens[0]) == "a cat and a"  # cut at 4
     assert words(tokenizer, documents.tokens[1]) == "rain and wind"
-    assert [labels.names[id] for id in documents.labels[1]] == ["weather", "news"]
+    assert [labels.ids[id] for id in documents.labels[1]] == ["weather", "news"]
     assert len(documents.labels[2]) == 0
     assert len(documents) == 3
 
@@ -76,7 +76,7 @@ def test_no_row_of_tokens_is_empty(documents):
 
 def test_a_label_training_never_saw_gets_an_id_above_all_others(tokenizer, labels):
     encoded = encode_documents([Document("a cat", ("animals", "unseen"))], tokenizer, labels, max_tokens=4)
-    assert encoded.labels[0].tolist() == [labels.names.index("animals"), len(labels)]
+    assert encoded.labels[0].tolist() == [labels.ids.index("animals"), len(labels)]
 
 
 def test_texts_of_an_iterator_are_tokenised_a_chunk_at_a_time():

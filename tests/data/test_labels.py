@@ -12,7 +12,7 @@ LABELS = [["b", "a"], ["b"], ["c", "b"], [], ["c"], ["ä"]]
 
 def test_labels_are_ordered_by_frequency_and_then_by_name():
     vocabulary = LabelVocabulary.from_labels(LABELS)
-    assert vocabulary.names == ["b", "c", "a", "ä"]
+    assert vocabulary.ids == ["b", "c", "a", "ä"]
     assert vocabulary.counts.tolist() == [3, 2, 1, 1]
     assert len(vocabulary) == 4
     assert "a" in vocabulary
@@ -21,7 +21,7 @@ def test_labels_are_ordered_by_frequency_and_then_by_name():
 
 @given(st.permutations(LABELS))
 def test_the_order_of_documents_does_not_matter(labels):
-    assert LabelVocabulary.from_labels(labels).names == ["b", "c", "a", "ä"]
+    assert LabelVocabulary.from_labels(labels).ids == ["b", "c", "a", "ä"]
 
 
 def test_a_label_given_twice_counts_its_document_once():
@@ -43,6 +43,6 @@ def test_unseen_labels_get_ids_of_their_own_above_the_known_ones():
 def test_json_gives_the_same_vocabulary_back():
     vocabulary = LabelVocabulary.from_labels([*LABELS, ['quoted "x"', "line\nbreak"]])
     again = LabelVocabulary.from_json(vocabulary.to_json())
-    assert again.names == vocabulary.names
+    assert again.ids == vocabulary.ids
     assert again.counts.tolist() == vocabulary.counts.tolist()
     assert '"ä"' in vocabulary.to_json()

@@ -103,7 +103,7 @@ def loss_one_by_one(model: LabelModel, routing: str, iterations: int) -> float:
     network.load_state_dict(model.network.state_dict())
     losses = []
     for document in DOCUMENTS:
-        targets = torch.tensor([[float(name in document.labels) for name in model.labels.names]])
+        targets = torch.tensor([[float(name in document.labels) for name in model.labels.ids]])
         tokens = torch.tensor(model.encode([document.text])[0].astype(np.int64)).unsqueeze(0)
         with torch.no_grad():
             logits = network(tokens).logits

@@ -25,7 +25,7 @@ def test_a_label_without_examples_is_among_the_candidates_by_its_name(tmp_path):
         **{"text.label_names": str(names), "lexical": "one-vs-rest", "candidates": 10},
     )
     model = fitted_labels(tmp_path / "model", config, documents)
-    assert model.labels.names[-1] == kinds[-1]
+    assert model.labels.ids[-1] == kinds[-1]
     assert np.linalg.norm(model.network.names.names, axis=1) == pytest.approx(np.ones(len(kinds)), abs=1e-5)
     tokens = model.encode([row.text for row in every if row not in known])
     candidates, _ = model.scorer.lexical.top(tokens, 10)

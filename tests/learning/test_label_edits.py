@@ -46,9 +46,9 @@ def test_a_retired_label_is_never_predicted(model: LabelModel, tmp_path: Path) -
 def test_a_merged_label_has_the_documents_of_all(model: LabelModel, tmp_path: Path) -> None:
     merged = saved_and_loaded(merge_labels(model, ["fish"], "iron"), tmp_path / "merged")
     labels = model.scorer.lexical.neighbours.labels  # type: ignore[union-attr]
-    both = labels[:, [model.labels.names.index(name) for name in ("fish", "iron")]].max(axis=1).sum()
+    both = labels[:, [model.labels.ids.index(name) for name in ("fish", "iron")]].max(axis=1).sum()
     assert "fish" not in merged.labels
-    assert merged.labels.counts[merged.labels.names.index("iron")] == both
+    assert merged.labels.counts[merged.labels.ids.index("iron")] == both
     fishy = [text.text for text in later_documents() if "fish" in text.labels]
     found = [row[0].label == "iron" or row[1].label == "iron" for row in merged.rank(fishy, 2)]
     assert np.mean(found) > 0.7
@@ -61,7 +61,7 @@ def test_a_merged_label_has_the_documents_of_all(model: LabelModel, tmp_path: Pa
         (lambda model: rename_label(model, "fish", "iron"), "already is a label 'iron'"),
         (lambda model: rename_label(model, "fish", " "), "blank"),
         (lambda model: merge_labels(model, ["fish"], "fish"), "into itself"),
-        (lambda model: retire_labels(model, list(model.labels.names)), "no label with documents"),
+        (lambda model: retire_labels(model, list(model.labels.ids)), "no label with documents"),
     ],
 )
 def test_impossible_edits_are_refused(change, message: str, model: LabelModel) -> None:

@@ -48,7 +48,7 @@ def test_a_new_label_is_found_in_documents_that_were_not_shown(learned: Learned)
 
 def test_the_network_alone_tells_the_label_from_others(learned: Learned) -> None:
     network = learned.model.scorer.network_only  # type: ignore[union-attr]
-    label = learned.model.labels.names.index(HELD_BACK)
+    label = learned.model.labels.ids.index(HELD_BACK)
     own, other = (
         network.score(learned.model.encode([text.text for text in later_documents() if has(text.labels)]))
         for has in (lambda labels: HELD_BACK in labels, lambda labels: HELD_BACK not in labels)
@@ -60,9 +60,9 @@ def test_rows_of_other_labels_and_shared_weights_are_unchanged(learned: Learned,
     before, after = model.network, learned.model.network
     assert before is not None
     assert after is not None
-    old = {name: number for number, name in enumerate(model.labels.names)}
-    places = [(number, old[name]) for number, name in enumerate(learned.model.labels.names) if name in old]
-    refitted = {learned.model.labels.names.index(name) for name in learned.refitted}
+    old = {name: number for number, name in enumerate(model.labels.ids)}
+    places = [(number, old[name]) for number, name in enumerate(learned.model.labels.ids) if name in old]
+    refitted = {learned.model.labels.ids.index(name) for name in learned.refitted}
     kept = [(new, was) for new, was in places if new not in refitted]
     assert len(kept) > len(model.labels) / 2
     new, was = map(list, zip(*kept, strict=True))
@@ -78,7 +78,7 @@ def test_the_model_that_learns_is_not_changed(trained: Path, model: LabelModel) 
     learn(model, examples())
     untouched = load_model(trained)
     assert isinstance(untouched, LabelModel)
-    assert model.labels.names == untouched.labels.names
+    assert model.labels.ids == untouched.labels.ids
     assert model.rank(["lamp1 fish2"]) == untouched.rank(["lamp1 fish2"])
 
 
@@ -122,7 +122,7 @@ def test_known_documents_get_labels_and_lose_rejected_ones(model: LabelModel) ->
     assert (found.added, found.updated) == (0, 1)
     assert found.model.facts.training_documents == model.facts.training_documents
     before, after = (
-        dict(zip(each.labels.names, each.labels.counts, strict=True)) for each in (model, found.model)
+        dict(zip(each.labels.ids, each.labels.counts, strict=True)) for each in (model, found.model)
     )
     assert after[label] == before[label] - 1
     assert after["brand-new"] == 1
@@ -233,14 +233,14 @@ def test_a_hybrid_with_label_names_learns_named_and_new_labels(tmp_path: Path) -
     names[HELD_BACK] = {"name": "a lamp"}  # known by name alone
     (tmp_path / "names.json").write_text(json.dumps(names), encoding="utf-8")
     model = train_small_hybrid(tmp_path / "model", label_names=str(tmp_path / "names.json"))
-    assert model.labels.counts[model.labels.names.index(HELD_BACK)] == 0
+    assert model.labels.counts[model.labels.ids.index(HELD_BACK)] == 0
     added = Example("Nothing like any of this was ever written.", ("never-named",))
     found = learn(model, [*examples(), added])
     save_model(found.model, tmp_path / "learned")
     again = load_model(tmp_path / "learned")
     assert isinstance(again, LabelModel)
-    assert again.labels.titles is not None
-    titles = dict(zip(again.labels.names, again.labels.titles, strict=True))
+    assert again.labels.names is not None
+    titles = dict(zip(again.labels.ids, again.labels.names, strict=True))
     assert titles[HELD_BACK] == "a lamp"
     assert titles["never-named"] == "never-named"
     assert recall(again, HELD_BACK) > 0.7

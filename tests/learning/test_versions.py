@@ -36,7 +36,7 @@ def folder(trained: Path, tmp_path: Path) -> Path:
 def names(folder: Path) -> set[str]:
     model = load_model(folder)
     assert isinstance(model, LabelModel)
-    return set(model.labels.names)
+    return set(model.labels.ids)
 
 
 def test_the_current_version_is_loaded_and_can_be_rolled_back(folder: Path) -> None:

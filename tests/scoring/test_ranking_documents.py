@@ -44,7 +44,7 @@ def test_labels_come_best_first_with_their_names(label_model):
     assert all(isinstance(row, RankedLabel) for row in ranked)
     scores = [row.score for row in ranked]
     assert scores == sorted(scores, reverse=True)
-    assert {row.label for row in ranked} < set(LABELS.names)
+    assert {row.label for row in ranked} < set(LABELS.ids)
 
 
 def test_more_labels_than_there_are_gives_all_of_them(label_model):

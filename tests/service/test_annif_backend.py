@@ -37,7 +37,7 @@ def annif(folder, *arguments, text=""):
 
 def test_annif_suggests_the_labels_of_the_service(label_folder, served_labels, tmp_path):
     model = served_labels.model
-    rows = [f"<{label}>\t{label.replace('-', ' ')}" for label in model.labels.names]
+    rows = [f"<{label}>\t{label.replace('-', ' ')}" for label in model.labels.ids]
     (tmp_path / "letters.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     with running(label_folder, "--feedback", tmp_path / "feedback.sqlite") as service:
         (tmp_path / "projects.cfg").write_text(

@@ -78,10 +78,10 @@ def found_at_first(model, asked):
 def test_labels_that_are_named_alone_stand_behind_the_others(joined):
     _, data, _ = joined
     labels = data.labels
-    assert set(labels.names[:8]) == {f"c{number}" for number in range(8)}
-    assert labels.names[8:] == ["c8", "c9", "c10", "c11"]
+    assert set(labels.ids[:8]) == {f"c{number}" for number in range(8)}
+    assert labels.ids[8:] == ["c8", "c9", "c10", "c11"]
     assert labels.counts[8:].tolist() == [0, 0, 0, 0]
-    assert labels.titles[8:] == SUBJECTS[8:]
+    assert labels.names[8:] == SUBJECTS[8:]
     assert (data.dev.labels.values >= 8).any()
     assert data.dev.labels.values.max() < 12
 

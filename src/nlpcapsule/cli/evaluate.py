@@ -158,7 +158,7 @@ def _check_labels(names: list[str], known: LabelVocabulary, source: str, strict:
         raise DataError(
             f"{which} known to the model (for example {examples})",
             shown(source),
-            hint=f"it was trained on labels such as {quoted(known.names[0])}",
+            hint=f"it was trained on labels such as {quoted(known.ids[0])}",
         )
 
 

@@ -1,4 +1,4 @@
-"""Label names, their ids, and their numbers of training documents."""
+"""The labels of a model: their ids, names and numbers of training documents."""
 
 from __future__ import annotations
 
@@ -13,64 +13,57 @@ from nlpcapsule.errors import DataError
 
 
 class LabelVocabulary:
-    """The labels of the training part, most frequent first (ties by name).
+    """The labels of the training part, most frequent first (ties by id).
 
-    If a thesaurus is given, its labels without training documents follow, in its order.
+    If a thesaurus is given, its labels without training documents follow, in its order. Networks number the
+    labels in this order.
     """
 
-    def __init__(
-        self, names: Sequence[str], counts: Sequence[int], titles: Sequence[str] | None = None
-    ) -> None:
-        self.names = list(names)  # by id
+    def __init__(self, ids: Sequence[str], counts: Sequence[int], names: Sequence[str] | None = None) -> None:
+        self.ids = list(ids)  # as in the data
         self.counts = np.asarray(counts, dtype=np.int64)  # (n,) training documents per label
-        self.titles = None if titles is None else list(titles)  # names in the thesaurus
-        self._ids = {name: index for index, name in enumerate(self.names)}
+        self.names = None if names is None else list(names)  # in the thesaurus; None without one
+        self._numbers = {id: number for number, id in enumerate(self.ids)}
 
     @classmethod
     def from_labels(cls, labels: Iterable[Sequence[str]]) -> LabelVocabulary:
         """Collect the vocabulary from the label lists of the training documents."""
-        counter = Counter(name for row in labels for name in set(row))
+        counter = Counter(id for row in labels for id in set(row))
         if not counter:
             raise DataError("no document has a label, so there is nothing to learn")
-        ordered = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
-        return cls([name for name, _ in ordered], [count for _, count in ordered])
+        ids = sorted(counter, key=lambda id: (-counter[id], id))
+        return cls(ids, [counter[id] for id in ids])
 
     def with_names(self, thesaurus: Thesaurus) -> LabelVocabulary:
-        """Return the labels with titles, followed by those that are only named."""
-        names = [*self.names, *(label for label in thesaurus if label not in self._ids)]
-        counts = [*self.counts.tolist(), *[0] * (len(names) - len(self))]
-        return LabelVocabulary(names, counts, [thesaurus[label].name for label in names])
+        """Return the labels with names, followed by those that are only named."""
+        ids = [*self.ids, *(id for id in thesaurus if id not in self)]
+        counts = [*self.counts.tolist(), *[0] * (len(ids) - len(self))]
+        return LabelVocabulary(ids, counts, [thesaurus[id].name for id in ids])
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self.ids)
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._ids
+    def __contains__(self, id: str) -> bool:
+        return id in self._numbers
 
     def encode(self, labels: Sequence[Sequence[str]]) -> list[list[int]]:
-        """Return the ids of label lists; unknown names get new ids from `len(self)` upwards."""
-        unseen: dict[str, int] = {}
-        return [
-            [
-                self._ids[name] if name in self._ids else unseen.setdefault(name, len(self) + len(unseen))
-                for name in row
-            ]
-            for row in labels
-        ]
+        """Return the numbers of label lists; unknown labels get new numbers from `len(self)` upwards."""
+        unseen = {id: None for row in labels for id in row if id not in self}
+        numbers = self._numbers | {id: len(self) + place for place, id in enumerate(unseen)}
+        return [[numbers[id] for id in row] for row in labels]
 
     def to_json(self) -> str:
         """Return the text of labels.json."""
         rows: list[dict[str, str | int]] = [
-            {"label": name, "documents": int(count)}
-            for name, count in zip(self.names, self.counts, strict=True)
+            {"label": id, "documents": int(count)} for id, count in zip(self.ids, self.counts, strict=True)
         ]
-        for row, title in zip(rows, self.titles or (), strict=False):
-            row["name"] = title
+        for row, name in zip(rows, self.names or (), strict=False):
+            row["name"] = name
         return json.dumps(rows, ensure_ascii=False, indent=0) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> LabelVocabulary:
         """Parse labels.json."""
         rows = json.loads(text)
-        titles = [row["name"] for row in rows if "name" in row]
-        return cls([row["label"] for row in rows], [row["documents"] for row in rows], titles or None)
+        names = [row["name"] for row in rows if "name" in row]
+        return cls([row["label"] for row in rows], [row["documents"] for row in rows], names or None)

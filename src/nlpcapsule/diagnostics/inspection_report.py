@@ -33,7 +33,7 @@ def inspect_model(
     encoded = inspection.encoded_for(model, documents)
     found = inspection.inspect_encoded(model, encoded, document)
     effects = inspection.effects_of_iterations(model, encoded, found.iterations)
-    names = model.labels.names
+    names = model.labels.ids
     summary = _summary(found, effects, document, documents[document])
     lines: list[dict[str, Any]] = [
         {

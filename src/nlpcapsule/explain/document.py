@@ -93,7 +93,7 @@ def _label_ids(model: LabelModel, tokens: Ragged, labels: Sequence[str] | None, 
         return model.rank_tokens(tokens, top_k).labels[0]
     for label in labels:
         if label not in model.labels:
-            told = did_you_mean(label, model.labels.names) if len(model.labels) < 10_000 else ""
+            told = did_you_mean(label, model.labels.ids) if len(model.labels) < 10_000 else ""
             raise DataError(f"the model does not know the label {quoted(label)}", hint=told[:200] or None)
     (ids,) = model.labels.encode([list(dict.fromkeys(labels))])
     return np.array(ids, dtype=np.int64)
@@ -140,9 +140,9 @@ def _explained(
     drops = log_odds[0] - log_odds[1:]  # (tried,)
     fallen = expit(log_odds[0]) - expit(log_odds[1:])
     order = [index for index in np.argsort(-drops, kind="stable") if drops[index] > 0][:most]
-    titles = model.labels.titles
+    titles = model.labels.names
     return LabelExplanation(
-        label=model.labels.names[label],
+        label=model.labels.ids[label],
         name=None if titles is None else titles[label],
         probability=float(expit(log_odds[0])),
         log_odds=float(log_odds[0]),
@@ -216,7 +216,7 @@ def _similar(model: LabelModel, tokens: Ragged) -> tuple[SimilarDocument, ...]:
             neighbours.name_of(int(row)),
             float(cosine),
             float(weight / total),
-            tuple(model.labels.names[label] for label in neighbours.labels[row].indices),
+            tuple(model.labels.ids[label] for label in neighbours.labels[row].indices),
         )
         for row, cosine, weight in zip(rows[0][:_SIMILAR], cosines[0], weights, strict=False)
         if cosine > 0

@@ -94,7 +94,7 @@ class LabelChange:
     @property
     def taught(self) -> np.ndarray:
         """Ids of the labels that a lexical system ranks: all except those known only by name."""
-        return np.flatnonzero((self.labels.counts > 0) | (self.labels.titles is None))
+        return np.flatnonzero((self.labels.counts > 0) | (self.labels.names is None))
 
 
 def hybrid_of(model: LabelModel | AnswerModel) -> tuple[HybridScorer, FittedEvidence, LabelQueryNetwork]:

@@ -25,7 +25,7 @@ def rename_label(model: LabelModel, old: str, new: str) -> LabelModel:
         raise DataError("the new name is blank", hint="give a name")
     if new in model.labels:
         raise DataError(f"there already is a label {quoted(new)}", hint="merge the two with `labels merge`")
-    names = list(model.labels.names)
+    names = list(model.labels.ids)
     names[label] = new
     sources = [(number,) for number in range(len(names))]
     return _changed(model, names, sources, _documents(model), [], f"renamed {old!r} to {new!r}")
@@ -41,7 +41,7 @@ def retire_labels(model: LabelModel, labels: Sequence[str]) -> LabelModel:
     kept = [number for number in range(len(model.labels)) if number not in gone]
     documents = _documents(model)
     without = KeptDocuments(documents.tokens, documents.labels[:, kept].tocsr())
-    names = [model.labels.names[number] for number in kept]
+    names = [model.labels.ids[number] for number in kept]
     what = f"retired {', '.join(map(repr, labels))}"
     return _changed(model, names, [(number,) for number in kept], without, [], what)
 
@@ -70,7 +70,7 @@ def merge_labels(
     columns = documents.labels.tolil()
     columns[:, into] = documents.labels[:, [into, *sorted(gone)]].max(axis=1)
     merged = KeptDocuments(documents.tokens, sparse.csr_matrix(columns[:, kept], dtype=np.float32))
-    names = [model.labels.names[number] for number in kept]
+    names = [model.labels.ids[number] for number in kept]
     sources = [(into, *sorted(gone)) if number == into else (number,) for number in kept]
     what = f"merged {', '.join(map(repr, labels))} into {target!r}"
     return _changed(model, names, sources, merged, [kept.index(into)], what, progress)
@@ -88,8 +88,8 @@ def _changed(
     refit = np.zeros(len(names), dtype=bool)
     refit[refitted] = True
     titles = None
-    if model.labels.titles is not None:
-        titles = [model.labels.titles[source[0]] for source in sources]
+    if model.labels.names is not None:
+        titles = [model.labels.names[source[0]] for source in sources]
     change = LabelChange.plan(names, titles, sources, documents, refit)
     return change_model(model, change, what, progress or TrainingProgress(True))
 
@@ -100,8 +100,6 @@ def _documents(model: LabelModel) -> KeptDocuments:
 
 def _find(model: LabelModel, label: str) -> int:
     if label not in model.labels:
-        hint = (
-            did_you_mean(label, model.labels.names) if len(model.labels) <= 10_000 else "check the spelling"
-        )
+        hint = did_you_mean(label, model.labels.ids) if len(model.labels) <= 10_000 else "check the spelling"
         raise DataError(f"the model has no label {quoted(label)}", hint=hint[:300])
-    return model.labels.names.index(label)
+    return model.labels.ids.index(label)

@@ -83,7 +83,7 @@ def learn(
     """
     _, evidence, _ = hybrid_of(model)
     kept = kept_documents(evidence)
-    names = list(model.labels.names)
+    names = list(model.labels.ids)
     ids = {name: number for number, name in enumerate(names)}
     for example in examples:
         for label in example.accepted:
@@ -96,8 +96,8 @@ def learn(
         raise DataError("there is nothing to learn: the model has these documents with these labels already")
     refit = _refitted(model, merged.documents.labels, len(names), examples, ids)
     titles = None
-    if model.labels.titles is not None:
-        titles = [*model.labels.titles, *names[len(model.labels) :]]
+    if model.labels.names is not None:
+        titles = [*model.labels.names, *names[len(model.labels) :]]
     sources = [(label,) if label < len(model.labels) else () for label in range(len(names))]
     change = LabelChange.plan(names, titles, sources, merged.documents, refit, merged.learned)
     learned = Learned(

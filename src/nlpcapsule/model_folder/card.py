@@ -33,7 +33,7 @@ def _data(model: LabelModel | AnswerModel) -> str:
         rows += [("training documents", documents), ("labels", f"{len(counts):,}")]
         if len(counts):
             rows.append(("documents per label, median", f"{sorted(counts.tolist())[len(counts) // 2]:,}"))
-            frequent = ", ".join(f"`{_inline(name)}`" for name in model.labels.names[:_FREQUENT])
+            frequent = ", ".join(f"`{_inline(name)}`" for name in model.labels.ids[:_FREQUENT])
             rows.append(("most frequent labels", frequent))
         if (counts == 0).any():
             rows.append(("labels without documents", f"{int((counts == 0).sum()):,}"))

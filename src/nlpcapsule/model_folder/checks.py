@@ -79,16 +79,16 @@ def check_model(model: LabelModel | AnswerModel) -> None:
 
 
 def _check_labels(labels: LabelVocabulary, documents: int | None) -> None:
-    if len(set(labels.names)) < len(labels):
+    if len(set(labels.ids)) < len(labels):
         raise ModelFolderError("labels.json: a label is there twice")
-    if labels.titles is not None and len(labels.titles) != len(labels):
+    if labels.names is not None and len(labels.names) != len(labels):
         raise ModelFolderError("labels.json: some labels have a name and some have none")
     counts = labels.counts
     if documents is not None and counts.max() > documents:
         raise ModelFolderError(
             f"labels.json: a label has more than the {documents:,} documents of the training"
         )
-    used = [(-int(count), label) for label, count in zip(labels.names, counts, strict=True) if count]
+    used = [(-int(count), label) for label, count in zip(labels.ids, counts, strict=True) if count]
     if used != sorted(used) or (np.diff(counts) > 0).any():
         raise ModelFolderError("labels.json: the labels are not in their order, most frequent first")
 

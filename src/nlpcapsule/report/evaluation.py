@@ -127,7 +127,7 @@ def confusions(
     """Count the pairs of a wrong label among the first |y| and a true label that is missing there."""
     pairs: Counter[tuple[str, str]] = Counter()
     for labels, document in zip(rankings.labels, documents, strict=True):
-        first = [model.labels.names[label] for label in labels[: min(SHOWN, len(document.labels))]]
+        first = [model.labels.ids[label] for label in labels[: min(SHOWN, len(document.labels))]]
         missing = [label for label in document.labels if label not in first]
         pairs.update((wrong, label) for wrong in first if wrong not in document.labels for label in missing)
     ordered = sorted(pairs.items(), key=lambda item: (-item[1], item[0]))[:count]
@@ -156,7 +156,7 @@ def worst_documents(
     for row in labelled[order]:
         document = documents[row]
         predicted = tuple(
-            (model.labels.names[label], float(score))
+            (model.labels.ids[label], float(score))
             for label, score in zip(rankings.labels[row, :SHOWN], rankings.scores[row, :SHOWN], strict=True)
         )
         text = document.text if len(document.text) <= _TEXT else f"{document.text[:_TEXT]}…"

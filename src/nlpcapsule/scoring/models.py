@@ -132,10 +132,10 @@ class LabelModel:
     def named(self, rankings: LabelRankings, threshold: float | None = None) -> list[list[RankedLabel]]:
         """Return ranked labels with their ids and names, without those below a threshold."""
         least = -np.inf if threshold is None else threshold
-        titles: Sequence[str | None] = self.labels.titles or [None] * len(self.labels)
+        names: Sequence[str | None] = self.labels.names or [None] * len(self.labels)
         return [
             [
-                RankedLabel(self.labels.names[label], float(score), titles[label])
+                RankedLabel(self.labels.ids[label], float(score), names[label])
                 for label, score in zip(ids, row, strict=True)
                 if score >= least
             ]

@@ -83,10 +83,10 @@ class VocabularySearch:
 
     def __init__(self, labels: LabelVocabulary, hierarchy: Hierarchy) -> None:
         self.hierarchy = hierarchy
-        titles: Sequence[str | None] = labels.titles or [None] * len(labels)
+        titles: Sequence[str | None] = labels.names or [None] * len(labels)
         self._labels = {
             label: self._entry(label, title, int(count), True)
-            for label, title, count in zip(labels.names, titles, labels.counts, strict=True)
+            for label, title, count in zip(labels.ids, titles, labels.counts, strict=True)
         }
         for label in hierarchy.broader:
             if label not in self._labels:

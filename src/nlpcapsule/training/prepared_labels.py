@@ -51,12 +51,12 @@ class PreparedLabels:
     def name_texts(self) -> Ragged:
         """Return the tokens of all names of each label."""
         assert self.thesaurus is not None
-        return encode_texts(self.thesaurus.texts(self.labels.names), self.tokenizer, _NAME_TOKENS)
+        return encode_texts(self.thesaurus.texts(self.labels.ids), self.tokenizer, _NAME_TOKENS)
 
     def name_forms(self) -> list[Ragged]:
         """Return the tokens of each label's name and alternative names, one row per name."""
         assert self.thesaurus is not None
-        forms = [self.thesaurus[label].forms for label in self.labels.names]
+        forms = [self.thesaurus[label].forms for label in self.labels.ids]
         rows = iter(encode_texts((form for label in forms for form in label), self.tokenizer, _NAME_TOKENS))
         return [Ragged.from_rows(next(rows) for _ in label) for label in forms]
 
@@ -114,7 +114,7 @@ def prepare_labels(
     held_out = None if dev is None else encode_documents(dev, tokenizer, labels, length)
     notes = _notes(encoded, held_out, labels, tokenizer)
     if thesaurus is not None:
-        used = [label for label, count in zip(labels.names, labels.counts, strict=True) if count]
+        used = [label for label, count in zip(labels.ids, labels.counts, strict=True) if count]
         named = sum(label in thesaurus for label in used)
         notes.append(
             f"{named:,} of {len(used):,} training labels have a name in {config.text.label_names}"

@@ -133,3 +133,18 @@ def test_a_number_that_was_asked_for_is_not_tried(monkeypatch: pytest.MonkeyPatc
     threads.use_threads(4)
     threads.keep_faster_torch_threads(pytest.fail)
     assert used == [4]
+
+
+def test_a_resumed_run_uses_the_threads_that_it_began_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.setattr(threads, "_seconds_of_steps", lambda count: float(count))
+    monkeypatch.setattr(threads, "_quotas", lambda root: iter([]))
+    used: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", used.append)
+    threads.use_threads(None)
+    threads.keep_faster_torch_threads(pytest.fail, earlier=3)
+    assert used == [3]
+    threads.use_threads(2)
+    threads.keep_faster_torch_threads(pytest.fail, earlier=3)
+    assert used == [3, 2]

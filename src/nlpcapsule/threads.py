@@ -44,17 +44,21 @@ def use_threads(asked: int | None) -> int:
     return _chosen
 
 
-def keep_faster_torch_threads(say: Callable[[str], None]) -> None:
+def keep_faster_torch_threads(say: Callable[[str], None], earlier: int | None = None) -> None:
     """Time a few steps of torch with all threads and with fewer, and keep the faster number.
 
     A number that the user asked for is kept as it is.
 
     Args:
         say: Called with a remark if fewer are faster.
+        earlier: The number that an interrupted run used; it is used again, as results depend on it in their
+            last digits.
     """
     global _chosen
     import torch
 
+    if earlier is not None and not _is_asked_for:
+        use_threads(earlier)
     most = thread_count()
     torch.set_num_threads(most)
     if _is_asked_for or most == 1:

@@ -160,8 +160,8 @@ def train(
     from nlpcapsule.training.progress import TrainingProgress
     from nlpcapsule.training.run_folder import RunFolder
 
-    keep_faster_torch_threads(say)
     folder = RunFolder(output, resume, tensorboard)
+    keep_faster_torch_threads(say, folder.threads)
     quiet = quiet or not folder.is_writer
     if resume and folder.finished:
         refuse_missing(train, dev, label_names)

@@ -17,6 +17,7 @@ from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
 from nlpcapsule.model_folder import finish_interrupted_save, has_model, load_model, save_model
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.strict_json import read_json
+from nlpcapsule.threads import thread_count
 from nlpcapsule.training.checkpoint import START_AGAIN
 from nlpcapsule.training.shared_work import this_process, value_of_main
 
@@ -86,12 +87,23 @@ class RunFolder:
         if self.finished:
             shutil.rmtree(self.checkpoint, ignore_errors=True)
 
+    @property
+    def threads(self) -> int | None:
+        """The number of threads that the run began with, if it has begun: another one changes last digits."""
+        try:
+            note: Any = read_json(self.checkpoint / _NOTE)
+        except DataError:
+            return None
+        found = note.get("threads") if isinstance(note, dict) else None
+        return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+
     def begin(self, config: Config, fingerprint: str) -> None:
         """Write a note of the data and settings, or on resuming check that they are unchanged."""
         record = {
             "config": json.loads(config.model_dump_json()),
             "data": fingerprint,
             "process": [platform.node(), os.getpid()],
+            "threads": thread_count(),
         }
         note = self.checkpoint / _NOTE
         if note.exists():

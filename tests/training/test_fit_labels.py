@@ -11,10 +11,12 @@ from tiny_runs import fit_documents, some_documents, tiny_config
 from nlpcapsule.data.documents import Document
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.model_folder import load_model, weights_of
+from nlpcapsule.networks.build import build_label_network
 from nlpcapsule.networks.paper import PaperNetwork
 from nlpcapsule.scoring.network_scorer import NetworkScorer
 from nlpcapsule.scoring.nominated_scorer import NominatedScorer
 from nlpcapsule.training import fit_labels as module
+from nlpcapsule.training import label_task
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.preparation import hold_out
 from nlpcapsule.training.prepared_labels import prepare_labels
@@ -206,3 +208,28 @@ def test_the_sampled_negatives_depend_on_the_step_alone():
     first, again, later = (task.outputs(rows, (1, 0, step, 0)).ids for step in (0, 0, 1))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, later)
+
+
+def test_epochs_are_compared_on_a_fixed_sample_of_many_dev_documents(monkeypatch):
+    config = tiny_config()
+    data = prepare_labels(some_documents(64), some_documents(40, "dev"), config)
+    network = build_label_network(config, data.tokenizer.size, len(data.labels)).eval()
+    task = LabelTask(config, data.train, data.dev, data.labels)
+    ranked = []
+    score = NetworkScorer.score
+    monkeypatch.setattr(
+        NetworkScorer,
+        "score",
+        lambda self, tokens, *rest: ranked.append(tokens) or score(self, tokens, *rest),
+    )
+
+    def seen() -> list[list[int]]:
+        ranked.clear()
+        task.dev_metrics(network)
+        return [row.tolist() for tokens in ranked for row in tokens]
+
+    assert len(seen()) == 40
+    monkeypatch.setattr(label_task, "MOST_DEV_DOCUMENTS", 15)
+    sample = seen()
+    assert len(sample) == 15
+    assert seen() == sample, "the same in every epoch"

@@ -7,6 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from nlpcapsule.capsules.dropout import Dropout, is_worthwhile, rectify_and_drop
 from nlpcapsule.config.settings import Widths
 from nlpcapsule.encoders.encoder import register_encoder
 from nlpcapsule.encoders.word_embedding import WordEmbedding
@@ -42,7 +43,7 @@ class ConvolutionEncoder(WordEncoder):
     ) -> None:
         super().__init__(embedding, word_dropout)
         self.state_size = filters * len(windows)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.windows = tuple(windows)
         self.convolutions = nn.ModuleList(nn.Conv1d(embedding.size, filters, width) for width in windows)
 
@@ -60,5 +61,8 @@ class ConvolutionEncoder(WordEncoder):
         for width, convolution in zip(self.windows, self.convolutions, strict=True):
             left = (width - 1) // 2
             states.append(convolution(nn.functional.pad(words, (left, width - 1 - left))))  # (B, filters, l)
-        hidden = torch.relu(torch.cat(states, dim=1)).transpose(1, 2)  # (B, l, H)
-        return self.dropout(hidden * mask.unsqueeze(-1))
+        joined = torch.cat(states, dim=1)  # (B, H, l)
+        if self.training and self.dropout.p and is_worthwhile(joined):
+            # Later steps read states one after the other: copying them once here saves copies there.
+            return rectify_and_drop(joined.transpose(1, 2).contiguous(), mask.unsqueeze(-1), self.dropout.p)
+        return self.dropout(torch.relu(joined).transpose(1, 2) * mask.unsqueeze(-1))  # (B, l, H)

@@ -28,6 +28,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from nlpcapsule.capsules.dropout import Dropout
 from nlpcapsule.capsules.routing.label_query import LabelAgreement
 from nlpcapsule.config.nesting import AnyEncoder
 from nlpcapsule.config.settings import LabelRouting
@@ -92,7 +93,7 @@ class LabelQueryNetwork(QueryRouting):
         if settings.condensed:  # a label's prior on capsules; token positions have no fixed meaning
             self.labels.add("slot", torch.zeros(label_count, settings.condensed))
         self.add_agreement(settings)  # R
-        self.dropout = nn.Dropout(settings.capsule_dropout)
+        self.dropout = Dropout(settings.capsule_dropout)
         self.mlp = nn.Sequential(nn.Linear(size, size), nn.GELU())
         self.labels.add_random("output", size)  # o
         self.labels.add("bias", torch.full((label_count,), FIRST_BIAS))  # β

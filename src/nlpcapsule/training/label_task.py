@@ -21,6 +21,7 @@ from nlpcapsule.scoring.network_scorer import NetworkScorer, device_of
 from nlpcapsule.training.loop import WARMUP
 from nlpcapsule.training.shared_work import joined_shares, share_of
 
+MOST_DEV_DOCUMENTS = 2_000  # ranked after an epoch; the final figures are those of all
 _RANKED = 5  # labels per dev document that the metrics of an epoch look at
 
 
@@ -105,15 +106,25 @@ class LabelTask:
                 return all_outputs(own, count)
 
     def dev_metrics(self, network: nn.Module) -> dict[str, float]:
-        """Return P@1, P@5 and the selection metric on dev; the network is in eval mode."""
+        """Return P@1, P@5 and the selection metric on dev, or on a sample; the network is in eval mode."""
         if self.dev is None:
             return {}
-        rows = np.arange(len(self.dev))
+        rows = self._dev_rows()
         own = share_of(rows)
         ranked = joined_shares(self._rank_dev(network, own), len(rows))  # (M, K)
         truth = [self.dev.labels[int(row)] for row in rows]
         figures = per_document_metrics(ranked, truth, (1, 5))
         return {name: float(figures[name].mean()) for name in ("P@1", "P@5", self.select_by)}
+
+    def _dev_rows(self) -> np.ndarray:
+        """Return the dev documents that epochs are compared on: all, or a fixed sample of many."""
+        assert self.dev is not None
+        count = len(self.dev)
+        if count <= MOST_DEV_DOCUMENTS:
+            return np.arange(count)
+        labelled = np.flatnonzero(self.dev.labels.lengths)
+        chosen = np.random.default_rng(self.config.training.seed).permutation(labelled)
+        return np.sort(chosen[:MOST_DEV_DOCUMENTS])
 
     def _rank_dev(self, network: nn.Module, rows: np.ndarray) -> np.ndarray:
         """Return the ranked labels (M', K) of some dev documents."""

@@ -2,7 +2,8 @@
 
 A label with three documents learns nothing from a hundred thousand documents about something else. Its
 negatives are the documents that its centroid is near to without their having it, for which it competes when
-labels are ranked, and a small sample of all documents.
+labels are ranked, and a sample of all others, weighted to count as many as these are: the loss is about that
+of all documents, and the margins of labels can be compared.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from scipy import sparse
 
 from nlpcapsule.lexical.inverted_index import InvertedIndex, largest_entries
 
-_NOMINATED = 50  # labels that a document may be a negative of
-_FEWEST = 100  # nearest negatives of a label, if there are as many
-_PER_HOLDER = 2  # nearest negatives per document with the label, if these are more
-_SAMPLED = 50  # documents that are negatives of every label that they do not have
-_WEIGHTS = 200  # largest weights of a label that are kept
+_NOMINATED = 100  # labels that a document may be a negative of
+_FEWEST = 300  # nearest negatives of a label, if there are as many
+_PER_HOLDER = 5  # nearest negatives per document with the label, if these are more
+_SAMPLED = 500  # documents that are negatives of every label that they do not have
+_WEIGHTS = 1_000  # largest weights of a label that are kept
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class NearestNegatives:
 
     documents: np.ndarray  # (total,) int32, label by label, nearest first
     offsets: np.ndarray  # (n + 1,) where each label's documents begin
+    document_count: int  # N
     sample: np.ndarray  # documents that are negatives of all labels
 
     @classmethod
@@ -46,29 +48,34 @@ class NearestNegatives:
         order = np.lexsort((rows, -cosines, labels))
         offsets = np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=label_count))])
         sample = np.random.default_rng(seed).choice(count, min(_SAMPLED, count), replace=False)
-        return cls(rows[order].astype(np.int32), offsets, sample)
+        return cls(rows[order].astype(np.int32), offsets, count, sample)
 
     def part(self, start: int, end: int) -> NearestNegatives:
         """Return those of the labels from `start` to `end`, for another process."""
         offsets = self.offsets[start : end + 1]
-        return NearestNegatives(self.documents[offsets[0] : offsets[-1]], offsets - offsets[0], self.sample)
+        documents = self.documents[offsets[0] : offsets[-1]]
+        return NearestNegatives(documents, offsets - offsets[0], self.document_count, self.sample)
 
-    def of(self, label: int, holders: np.ndarray) -> np.ndarray:
-        """Return the negatives of a label that the documents `holders` have."""
+    def of(self, label: int, holders: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the negatives of a label that the documents `holders` have, and their weights."""
         nearest = self.documents[self.offsets[label] : self.offsets[label + 1]]
         chosen = nearest[: max(_FEWEST, _PER_HOLDER * len(holders))]
-        return np.setdiff1d(np.concatenate([chosen, self.sample]), holders)
+        sampled = np.setdiff1d(self.sample, np.concatenate([chosen, holders]))
+        others = self.document_count - len(chosen) - len(holders)
+        weights = np.repeat([1.0, others / max(len(sampled), 1)], [len(chosen), len(sampled)])
+        return np.concatenate([chosen, sampled]), weights
 
 
 def fit_on_rows(
     features: sparse.csr_matrix,
     holders: np.ndarray,
     negatives: np.ndarray,
+    importance: np.ndarray,
     penalty: float,
     smallest_weight: float,
     seed: int,
 ) -> tuple[sparse.csr_matrix, float]:
-    """Train on chosen rows of (N, V) alone; return the weights (1, V) and the bias."""
+    """Train on chosen rows of (N, V), negatives by importance; return the weights (1, V) and the bias."""
     chosen = features[np.concatenate([holders, negatives])].astype(np.float64)  # as liblinear takes it
     words, columns = np.unique(chosen.indices, return_inverse=True)  # a dense weight for these words alone
     shape = (chosen.shape[0], len(words))
@@ -76,7 +83,8 @@ def fit_on_rows(
     has_label = np.repeat([1, 0], [len(holders), len(negatives)]).astype(np.int8)
     from sklearn.svm import LinearSVC  # slow to import and only needed here
 
-    machine = LinearSVC(C=penalty, loss="squared_hinge", dual=True, random_state=seed).fit(rows, has_label)
+    machine = LinearSVC(C=penalty, loss="squared_hinge", dual=True, random_state=seed)
+    machine.fit(rows, has_label, np.concatenate([np.ones(len(holders)), importance]))
     found = largest_entries(without_small(machine.coef_, smallest_weight), _WEIGHTS)
     weights = sparse.csr_matrix((found.data, words[found.indices], found.indptr), (1, features.shape[1]))
     return weights, float(machine.intercept_[0])

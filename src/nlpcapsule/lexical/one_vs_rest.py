@@ -247,8 +247,10 @@ def _fit_block(
         elif negatives is None:
             row, bias[label] = _fit_on_all(features, holders, penalty, smallest_weight, seed)
         else:
-            others = negatives.of(label, holders)
-            row, bias[label] = fit_on_rows(features, holders, others, penalty, smallest_weight, seed)
+            others, importance = negatives.of(label, holders)
+            row, bias[label] = fit_on_rows(
+                features, holders, others, importance, penalty, smallest_weight, seed
+            )
         weights.append(row)
     return start, (sparse.vstack(weights, format="csr"), bias)
 

@@ -6,7 +6,6 @@ import asyncio
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ import numpy as np
 
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.learning.store import FeedbackStore
+from nlpcapsule.processes import module_command
 from nlpcapsule.scoring.models import LabelModel
 from nlpcapsule.service.batching import Batcher
 
@@ -58,7 +58,7 @@ def load_test(
     """
     with tempfile.TemporaryDirectory() as place:
         feedback = Path(place) / "feedback.sqlite"
-        command = [sys.executable, "-m", "nlpcapsule", "serve", str(folder), "--port", "0"]
+        command = [*module_command("nlpcapsule"), "serve", str(folder), "--port", "0"]
         command += ["--feedback", str(feedback), "--workers", str(workers)]
         log = Path(place) / "log"
         with log.open("w") as file:

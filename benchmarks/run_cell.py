@@ -42,7 +42,9 @@ def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str) -> CellRec
         parts = label_parts(name, data, cache)
         local = cell if data is None else _with_local_files(cell, data, cache / name)
         stored = None if data is None else data / cell.data
-        return run_labels(local, parts, folder, progress, _shared_parts(cell, stored, cells / "nominators"))
+        shared = _shared_parts(cell, stored, cells / "nominators")
+        record, per_document = run_labels(local, parts, folder, progress, shared)
+        return record.model_copy(update={"cell": cell}), per_document  # without this machine's paths
 
     return cast(CellRecord, run_and_record(cell_path(cell, cells), commit, measure))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterable
@@ -19,6 +18,7 @@ from benchmarks.generated import GeneratedLabels
 from nlpcapsule.atomic_files import atomic_text
 from nlpcapsule.data.documents import Document
 from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.processes import module_command
 
 _NOMINATED = "candidates: "  # the line that `train` prints once labels are nominated
 _EPOCH = "epoch 1"
@@ -53,7 +53,7 @@ def cost_of_training(data: GeneratedLabels, folder: Path) -> TrainingCost:
     write_rows(train, data)
     arguments = ["train", str(train), "--output", str(model), "--preset", "small", "--epochs", "1"]
     began = time.perf_counter()
-    words = [sys.executable, "-P", "-m", "nlpcapsule", *arguments]
+    words = [*module_command("nlpcapsule"), *arguments]
     process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     usage, lines = _Usage(process.pid), []
     times: dict[str, float] = {}

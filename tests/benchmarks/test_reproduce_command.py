@@ -48,9 +48,7 @@ def test_wrong_arguments_are_refused(
 @pytest.mark.parametrize("table", ["main-table", "low-resource", "routing-comparison", "answer-selection"])
 def test_the_full_budget_needs_real_data(table: str, tmp_path: Path, no_cells: None) -> None:
     done = run_benchmarks("reproduce", table, "--output", tmp_path / "out")
-    assert_refused(
-        done, "--budget full needs real data: name their folder with --data, or use --budget smoke"
-    )
+    assert_refused(done, "--budget full needs real data: give its folder with --data, or use --budget smoke")
 
 
 def test_data_that_are_not_there_are_named(tmp_path: Path) -> None:

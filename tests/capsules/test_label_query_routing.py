@@ -207,7 +207,6 @@ def test_the_masked_loop_gives_the_same_result_and_gradients(agreement, iteratio
     options = {
         "agreement": agreement,
         "iterations": iterations,
-        "max_iterations": iterations,
         "compared": (u - u.mean(dim=1, keepdim=True)) / 0.6**0.5,
         "project": projection(),
         "keep_coupling": True,

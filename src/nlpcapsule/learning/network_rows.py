@@ -16,9 +16,8 @@ from nlpcapsule.data.batches import batch_rows
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.learning.label_changes import LabelChange
-from nlpcapsule.networks.label_name_table import LabelNameTable, log_rarity
 from nlpcapsule.networks.label_query import LabelQueryNetwork
-from nlpcapsule.networks.label_table import LabelTable
+from nlpcapsule.networks.label_table import LabelNameTable, LabelTable, log_rarity
 from nlpcapsule.networks.losses import label_loss
 
 _SIMILAR = 8  # old labels that a new label's rows start from

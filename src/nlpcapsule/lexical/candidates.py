@@ -34,7 +34,7 @@ def nominate_to_file(nominate: Nominate, tokens: Ragged, count: int, path: Path)
             end = min(start + _DOCUMENTS_AT_A_TIME, len(tokens))
             file[start:end] = nominate(tokens.slice(start, end), count)[0]
         file.flush()
-    return np.load(path, mmap_mode="r")
+    return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
 def candidate_recall(candidates: np.ndarray, truth: Ragged, label_count: int) -> float | None:

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
-import joblib
 import numpy as np
 from scipy import sparse
 
 from nlpcapsule.lexical.arrays import check_array
+from nlpcapsule.threads import thread_count
 
 _CENTROID_WORDS = 50  # more cost time and find hardly more labels
 _DOCUMENT_WORDS = 30  # the words that tell a document from others
@@ -72,7 +72,7 @@ class InvertedIndex:
                 found[row], cosines[row] = _largest(ids, values, width)
 
         # Threads share the index: scipy computes products without Python's lock.
-        with ThreadPoolExecutor(joblib.cpu_count()) as threads:
+        with ThreadPoolExecutor(thread_count()) as threads:
             for _ in threads.map(fill, range(0, documents, size)):
                 pass
         return found, cosines

@@ -11,11 +11,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
 
-import joblib
-
 from nlpcapsule.errors import MissingExtraError, NlpCapsuleError
 from nlpcapsule.processes import child_environment, module_command
 from nlpcapsule.sharding.shards import Shards
+from nlpcapsule.threads import thread_count
 
 _ATTEMPTS = 5  # of a shard whose worker is killed
 _REPORTED = 2  # exit code of an error with a message
@@ -28,7 +27,7 @@ def run_locally(shards: Shards, model: str, options: Sequence[str], say: Say) ->
     waiting = shards.unfinished
     if not waiting:
         return
-    workers = max(1, min(len(waiting), joblib.cpu_count()))
+    workers = max(1, min(len(waiting), thread_count()))
     with ThreadPoolExecutor(workers) as threads:
         running = [threads.submit(_run, _command(shards, number, model, options)) for number in waiting]
         try:

@@ -145,7 +145,7 @@ def test_planted_answers_are_learnt_and_opened_without_the_transformers_folder(
     opened = load_model(tmp_path / "model")
     assert opened.rank(questions) == trained.rank(questions)
     files = {path.name for path in (tmp_path / "model").iterdir()}
-    texts = {"config.json", "facts.json", "manifest.json", "metrics.jsonl", "tokenizer.json"}
+    texts = {"MODEL_CARD.md", "config.json", "facts.json", "manifest.json", "metrics.jsonl", "tokenizer.json"}
     assert files == {*texts, "transformer.json", "network.safetensors"}
 
 

@@ -184,7 +184,7 @@ def faithfulness(
     """Measure whether deleting the words that explanations name makes labels less probable."""
     from itertools import islice
 
-    from nlpcapsule.compare.provenance import provenance
+    from nlpcapsule.provenance import provenance
 
     from benchmarks.faithfulness import faithfulness as measure
     from nlpcapsule.atomic_files import write_text
@@ -218,7 +218,7 @@ def load(
     """Put `nlpcapsule serve` under load, and check that no feedback is lost."""
     from itertools import islice
 
-    from nlpcapsule.compare.provenance import provenance
+    from nlpcapsule.provenance import provenance
 
     from benchmarks.load import batch_costs, load_test
     from nlpcapsule.atomic_files import write_text

@@ -65,7 +65,7 @@ class ProcessCost:
 # The process reports on itself: its parent would see its own memory of before it became another program.
 _REPORTING = """
 import atexit, sys, time
-from nlpcapsule.compare.memory import peak_process_memory
+from nlpcapsule.provenance import peak_process_memory
 atexit.register(lambda: print(time.process_time(), peak_process_memory() / 2**20, file=sys.stderr))
 from nlpcapsule.__main__ import main
 main()

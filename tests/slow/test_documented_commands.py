@@ -22,6 +22,7 @@ from run_command import Finished, run_command
 from tiny_transformer import write_transformer
 
 from benchmarks.__main__ import main as run_benchmarks
+from nlpcapsule.learning.store import FeedbackStore
 from nlpcapsule.sample import load_documents, load_questions
 
 pytestmark = pytest.mark.slow
@@ -39,6 +40,16 @@ CANNOT_RUN = {
     "benchmarks export": "needs real data",
     "benchmarks readme": "rewrites README.md",
     "benchmarks difference TABLE": "names no table",
+    "benchmarks faithfulness": "takes minutes; test_faithfulness.py runs it",
+    "benchmarks learn-labels": "needs real data",
+    "benchmarks load": "takes minutes; test_load.py runs it",
+    "benchmarks speed": "takes minutes",
+    "nlpcapsule serve": "ends when it is stopped; tests/service runs it",
+    "nlpcapsule learn": "needs a trained hybrid; tests/learning runs it",
+    "nlpcapsule versions": "needs a model with versions; tests/learning runs it",
+    "nlpcapsule labels": "needs a trained hybrid; tests/learning runs it",
+    "nlpcapsule tune": "takes minutes; tests/tuning runs it",
+    "search/best.toml": "is what tune writes",
 }
 COMMAND = re.compile(r"(?:\S*/bin/)?(nlpcapsule|python -m benchmarks) [a-z]")
 SMALL = {
@@ -111,7 +122,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     for name in ("DATA", "documents.jsonl", "train.jsonl"):
         write_rows(folder / name, parts["train"])
-    for name in ("dev.jsonl", "new.jsonl", "letters.jsonl"):
+    for name in ("dev.jsonl", "new.jsonl", "letters.jsonl", "letter.jsonl", "test.jsonl"):
         write_rows(folder / name, parts["dev"])
     for place in ("DIR", "my-data", "my-eurlex"):
         for part, rows in parts.items():
@@ -131,7 +142,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = ["--output", folder / "MODEL", "--epochs", 1, "--quiet"]
     done = run_command("train", folder / "train.jsonl", *model)
     assert done.code == 0, done.err
-    shutil.copytree(folder / "MODEL", folder / "my-model")
+    for place in ("my-model", "demo-output/models/hybrid"):
+        shutil.copytree(folder / "MODEL", folder / place)
+    write_rows(folder / "demo-output" / "data" / "documents-test-seen.jsonl", parts["test-seen"])
+    FeedbackStore(folder / "feedback.sqlite").add("letter-17", "ada", "It is dark.", ["street-light-out"], [])
     return folder
 
 

@@ -184,11 +184,10 @@ def faithfulness(
     """Measure whether deleting the words that explanations name makes labels less probable."""
     from itertools import islice
 
-    from nlpcapsule.provenance import provenance
-
     from benchmarks.faithfulness import faithfulness as measure
     from nlpcapsule.atomic_files import write_text
     from nlpcapsule.data.readers.document_files import read_documents
+    from nlpcapsule.provenance import provenance
     from nlpcapsule.training.progress import TrainingProgress
 
     loaded = _label_model(model)
@@ -218,11 +217,10 @@ def load(
     """Put `nlpcapsule serve` under load, and check that no feedback is lost."""
     from itertools import islice
 
-    from nlpcapsule.provenance import provenance
-
     from benchmarks.load import batch_costs, load_test
     from nlpcapsule.atomic_files import write_text
     from nlpcapsule.data.readers.document_files import read_documents
+    from nlpcapsule.provenance import provenance
 
     loaded = _label_model(model)
     texts = [document.text for document in islice(read_documents(data), 1_000)]

@@ -15,10 +15,12 @@ import pytest
 from nlpcapsule import CapsuleClassifier
 from nlpcapsule.errors import ConfigError, ModelFolderError
 from nlpcapsule.export.onnx_scorer import OnnxScorer
+from nlpcapsule.learning.versions import write_version
 from nlpcapsule.model_folder import add_files, load_for_prediction, load_model, save_model
 from nlpcapsule.model_folder.exporting import export_model
 from nlpcapsule.model_folder.manifest import ONNX, checked_files
 from nlpcapsule.sample import load_documents
+from tests.cli.run_command import run_command
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
@@ -141,3 +143,30 @@ print([name for name in {HEAVY!r} if name in sys.modules])
     row, imported = done.stdout.splitlines()
     assert json.loads(row)["labels"]
     assert imported == "[]"
+
+
+def test_an_export_is_added_to_the_version_that_is_loaded(trained: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(trained, tmp_path / "model"))
+    write_version(load_model(folder), folder)
+    export_model(folder)
+    assert not (folder / ONNX).exists()
+    assert isinstance(load_for_prediction(folder).scorer.network_only, OnnxScorer)
+
+
+def test_explanations_of_an_exported_model_show_capsules(copied: Path, tmp_path: Path) -> None:
+    (tmp_path / "letter.jsonl").write_text(json.dumps({"text": TEXTS[0]}) + "\n", encoding="utf-8")
+    done = run_command("predict", copied, tmp_path / "letter.jsonl", "--explain", "--top-k", 1, "--quiet")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["explanation"]["labels"][0]["capsules"]
+
+
+def test_an_inspection_inside_the_folder_does_not_spoil_the_model(trained: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(trained, tmp_path / "model"))
+    (tmp_path / "letters.jsonl").write_text(
+        "".join(json.dumps({"text": row.text, "labels": row.labels}) + "\n" for row in DOCUMENTS[:4]),
+        encoding="utf-8",
+    )
+    done = run_command("inspect", folder, tmp_path / "letters.jsonl")
+    assert done.code == 0, done.err
+    assert (folder / "inspection").is_dir()
+    load_model(folder)

@@ -19,8 +19,8 @@ Threads = Annotated[
         "--threads",
         metavar="NUMBER",
         min=1,
-        help="Threads, and processes of a lexical system; as many as the machine grants, or fewer where that "
-        "is faster, if left out.",
+        help="Threads, and processes of a lexical system.  [default: as many as the machine grants; training "
+        "and evaluation use fewer where that is faster]",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")]

@@ -115,11 +115,12 @@ def predict(
         given += ["--explain"] if explain else []
         _predict_in_shards(model, input, output, reading, shards, engine, given, quiet)
         return
-    from nlpcapsule.model_folder import load_for_prediction
+    from nlpcapsule import model_folder
     from nlpcapsule.scoring.models import LabelModel
     from nlpcapsule.training.progress import TrainingProgress
 
-    loaded = load_for_prediction(model, say=say)
+    # An exported network has no capsules to show.
+    loaded = model_folder.load_model(model) if explain else model_folder.load_for_prediction(model, say=say)
     if suggest_unseen and not (isinstance(loaded, LabelModel) and (loaded.labels.counts == 0).any()):
         raise DataError(
             "--suggest-unseen: the model knows no label that its training documents do not have",

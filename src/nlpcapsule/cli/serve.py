@@ -11,6 +11,7 @@ import typer
 from nlpcapsule.cli.files import check_folder_name, say
 from nlpcapsule.cli.options import ModelFolder
 from nlpcapsule.errors import DataError, MissingExtraError
+from nlpcapsule.threads import use_threads
 
 TOKEN = "NLPCAPSULE_TOKEN"
 
@@ -93,6 +94,7 @@ def start_service(model: Path, **options: object) -> None:
     Raises:
         MissingExtraError: If the packages of the extra are not installed.
     """
+    use_threads(None)
     try:
         from nlpcapsule.service.run import serve as run
         from nlpcapsule.service.settings import ServiceSettings

@@ -15,7 +15,7 @@ def quantize(path: Path) -> None:
     the 8 bits: some CPUs add products in 16 bits, which more could overflow.
 
     Args:
-        path: An ONNX file with its weights beside it, which are replaced, too.
+        path: An ONNX file, whose file of weights is replaced, too.
     """
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic

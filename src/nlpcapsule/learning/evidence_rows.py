@@ -15,9 +15,10 @@ from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.learning.label_changes import LabelChange
 from nlpcapsule.lexical.build import evidence_settings, lexical_system
 from nlpcapsule.lexical.evidence import FittedEvidence
+from nlpcapsule.lexical.inverted_index import InvertedIndex
 from nlpcapsule.lexical.name_match import NameMatch, word_texts
 from nlpcapsule.lexical.one_vs_rest import OneVsRest, OneVsRestSettings, fit_rows
-from nlpcapsule.lexical.ranker import Fitting, LexicalRanker
+from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, label_matrix
 from nlpcapsule.lexical.whole_words import UNKNOWN
 
 Advance = Callable[[int, int], None]
@@ -55,6 +56,7 @@ def changed_evidence(
         evidence.neighbours,
         documents=rows,
         labels=change.documents.labels,
+        index=None if evidence.neighbours.index is None else InvertedIndex.of_documents(rows),
         tokens=tokens,
     )
     documents = _taught_documents(words, change)
@@ -101,16 +103,21 @@ def _changed_rows(
         has_row = len(source) == 1 and (names is None or names.examples[source[0]])
         if has_row and not change.refit[label]:
             kept[row] = place[source[0]]
+    centroids = None
+    if ranker.centroids is not None:
+        labels = label_matrix(documents.labels, len(change.taught))
+        centroids = InvertedIndex.of_labels(ranker.bag.rows(documents.tokens), labels)
     trained = np.flatnonzero(kept < 0)
     if not len(trained):
-        return replace(ranker, weights=ranker.weights[kept], bias=ranker.bias[kept])
+        return replace(ranker, weights=ranker.weights[kept], bias=ranker.bias[kept], centroids=centroids)
     chosen = label_columns(documents, trained)
     settings = evidence_settings("one-vs-rest")
     assert isinstance(settings, OneVsRestSettings)
     weights, bias = fit_rows(ranker.bag, chosen, len(trained), settings, seed, advance)
     stacked = sparse.vstack([ranker.weights, weights], format="csr")
     kept[trained] = len(ranker.bias) + np.arange(len(trained))
-    return replace(ranker, weights=stacked[kept], bias=np.concatenate([ranker.bias, bias])[kept])
+    bias = np.concatenate([ranker.bias, bias])[kept]
+    return replace(ranker, weights=stacked[kept], bias=bias, centroids=centroids)
 
 
 def label_columns(documents: EncodedDocuments, labels: np.ndarray) -> EncodedDocuments:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.export.onnx_file import write_onnx
+from nlpcapsule.model_folder.current import current_place
 from nlpcapsule.model_folder.loading import load_model
 from nlpcapsule.model_folder.manifest import ONNX
 from nlpcapsule.model_folder.saving import add_files
@@ -37,5 +38,6 @@ def export_model(folder: Path, int8: bool = False) -> int:
             "labels (inference.candidates=0)"
         )
     network, candidates = model.network, isinstance(model.scorer, HybridScorer)
-    add_files(folder, ONNX, lambda place: write_onnx(network, place, candidates=candidates, int8=int8))
-    return sum(path.stat().st_size for path in (folder / ONNX).iterdir())
+    version = current_place(folder)
+    add_files(version, ONNX, lambda place: write_onnx(network, place, candidates=candidates, int8=int8))
+    return sum(path.stat().st_size for path in (version / ONNX).iterdir())

@@ -48,7 +48,7 @@ from nlpcapsule.scoring.nominated_scorer import NominatedScorer
 from nlpcapsule.scoring.scorer import LabelScorer
 
 
-def save_model(model: LabelModel | AnswerModel, folder: Path) -> None:
+def save_model(model: LabelModel | AnswerModel, folder: str | Path) -> None:
     """Save a model folder, replacing its earlier model, if any.
 
     The earlier model stays until the new one is complete. Other files are kept.
@@ -60,6 +60,7 @@ def save_model(model: LabelModel | AnswerModel, folder: Path) -> None:
     Raises:
         ModelFolderError: If it holds other files, or is not writable.
     """
+    folder = Path(folder)
     _refuse_other_files(folder)
     finish_interrupted_save(folder)
     _stage(folder / SAVING, lambda staged: _write_files(model, staged))

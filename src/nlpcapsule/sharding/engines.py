@@ -29,7 +29,8 @@ def run_locally(shards: Shards, model: str, options: Sequence[str], say: Say) ->
         return
     workers = max(1, min(len(waiting), thread_count()))
     with ThreadPoolExecutor(workers) as threads:
-        running = [threads.submit(_run, _command(shards, number, model, options)) for number in waiting]
+        shared = [*options, "--threads", str(max(1, thread_count() // workers))]
+        running = [threads.submit(_run, _command(shards, number, model, shared)) for number in waiting]
         try:
             for done, task in enumerate(as_completed(running), shards.count - len(waiting) + 1):
                 _raise_for(*task.result())

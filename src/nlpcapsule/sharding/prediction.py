@@ -12,6 +12,7 @@ from nlpcapsule.data.readers.document_files import read_documents
 from nlpcapsule.data.readers.question_files import read_questions
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
 from nlpcapsule.errors import DataError, ModelFolderError
+from nlpcapsule.model_folder.manifest import model_place
 from nlpcapsule.sharding.engines import ENGINES
 from nlpcapsule.sharding.shards import find_shards, split_rows
 from nlpcapsule.strict_json import read_json, read_text
@@ -44,8 +45,9 @@ def predict_in_shards(
         chunk: Rows that `nlpcapsule predict` ranks at a time.
         say: Receives lines about the progress.
     """
-    task = _task(model)
-    identity = _identity(model, source, reading, options)
+    place = model_place(model)  # the same version for all workers, also when the prediction goes on
+    task = _task(place)
+    identity = _identity(place, source, reading, options)
     found = find_shards(output, identity)
     if found is None:
         read: Callable[..., Iterable[Any]] = read_documents if task == "labels" else read_questions
@@ -53,7 +55,7 @@ def predict_in_shards(
         found = split_rows(rows, shards, chunk, output, identity)
     else:
         say(f"{found.count - len(found.unfinished)} of {found.count} shards are done; going on")
-    ENGINES[engine](found, str(model.absolute()), options, say)
+    ENGINES[engine](found, str(place.absolute()), options, say)
     found.join(output)
 
 

@@ -3,6 +3,7 @@
 import socket
 import sys
 import threading
+import time
 
 import pytest
 from running import running
@@ -33,8 +34,13 @@ def test_it_answers_and_stops_after_the_requests_that_it_accepted(label_folder, 
 def test_several_workers_share_the_port_and_add_up_their_figures(label_folder, tmp_path):
     with running(label_folder, "--feedback", tmp_path / "feedback.sqlite", "--workers", "2") as service:
         assert len({service.ask()["version"] for _ in range(20)}) == 1
-        figures = service.ask("/metrics", None)
-        assert 'nlpcapsule_requests_total{path="/v1/labels",status="200"} 20.0' in figures
+        expected = 'nlpcapsule_requests_total{path="/v1/labels",status="200"} 20.0'
+        for _ in range(50):  # a request is counted after its answer is sent
+            figures = service.ask("/metrics", None)
+            if expected in figures:
+                break
+            time.sleep(0.1)
+        assert expected in figures
         assert service.stop()[0] == 0
 
 

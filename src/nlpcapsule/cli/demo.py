@@ -5,10 +5,11 @@ from typing import Annotated
 
 from typer import Option
 
-from nlpcapsule.cli.files import check_output_folder
+from nlpcapsule.cli.files import check_output_folder, say
 from nlpcapsule.cli.options import Quiet
 from nlpcapsule.cli.serve import default_feedback, start_service
 from nlpcapsule.config import DEFAULT_SYSTEM
+from nlpcapsule.threads import keep_faster_torch_threads, use_threads
 
 _EXAMPLE = (
     "The street lamp outside our house has been dark for a week, and the bin lorry did not come on Tuesday."
@@ -31,12 +32,14 @@ def demo(
     """Train and use models on an embedded sample.
 
     In about a minute: trains the default model, prints its accuracy, tags three letters, ranks the answers to
-    two questions and writes report.html with plots. With --serve it ends with
-    the page: open the address that it prints.
+    two questions and writes report.html with plots. With --serve it ends with the page: open the address that
+    it prints.
     """
     check_output_folder(output)
+    use_threads(None)
     from nlpcapsule.demo import run_demo
 
+    keep_faster_torch_threads(say)
     run_demo(output, quiet, compare)
     if serve:
         model = output / "models" / DEFAULT_SYSTEM["labels"]

@@ -1,5 +1,6 @@
 """What all tests share: one thread (faster for small tensors), no time limit per example, a full disk."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -7,6 +8,8 @@ import hypothesis
 import pytest
 import torch
 
+# Child processes and commands too: a number of threads that depends on the load would change last digits.
+os.environ["OMP_NUM_THREADS"] = "1"
 hypothesis.settings.register_profile("nlpcapsule", deadline=None)
 hypothesis.settings.load_profile("nlpcapsule")
 
@@ -24,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True)
 def one_thread():
     torch.set_num_threads(1)
 

@@ -66,7 +66,10 @@ def keep_faster_torch_threads(say: Callable[[str], None], earlier: int | None = 
     _chosen = fastest(halves(most), _seconds_of_steps)
     torch.set_num_threads(_chosen)
     if _chosen < most:
-        say(f"{_chosen} of {most} threads: more are slower, as other processes compute; --threads overrides")
+        say(
+            f"{_chosen} of {most} threads: more are slower, as other processes compute; --threads {_chosen} "
+            "repeats this choice"
+        )
 
 
 def fastest(counts: Iterator[int], seconds: Callable[[int], float]) -> int:

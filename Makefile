@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 .PHONY: help setup demo test test-slow coverage lint audit format wheel clean
 
 help:
-	@echo "make demo       train on the embedded sample, write demo-output/report.html, open the page"
+	@echo "make demo       train on the embedded sample, write a report, serve the page"
 	@echo "make test       run the tests (minutes)"
 	@echo "make test-slow  run the slow tests"
 	@echo "make coverage   run the tests and show which lines they miss"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from nlpcapsule.diagnostics.plots import ORANGE, svg
+from nlpcapsule.report.plots import ORANGE, svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,7 +16,7 @@ from nlpcapsule.diagnostics.inspection import (
     changes_by_iteration,
     iteration_effects,
 )
-from nlpcapsule.diagnostics.inspection_report import (
+from nlpcapsule.report.inspection import (
     document_probabilities,
     document_steps,
     effects_summary,

@@ -34,8 +34,8 @@ def inspect(
     check_folder_name(model)
     folder = output or model / "inspection"
     check_output_folder(folder)
-    from nlpcapsule.diagnostics.inspection_report import inspect_model
     from nlpcapsule.model_folder import load_model
+    from nlpcapsule.report.inspection import inspect_model
     from nlpcapsule.scoring.models import LabelModel
 
     loaded = load_model(model)

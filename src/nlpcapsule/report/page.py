@@ -1,18 +1,22 @@
-"""Render the report of an evaluation as one self-contained HTML file: no scripts, no fonts, no network."""
+"""Render the report of an evaluation as one HTML file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 
-from nlpcapsule.diagnostics.plots import instance_curve, iterations_histogram, system_curve
-from nlpcapsule.diagnostics.report_page import STYLE, facts_list, gallery, percent, section
 from nlpcapsule.evaluation.report import COUNTS
+from nlpcapsule.report import plots
 from nlpcapsule.report.evaluation import Confusion, EvaluationReport, WorstDocument
-from nlpcapsule.report.plots import agreement_plot, calibration_plot, frequency_plot
+from nlpcapsule.report.html import facts_list, gallery, page, percent, ranking, section, table
 
 _MAIN = ("P@1", "P@3", "P@5", "nDCG@3", "nDCG@5", "micro-F1", "macro-F1", "ECE@5")
 _RECALL = "recall@5 ("
+_STYLE = """h3 { color: var(--soft); font-size: 0.95rem; }
+figure:only-child { max-width: 40rem; }
+tbody th, tbody td { white-space: normal; overflow-wrap: anywhere; }"""
+_LEAD = """What the model gets right on documents that it was not trained on, where it errs, and how far
+its probabilities can be trusted. Scores are percentages."""
 
 
 def evaluation_html(report: EvaluationReport) -> str:
@@ -21,15 +25,13 @@ def evaluation_html(report: EvaluationReport) -> str:
         section("What was measured", facts_list(report.facts)),
         section("Figures", _main_figures(report)),
         section("By label frequency", _by_frequency(report)),
-        section(
-            "Calibration", gallery({_calibration_caption(report): calibration_plot(report.calibration)}, 2)
-        ),
+        section("Calibration", _calibration(report)),
         section("Labels confused most", _confusions(report.confusions)),
         section("Documents tagged worst", "".join(map(_worst, report.worst))),
         section("Routing", gallery(_routing_plots(report), 3)),
         section("All figures", _all_figures(report.figures)),
     ]
-    return _PAGE.format(style=STYLE + _PRINT, sections="".join(sections))
+    return page("nlpcapsule: report of an evaluation", _LEAD, sections, _STYLE)
 
 
 def _main_figures(report: EvaluationReport) -> str:
@@ -39,9 +41,8 @@ def _main_figures(report: EvaluationReport) -> str:
             low, high = report.intervals.get(name, (None, None))
             interval = "" if low is None or high is None else f"{percent(low)} to {percent(high)}"
             rows.append((name, percent(report.figures[name]), interval))
-    return _table(
-        "Percentages, with 95% bootstrap intervals over documents", ("figure", "value", "interval"), rows
-    )
+    title = "Percentages, with 95% bootstrap intervals over documents"
+    return table(title, ("figure", "value", "interval"), rows)
 
 
 def _by_frequency(report: EvaluationReport) -> str:
@@ -51,113 +52,55 @@ def _by_frequency(report: EvaluationReport) -> str:
         if name.startswith(_RECALL)
     }
     caption = "The share of true labels that are among the first five, by their training documents"
-    return gallery({caption: frequency_plot(bands)}) if bands else ""
+    return gallery({caption: plots.frequency_plot(bands)}) if bands else ""
 
 
-def _calibration_caption(report: EvaluationReport) -> str:
+def _calibration(report: EvaluationReport) -> str:
     error = report.figures.get("ECE@5")
     told = "" if error is None else f" They differ by {percent(error)} points on average."
-    return f"How often labels are right, by the probability that the model states.{told}"
+    caption = f"How often labels are right, by the probability that the model states.{told}"
+    return gallery({caption: plots.calibration_plot(report.calibration)}, 2)
 
 
 def _confusions(confusions: tuple[Confusion, ...]) -> str:
-    rows = [(row.predicted, row.true, f"{row.documents:,}") for row in confusions]
-    return _table(
-        "Documents in which the first label was predicted and the second was right",
-        ("predicted", "right", "documents"),
-        rows,
-    )
+    rows = [(escape(row.predicted), escape(row.true), f"{row.documents:,}") for row in confusions]
+    title = "Documents in which the first label was predicted and the second was right"
+    return table(title, ("predicted", "right", "documents"), rows)
 
 
 def _worst(document: WorstDocument) -> str:
-    true = set(document.true_labels)
-    ranked = "".join(
-        f'<li><span class="score">{percent(score)}%</span> {escape(label)}'
-        + (' <strong class="hit">true</strong>' if label in true else "")
-        + _words(document.words.get(label, ()))
-        + "</li>\n"
-        for label, score in document.predicted
-    )
+    ranked = ((label, score, label in document.true_labels) for label, score in document.predicted)
+    words = {
+        label: f"<br><small>because of: {escape(', '.join(words))}</small>"
+        for label, words in document.words.items()
+        if words
+    }
     return (
         f'<article>\n<h3>{escape(document.id)}</h3>\n<p class="text">{escape(document.text)}</p>\n'
         f"<p><strong>True labels:</strong> {escape(', '.join(document.true_labels))}</p>\n"
-        f"<p>Predicted, best first:</p>\n<ol>\n{ranked}</ol>\n</article>\n"
+        f"<p>Predicted, best first:</p>\n{ranking(ranked, 'true', words)}</article>\n"
     )
-
-
-def _words(words: tuple[str, ...]) -> str:
-    return f"<br><small>because of: {escape(', '.join(words))}</small>" if words else ""
 
 
 def _routing_plots(report: EvaluationReport) -> dict[str, str]:
     routing = report.routing
-    if routing is None or routing.iterations is None:
+    if routing is None:
         return {}
-    plots = {f"Iterations that {routing.routing} took": iterations_histogram(routing.iterations)}
-    if routing.agreement is not None:
-        plots["Agreement of capsules, mean over documents"] = agreement_plot(routing.agreement)
-    if routing.instance_agreement is not None:
-        curve = instance_curve(routing.instance_agreement, routing.instance_stop, routing.most_iterations)
-        plots["The first document, routed beyond its stop"] = curve
+    curve = plots.instance_curve(routing.instance_agreement, routing.instance_stop, routing.most_iterations)
+    shown = {
+        f"Iterations that {routing.routing} took": plots.iterations_histogram(routing.iterations),
+        "Agreement of capsules, mean over documents": plots.agreement_plot(routing.agreement),
+        "The first document, routed beyond its stop": curve,
+    }
     if routing.loss_by_iterations:
-        plots["Loss if every document took the same number"] = system_curve(routing.loss_by_iterations)
-    return plots
+        shown["Loss if every document took the same number"] = plots.system_curve(routing.loss_by_iterations)
+    return shown
 
 
 def _all_figures(figures: Mapping[str, float]) -> str:
-    rows = [(name, f"{value:,.0f}" if name in COUNTS else percent(value)) for name, value in figures.items()]
-    table = _table("Percentages", ("figure", "value"), rows)
-    return f"<details>\n<summary>Show them</summary>\n{table}</details>\n"
-
-
-def _table(caption: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    """Return a table whose first column names the rows; empty without rows."""
-    if not rows:
-        return ""
-    top = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
-    body = "".join(
-        f'<tr><th scope="row">{escape(first)}</th>'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in rest)
-        + "</tr>\n"
-        for first, *rest in rows
-    )
-    return (
-        f'<div class="wide" role="region" tabindex="0" aria-label="{escape(caption)}">\n<table>\n'
-        f"<caption><span>{escape(caption)}.</span></caption>\n<thead><tr>{top}</tr></thead>\n"
-        f"<tbody>\n{body}</tbody>\n</table>\n</div>\n"
-    )
-
-
-_PRINT = """
-h3 { color: var(--soft); font-size: 0.95rem; }
-figure:only-child { max-width: 40rem; }
-tbody th, tbody td { white-space: normal; overflow-wrap: anywhere; }
-@media print {
-  :root { --ink: #000000; --soft: #444444; --paper: #ffffff; --tint: #f3f5f8; --line: #bbbbbb; }
-  body { max-width: none; padding: 0; font-size: 10pt; }
-  figure, article, tr { break-inside: avoid; }
-  h2 { break-after: avoid; }
-  .wide { overflow: visible; }
-}
-"""
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>nlpcapsule: report of an evaluation</title>
-<style>{style}</style>
-</head>
-<body>
-<header>
-<h1>Report of an evaluation</h1>
-<p class="lead">What the model gets right on documents that it was not trained on, where it errs, and how far
-its probabilities can be trusted. Scores are percentages.</p>
-</header>
-<main>
-{sections}</main>
-</body>
-</html>
-"""
+    rows = [
+        (escape(name), f"{value:,.0f}" if name in COUNTS else percent(value))
+        for name, value in figures.items()
+    ]
+    shown = table("Percentages", ("figure", "value"), rows)
+    return f"<details>\n<summary>Show them</summary>\n{shown}</details>\n"

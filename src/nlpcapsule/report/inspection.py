@@ -13,9 +13,10 @@ from rich.table import Table
 
 from nlpcapsule.atomic_files import atomic_text, write_text
 from nlpcapsule.data.documents import Document
-from nlpcapsule.diagnostics import inspection, plots
+from nlpcapsule.diagnostics import inspection
 from nlpcapsule.diagnostics.inspection import IterationEffects, RoutingInspection
 from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.report import plots
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 
 _BAR = 30  # maximum width of a bar in the printed histogram, in characters

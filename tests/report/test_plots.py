@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from nlpcapsule.diagnostics.inspection import Changes
-from nlpcapsule.diagnostics.plots import (
+from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.report.plots import (
     changes_bars,
     instance_curve,
     iterations_histogram,
@@ -20,7 +21,6 @@ from nlpcapsule.diagnostics.plots import (
     system_curve,
     training_curves,
 )
-from nlpcapsule.errors import NlpCapsuleError
 
 HISTORIES = {
     "label-query": [{"epoch": 1, "loss": 3.0, "P@5": 0.4}, {"epoch": 2, "loss": 2.0, "P@5": 0.5}],

@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from nlpcapsule.diagnostics.plots import iterations_histogram, system_curve
-from nlpcapsule.diagnostics.report_page import DemoReport, ExampleDocument, ExampleQuestion, report_html
+from nlpcapsule.report.demo_page import DemoReport, ExampleDocument, ExampleQuestion, report_html
+from nlpcapsule.report.plots import iterations_histogram, system_curve
 
 HOSTILE = """<script>alert("x")</script>&amp;'" onload="evil()"></td><img src=http://bad.example/x>"""
 VOID = {"meta", "br", "img", "link", "hr", "input"}

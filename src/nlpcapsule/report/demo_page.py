@@ -1,0 +1,105 @@
+"""Render the demo's report as one HTML file."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+
+from nlpcapsule.evaluation.report import ABSENT, COUNTS
+from nlpcapsule.report.html import facts_list, gallery, page, percent, ranking, section, table
+
+_LOW, _HIGH = " 95% low", " 95% high"  # suffixes of the names of an interval's ends
+_TITLE = "nlpcapsule: report of the demo"
+_LEAD = """Capsule networks trained on the sample that comes with the package, next to other systems
+trained on the same documents. All figures and scores are percentages with one decimal; counts are whole
+numbers."""
+
+
+@dataclass(frozen=True)
+class ExampleDocument:
+    """A document with its labels."""
+
+    text: str
+    true_labels: tuple[str, ...]
+    predicted: tuple[tuple[str, float], ...]  # and their probabilities, best first
+
+
+@dataclass(frozen=True)
+class ExampleQuestion:
+    """A question with its ranked answers."""
+
+    question: str
+    ranking: tuple[tuple[str, float, bool], ...]  # answer, probability, is right; best first
+
+
+@dataclass(frozen=True)
+class DemoReport:
+    """The contents of the page. Metrics are fractions of 1, but for counts.
+
+    "X 95% low" and "X 95% high" are shown as the interval of the metric "X".
+    """
+
+    label_tables: dict[str, dict[str, dict[str, float]]]  # part of the data → system → metric → value
+    answer_figures: dict[str, dict[str, float]]  # system → metric → value
+    documents: tuple[ExampleDocument, ...]
+    questions: tuple[ExampleQuestion, ...]
+    figures: dict[str, str]  # caption → text of an SVG file, as `plots` draws it
+    facts: dict[str, str]  # about the run: "training documents" → "1,700"
+
+
+def report_html(report: DemoReport) -> str:
+    """Return the page; empty parts of the report are left out."""
+    label_tables = "".join(
+        _figures_table(part[:1].upper() + part[1:], systems) for part, systems in report.label_tables.items()
+    )
+    sections = [
+        section("This run", facts_list(report.facts)),
+        section("Tagging documents with labels", label_tables),
+        section("Ranking answers to questions", _figures_table("Right answers first", report.answer_figures)),
+        section("Curves", gallery(report.figures)),
+        section("Tagged documents", "".join(map(_document, report.documents))),
+        section("Ranked answers", "".join(map(_question, report.questions))),
+    ]
+    return page(_TITLE, _LEAD, sections)
+
+
+def _figures_table(title: str, systems: Mapping[str, Mapping[str, float]]) -> str:
+    """Return a table with one row per system; empty without metrics."""
+    names = dict.fromkeys(name for figures in systems.values() for name in figures)
+    columns = [name for name in names if not name.endswith((_LOW, _HIGH))]
+    if not columns:
+        return ""
+    rows = (
+        [escape(system), *(_cell(figures, name) for name in columns)] for system, figures in systems.items()
+    )
+    intervals = " In brackets: the 95% confidence interval." if len(columns) < len(names) else ""
+    caption = f"<strong>{escape(title)}.</strong> Figures are percentages.{intervals}"
+    return table(title, ["system", *columns], rows, caption)
+
+
+def _cell(figures: Mapping[str, float], name: str) -> str:
+    value = figures.get(name, math.nan)
+    if name in COUNTS and math.isfinite(value):
+        return f"{value:,.0f}"
+    low, high = figures.get(name + _LOW), figures.get(name + _HIGH)
+    interval = "" if low is None or high is None else f" <small>[{percent(low)}, {percent(high)}]</small>"
+    return percent(value) + interval
+
+
+def _document(example: ExampleDocument) -> str:
+    true = example.true_labels
+    predicted = {label for label, _ in example.predicted}
+    missed = ", ".join(label for label in true if label not in predicted)
+    return (
+        f'<article>\n<p class="text">{escape(example.text)}</p>\n'
+        f"<p><strong>True labels:</strong> {escape(', '.join(true)) or ABSENT}</p>\n"
+        + (f"<p><strong>Not predicted:</strong> {escape(missed)}</p>\n" if missed else "")
+        + "<p>Predicted, best first:</p>\n"
+        + ranking(((label, score, label in true) for label, score in example.predicted), "true")
+        + "</article>\n"
+    )
+
+
+def _question(example: ExampleQuestion) -> str:
+    ranked = ranking(example.ranking, "right")
+    return f"<article>\n<h3>{escape(example.question)}</h3>\n{ranked}</article>\n"

@@ -33,7 +33,10 @@ def predict(
         list[str],
         typer.Option("--model", metavar="NAME=MODEL", help="A model with a network; may be repeated."),
     ],
-    documents: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Documents to rank.")] = 500,
+    documents: Annotated[
+        int | None, typer.Option(metavar="NUMBER", min=1, help="Documents to rank for P@1.  [default: all]")
+    ] = None,
+    timed: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Documents to time.")] = 500,
     rounds: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Rounds that are timed.")] = 5,
     threads: Threads = None,
     output: Annotated[Path, typer.Option(metavar="FILE.json", help="Results file.")] = Path(
@@ -51,10 +54,12 @@ def predict(
     with TemporaryDirectory(prefix="speed-") as folder:
         one = Path(folder) / "one.jsonl"
         write_text(one, json.dumps({"text": chosen[0].text}) + "\n")
-        rows = speed_of_prediction(omikuji, named, chosen, one, Path(folder), rounds)
+        rows = speed_of_prediction(omikuji, named, chosen, timed, one, Path(folder), rounds)
     command = f"python -m benchmarks speed predict --threads {used}"
     record = {
-        **provenance(command, documents=len(chosen), rounds=rounds, threads=used),
+        **provenance(
+            command, documents=len(chosen), timed=min(timed, len(chosen)), rounds=rounds, threads=used
+        ),
         "rows": [row.to_json() for row in rows],
     }
     write_text(output, json.dumps(record, indent=2) + "\n")

@@ -61,6 +61,7 @@ def speed_of_prediction(
     omikuji: Path,
     models: Mapping[str, Path],
     documents: Sequence[Document],
+    timed: int,
     one: Path,
     folder: Path,
     rounds: int,
@@ -70,14 +71,15 @@ def speed_of_prediction(
     Args:
         omikuji: Omikuji's model folder.
         models: Name → a model folder with a network.
-        documents: What is ranked.
+        documents: What is ranked for P@1.
+        timed: How many of them are ranked for the times.
         one: A file with one document.
         folder: An empty folder for exported copies.
         rounds: Rounds that are timed.
     """
     places = {REFERENCE: omikuji, **dict(_variants(models, folder))}
     loaded = {name: _label_model(place, name) for name, place in places.items()}
-    texts = [document.text for document in documents]
+    texts = [document.text for document in documents[:timed]]
     many = time_in_turn({name: _ranks(model, texts) for name, model in loaded.items()}, rounds)
     single = _requests(loaded, texts[:_REQUESTS], rounds)
     hits = {name: _hits(model, documents) for name, model in loaded.items()}

@@ -8,7 +8,9 @@ also `ValueError`s, as scikit-learn expects.
 import difflib
 import re
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 _LOWER = (
     "lower batch_size, max_tokens or the sizes of the model (as in --set batch_size=8), or use a machine "
@@ -62,6 +64,14 @@ class MissingExtraError(NlpCapsuleError):
         super().__init__(
             f"this needs the package {package!r}; install it with: pip install 'nlpcapsule[{extra}]'"
         )
+
+
+def import_extra(package: str, extra: str) -> Any:
+    """Import an optional dependency; the error names the extra that installs it."""
+    try:
+        return import_module(package)
+    except ImportError:
+        raise MissingExtraError(package, extra) from None
 
 
 def out_of_memory(error: BaseException) -> str | None:

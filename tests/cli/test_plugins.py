@@ -23,20 +23,16 @@ def one_step(votes, **options):
     "encoder": '''
 from torch import nn
 from nlpcapsule.encoders.encoder import register_encoder
-from nlpcapsule.encoders.word_encoder import WordEncoder, new_embedding
+from nlpcapsule.encoders.word_encoder import WordEncoder
 
 @register_encoder("one-layer")
 class OneLayer(WordEncoder):
     """A linear layer on each word vector."""
 
-    def __init__(self, embedding):
-        super().__init__(embedding)
+    def __init__(self, settings, inputs):
+        super().__init__(settings, inputs)
         self.state_size = 8
-        self.layer = nn.Linear(embedding.size, 8)
-
-    @classmethod
-    def from_settings(cls, settings, inputs):
-        return cls(new_embedding(settings.embedding_size, inputs))
+        self.layer = nn.Linear(self.embedding.size, 8)
 
     def read(self, words, mask):
         return self.layer(words) * mask.unsqueeze(-1)

@@ -27,7 +27,7 @@ every_encoder = pytest.mark.parametrize("name", ENCODERS)
 OUTSIDE = """
 from torch import nn
 from nlpcapsule.encoders.encoder import register_encoder
-from nlpcapsule.encoders.word_encoder import WordEncoder, WordEncoderSettings, new_embedding
+from nlpcapsule.encoders.word_encoder import WordEncoder, WordEncoderSettings
 
 class WordByWordSettings(WordEncoderSettings):
     state_size: int = 6
@@ -36,14 +36,10 @@ class WordByWordSettings(WordEncoderSettings):
 class WordByWord(WordEncoder):
     settings_type = WordByWordSettings
 
-    def __init__(self, embedding, size):
-        super().__init__(embedding)
-        self.state_size = size
-        self.linear = nn.Linear(embedding.size, size)
-
-    @classmethod
-    def from_settings(cls, settings, inputs):
-        return cls(new_embedding(settings.embedding_size, inputs), settings.state_size)
+    def __init__(self, settings, inputs):
+        super().__init__(settings, inputs)
+        self.state_size = settings.state_size
+        self.linear = nn.Linear(self.embedding.size, settings.state_size)
 
     def read(self, words, mask):
         return self.linear(words).tanh() * mask.unsqueeze(-1)

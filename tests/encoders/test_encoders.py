@@ -22,11 +22,11 @@ from toy_task import PowerCutError
 
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.tokens import WordTokenizer
-from nlpcapsule.encoders.bilstm import BiLSTMEncoder
-from nlpcapsule.encoders.word_embedding import WordEmbedding
+from nlpcapsule.encoders.bilstm import BiLSTMEncoder, BiLSTMSettings
 from nlpcapsule.errors import ConfigError, DataError, MissingExtraError
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.networks.build import build_answer_network, build_label_network
+from nlpcapsule.registry import NetworkInputs
 from nlpcapsule.scoring.build import network_scorer
 from nlpcapsule.scoring.models import LabelModel
 from nlpcapsule.training.label_task import LabelTask
@@ -154,7 +154,8 @@ def test_every_weight_is_trained(encoder, folder):
 
 def test_the_bilstm_reads_a_document_both_ways_and_no_further_than_its_words():
     torch.manual_seed(0)
-    encoder = BiLSTMEncoder(WordEmbedding(5, 3), state_size=4, layers=2, dropout=0.0)
+    settings = BiLSTMSettings(embedding_size=3, state_size=4, layers=2, token_dropout=0.0)
+    encoder = BiLSTMEncoder(settings, NetworkInputs(5))
     words, mask = torch.randn(2, 6, 3), torch.arange(6) < torch.tensor([[6], [4]])
     with torch.no_grad():
         states = encoder.read(words, mask)

@@ -6,16 +6,20 @@ import torch
 from tiny_transformer import CLS, PAD, SEP, write_transformer
 
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.encoders.transformer import TransformerEncoder, mean_states
-from nlpcapsule.encoders.word_embedding import mean_word_vectors, to_unit_length
+from nlpcapsule.encoders.convolution import ConvolutionEncoder, ConvolutionSettings
+from nlpcapsule.encoders.encoder import to_unit_length
+from nlpcapsule.encoders.windowed_transformer import TransformerSettings, WindowedTransformer
 from nlpcapsule.registry import NetworkInputs
 
 
 def test_word_vectors_are_weighed_by_idf():
-    vectors = np.array([[1.0, 0.0], [0.0, 1.0], [5.0, 5.0]], dtype=np.float32)
-    words = Ragged.from_rows([[0, 1], [1], [2]])
-    means = mean_word_vectors(words, vectors, np.array([3.0, 1.0, 0.0]))
-    assert means.tolist() == [[0.75, 0.25], [0, 1], [0, 0]]
+    vectors = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [5.0, 5.0]], dtype=np.float32)
+    settings = ConvolutionSettings(embedding_size=2, windows=(1,), filters=1)
+    encoder = ConvolutionEncoder(settings, NetworkInputs(4, vectors=vectors))
+    names = Ragged.from_rows([[1, 2], [2], [3]])
+    found = encoder.name_vectors(names, np.array([0.0, 3.0, 1.0, 0.0]))
+    # The means are (3, 1), (0, 4) and, without a weighed word, (0, 0).
+    assert found == pytest.approx(to_unit_length(np.array([[3.0, 1.0], [0.0, 4.0], [0.0, 0.0]])))
 
 
 def test_what_all_names_share_is_taken_away_before_they_are_scaled():
@@ -24,11 +28,13 @@ def test_what_all_names_share_is_taken_away_before_they_are_scaled():
 
 
 def test_a_transformers_names_do_not_depend_on_their_company(tmp_path):
-    encoder = TransformerEncoder(str(write_transformer(tmp_path)), NetworkInputs(10, PAD, length=12))
-    rows = [[CLS, 5, 6, 7, SEP], [CLS, 8, SEP]]
-    together = mean_states(Ragged.from_rows(rows), encoder)
-    alone = np.concatenate([mean_states(Ragged.from_rows([row]), encoder) for row in rows])
-    assert together == pytest.approx(alone, abs=1e-5)
+    settings = TransformerSettings(path=str(write_transformer(tmp_path)))
+    encoder = WindowedTransformer(settings, NetworkInputs(10, PAD, length=12))
+    rows = [[CLS, 5, 6, 7, SEP], [CLS, 8, SEP], [CLS, 9, 5, SEP]]
     with torch.no_grad():
-        states = encoder(torch.tensor(rows[:1]), torch.ones(1, 5, dtype=torch.bool))
-    assert together[0] == pytest.approx(states[0].mean(dim=0).numpy(), abs=1e-5)
+        states = [
+            encoder.encoder(torch.tensor([row]), torch.ones(1, len(row), dtype=torch.bool)) for row in rows
+        ]
+    alone = np.stack([state[0].mean(dim=0).numpy() for state in states])
+    together = encoder.name_vectors(Ragged.from_rows(rows), np.ones(10))
+    assert together == pytest.approx(to_unit_length(alone), abs=1e-5)

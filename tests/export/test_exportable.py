@@ -6,6 +6,7 @@ import pytest
 import torch
 from exported_networks import KINDS, VOCABULARY, documents, exported_kind, unpadded_documents
 
+from nlpcapsule.capsules.routing.label_query import route_labels
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.export.exportable import (
     EvenWindows,
@@ -47,7 +48,7 @@ def test_the_network_itself_is_not_changed() -> None:
     encoder, before = network.document.encoder, {name: t.clone() for name, t in network.state_dict().items()}
     exportable = ExportableNetwork(network)
     assert network.document.encoder is encoder
-    assert not network.masked_routing
+    assert network.route_labels is route_labels
     for parameter in exportable.parameters():
         parameter.zero_()
     assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())

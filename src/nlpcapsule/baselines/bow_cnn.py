@@ -11,6 +11,7 @@ not word vectors; given vectors are ignored. A word that occurs twice in a regio
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 import torch
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 
 from nlpcapsule.baselines.xml_cnn import dynamic_max_pool
 from nlpcapsule.config.settings import SystemSettings, Widths
-from nlpcapsule.encoders.word_embedding import WordEmbedding
+from nlpcapsule.encoders.word_encoder import WordEmbedding
 from nlpcapsule.networks.scored import Scored, output_layer
 from nlpcapsule.registry import NetworkInputs, System, register
 
@@ -64,7 +65,7 @@ class BagOfWordsRegions(nn.Module):
     def __init__(self, inputs: NetworkInputs, width: int, filters: int) -> None:
         super().__init__()
         self.width = width
-        self.weights = WordEmbedding(inputs.vocabulary_size, filters, inputs.padding_id)  # W, a row per word
+        self.weights = WordEmbedding(filters, replace(inputs, vectors=None))  # W, a row per word
         self.bias = nn.Parameter(torch.zeros(filters))
 
     def forward(self, tokens: Tensor) -> Tensor:

@@ -31,7 +31,7 @@ from nlpcapsule.capsules.routing.routed import activation
 from nlpcapsule.capsules.squash import squash
 from nlpcapsule.capsules.votes import PerClassVotes
 from nlpcapsule.config.settings import EMBEDDING_SIZE, SystemSettings
-from nlpcapsule.encoders.word_encoder import new_embedding
+from nlpcapsule.encoders.word_encoder import WordEmbedding
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.networks.answer_ranker import AnswerNetwork, TextCapsule
 from nlpcapsule.networks.scored import Scored, log_odds
@@ -76,7 +76,7 @@ class CapZhao(nn.Module):
             raise ConfigError(
                 f"text.max_tokens={self.length} is too short for cap-zhao: expected {least} or more"
             )
-        self.embedding = new_embedding(settings.embedding_size, inputs)
+        self.embedding = WordEmbedding(settings.embedding_size, inputs)
         self.chains = nn.ModuleList(
             CapsuleChain(settings, self.embedding.size, width, inputs.label_count) for width in windows
         )

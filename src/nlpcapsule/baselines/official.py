@@ -22,7 +22,7 @@ from nlpcapsule.capsules.squash import squash
 from nlpcapsule.capsules.votes import Votes
 from nlpcapsule.config import Config
 from nlpcapsule.config.settings import EMBEDDING_SIZE, Widths, check_widths
-from nlpcapsule.encoders.word_encoder import new_embedding
+from nlpcapsule.encoders.word_encoder import WordEmbedding
 from nlpcapsule.networks.embedding_convolution import EmbeddingConvolution
 from nlpcapsule.networks.routing_choice import RoutedSettings
 from nlpcapsule.networks.scored import Scored, log_odds
@@ -61,7 +61,7 @@ class OfficialNetwork(nn.Module):
         super().__init__()
         self.settings = settings
         filters, size = settings.filters, settings.capsule_size
-        self.embedding = new_embedding(settings.embedding_size, inputs)
+        self.embedding = WordEmbedding(settings.embedding_size, inputs)
         self.convolution = EmbeddingConvolution(inputs, self.embedding.size, settings.windows, filters)
         self.primary = nn.ModuleList(nn.Conv1d(filters, filters * size, 1) for _ in settings.windows)
         self.compression = CapsuleCompression(filters * sum(self.convolution.map_sizes), settings.condensed)

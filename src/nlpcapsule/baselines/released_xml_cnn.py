@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from nlpcapsule.config import Config
 from nlpcapsule.config.settings import EMBEDDING_SIZE, SystemSettings, Widths, check_widths
-from nlpcapsule.encoders.word_encoder import new_embedding
+from nlpcapsule.encoders.word_encoder import WordEmbedding
 from nlpcapsule.networks.embedding_convolution import EmbeddingConvolution
 from nlpcapsule.networks.scored import Scored, output_layer
 from nlpcapsule.registry import NetworkInputs, System, register
@@ -46,7 +46,7 @@ class ReleasedXMLCNN(nn.Module):
 
     def __init__(self, settings: ReleasedXMLCNNSettings, inputs: NetworkInputs) -> None:
         super().__init__()
-        self.embedding = new_embedding(settings.embedding_size, inputs)
+        self.embedding = WordEmbedding(settings.embedding_size, inputs)
         self.convolution = EmbeddingConvolution(
             inputs, self.embedding.size, settings.windows, settings.filters
         )

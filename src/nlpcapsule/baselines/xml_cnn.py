@@ -16,8 +16,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.config.settings import EMBEDDING_SIZE, SystemSettings, Widths
-from nlpcapsule.encoders.convolution import ConvolutionEncoder
-from nlpcapsule.encoders.word_encoder import new_embedding
+from nlpcapsule.encoders.convolution import ConvolutionEncoder, ConvolutionSettings
 from nlpcapsule.networks.scored import Scored, output_layer
 from nlpcapsule.registry import NetworkInputs, System, register
 
@@ -42,9 +41,12 @@ class XMLCNN(nn.Module):
     def __init__(self, settings: XMLCNNSettings, inputs: NetworkInputs) -> None:
         super().__init__()
         self.pools = settings.pools
-        embedding = new_embedding(settings.embedding_size, inputs)
         self.word_dropout = nn.Dropout(settings.token_dropout)
-        self.encoder = ConvolutionEncoder(embedding, settings.windows, settings.filters)
+        size, windows, filters = settings.embedding_size, settings.windows, settings.filters
+        convolution = ConvolutionSettings(
+            embedding_size=size, windows=windows, filters=filters, token_dropout=0.0
+        )
+        self.encoder = ConvolutionEncoder(convolution, inputs)
         self.bottleneck = nn.Linear(self.encoder.state_size * settings.pools, settings.bottleneck)
         self.dropout = nn.Dropout(settings.dropout)
         self.output = output_layer(settings.bottleneck, inputs.label_count)

@@ -1,1 +1,1 @@
-"""Encoders: map token ids to states, one vector per token. `encoder` has the interface, `build` chooses."""
+"""Encoders: map token ids to states, one vector per token. `encoder` has the interface."""

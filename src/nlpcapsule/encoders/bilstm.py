@@ -1,14 +1,13 @@
 """A bidirectional LSTM over word vectors, whose states depend on the whole document."""
 
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nlpcapsule.encoders.encoder import register_encoder
-from nlpcapsule.encoders.word_embedding import WordEmbedding
-from nlpcapsule.encoders.word_encoder import WordEncoder, WordEncoderSettings, new_embedding
+from nlpcapsule.encoders.word_encoder import WordEncoder, WordEncoderSettings
 from nlpcapsule.registry import NetworkInputs
 
 
@@ -30,28 +29,15 @@ class BiLSTMEncoder(WordEncoder):
 
     settings_type: ClassVar[type[BiLSTMSettings]] = BiLSTMSettings
 
-    def __init__(
-        self,
-        embedding: WordEmbedding,
-        state_size: int,
-        layers: int,
-        dropout: float,
-        word_dropout: float = 0.0,
-    ) -> None:
-        super().__init__(embedding, word_dropout)
-        self.state_size = 2 * state_size
-        self.dropout = nn.Dropout(dropout)
-        between = dropout if layers > 1 else 0.0  # torch warns if there is only one layer
+    def __init__(self, settings: BiLSTMSettings, inputs: NetworkInputs) -> None:
+        super().__init__(settings, inputs)
+        size, layers = settings.state_size, settings.layers
+        self.state_size = 2 * size
+        self.dropout = nn.Dropout(settings.token_dropout)
+        between = settings.token_dropout if layers > 1 else 0.0  # torch warns if there is only one layer
         self.lstm = nn.LSTM(
-            embedding.size, state_size, layers, batch_first=True, dropout=between, bidirectional=True
+            self.embedding.size, size, layers, batch_first=True, dropout=between, bidirectional=True
         )
-
-    @classmethod
-    def from_settings(cls, settings: BiLSTMSettings, inputs: NetworkInputs) -> Self:
-        """Build the encoder from its settings."""
-        embedding = new_embedding(settings.embedding_size, inputs)
-        state_size, layers = settings.state_size, settings.layers
-        return cls(embedding, state_size, layers, settings.token_dropout, settings.word_dropout)
 
     def read(self, words: Tensor, mask: Tensor) -> Tensor:
         """Map word vectors (B, l, v) and a mask (B, l) to states (B, l, H)."""

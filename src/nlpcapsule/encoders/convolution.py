@@ -1,7 +1,6 @@
 """Convolutions over time on word vectors, whose states depend on neighbouring words."""
 
-from collections.abc import Sequence
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -10,8 +9,7 @@ from torch import Tensor, nn
 from nlpcapsule.capsules.dropout import Dropout, is_worthwhile, rectify_and_drop
 from nlpcapsule.config.settings import Widths
 from nlpcapsule.encoders.encoder import register_encoder
-from nlpcapsule.encoders.word_embedding import WordEmbedding
-from nlpcapsule.encoders.word_encoder import WordEncoder, WordEncoderSettings, new_embedding
+from nlpcapsule.encoders.word_encoder import WordEncoder, WordEncoderSettings
 from nlpcapsule.registry import NetworkInputs
 
 
@@ -33,26 +31,12 @@ class ConvolutionEncoder(WordEncoder):
 
     settings_type: ClassVar[type[ConvolutionSettings]] = ConvolutionSettings
 
-    def __init__(
-        self,
-        embedding: WordEmbedding,
-        windows: Sequence[int],
-        filters: int,
-        dropout: float = 0.0,
-        word_dropout: float = 0.0,
-    ) -> None:
-        super().__init__(embedding, word_dropout)
-        self.state_size = filters * len(windows)
-        self.dropout = Dropout(dropout)
-        self.windows = tuple(windows)
-        self.convolutions = nn.ModuleList(nn.Conv1d(embedding.size, filters, width) for width in windows)
-
-    @classmethod
-    def from_settings(cls, settings: ConvolutionSettings, inputs: NetworkInputs) -> Self:
-        """Build the encoder from its settings."""
-        embedding = new_embedding(settings.embedding_size, inputs)
-        windows, filters = settings.windows, settings.filters
-        return cls(embedding, windows, filters, settings.token_dropout, settings.word_dropout)
+    def __init__(self, settings: ConvolutionSettings, inputs: NetworkInputs) -> None:
+        super().__init__(settings, inputs)
+        size, filters, self.windows = self.embedding.size, settings.filters, settings.windows
+        self.state_size = filters * len(self.windows)
+        self.dropout = Dropout(settings.token_dropout)
+        self.convolutions = nn.ModuleList(nn.Conv1d(size, filters, width) for width in self.windows)
 
     def read(self, words: Tensor, mask: Tensor) -> Tensor:
         """Map word vectors (B, l, v) and a mask (B, l) to states (B, l, H)."""

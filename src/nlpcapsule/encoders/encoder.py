@@ -13,7 +13,7 @@ to add settings, subclass `EncoderSettings` or `WordEncoderSettings`.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from torch import Tensor, nn
@@ -24,7 +24,7 @@ from nlpcapsule.registry import ENCODERS, NetworkInputs, find_encoder
 
 
 class Encoder(nn.Module, ABC):
-    """Base class of encoders: token ids → states, one vector per token."""
+    """Base class of encoders: token ids → states, one vector per token. `settings` are a `settings_type`."""
 
     settings_type: ClassVar[type[EncoderSettings]] = EncoderSettings  # its section of the configuration
 
@@ -32,10 +32,8 @@ class Encoder(nn.Module, ABC):
     name_size: int  # E, the size of the vectors that words, names and documents are compared by
     own_rate: float | None = None  # peak learning rate of the encoder; None uses the network's
 
-    @classmethod
-    @abstractmethod
-    def from_settings(cls, settings: Any, inputs: NetworkInputs) -> Self:
-        """Build the encoder from its settings, a `settings_type`."""
+    def __init__(self, settings: Any, inputs: NetworkInputs) -> None:
+        super().__init__()
 
     @abstractmethod
     def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
@@ -69,7 +67,15 @@ class Encoder(nn.Module, ABC):
 
 def build_encoder(settings: EncoderSettings, inputs: NetworkInputs) -> Encoder:
     """Build the encoder that settings name."""
-    return find_encoder(settings.name).from_settings(settings, inputs)
+    return find_encoder(settings.name)(settings, inputs)
+
+
+def to_unit_length(vectors: np.ndarray) -> np.ndarray:
+    """Centre rows and scale them to length 1; rows of zeros stay zero."""
+    named = (vectors != 0).any(axis=1, keepdims=True)  # (n, 1)
+    centred = np.where(named, vectors - vectors.sum(axis=0) / max(1, named.sum()), 0)
+    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
+    return np.divide(centred, lengths, out=np.zeros_like(centred), where=lengths > 1e-12)
 
 
 AnyEncoder = TypeVar("AnyEncoder", bound=Encoder)

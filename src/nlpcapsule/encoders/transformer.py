@@ -11,17 +11,15 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.config import Config
 from nlpcapsule.config.settings import EncoderSettings
-from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.encoders import transformer_config
-from nlpcapsule.errors import ConfigError, DataError, MissingExtraError
+from nlpcapsule.errors import ConfigError, DataError, import_extra
 from nlpcapsule.registry import NetworkInputs, encoder_names
 
 TRANSFORMER_FILE = "transformer.json"
@@ -30,7 +28,6 @@ _UNREADABLE = (
     "model.safetensors and tokenizer.json, or a hub id"
 )
 _ROWS_AT_ONCE = 64
-_NAMES_AT_ONCE = 256
 
 
 class PretrainedSettings(EncoderSettings):
@@ -53,11 +50,10 @@ class PretrainedSettings(EncoderSettings):
 class TransformerEncoder(nn.Module):
     """Encode token ids as states with a bidirectional or causal transformer.
 
-    Weights come from a folder or a hub id. If `inputs.transformer` has a configuration, as `to_json` returns
-    it, `encoder` is ignored, and weights are random until a saved state is loaded. Rows have at most
-    `longest` tokens, without it the length of a text; `limited_by` is the setting that keeps them short.
-    `pooled` keeps the pooling layer, if there is one. Gradient checkpointing recomputes states in the
-    backward pass to save memory.
+    If `inputs.transformer` has a configuration, as `to_json` returns it, `encoder`, a folder or a hub id, is
+    ignored, and weights are random until a saved state is loaded. Rows have at most `longest` tokens, without
+    it the length of a text; `limited_by` is the setting that keeps them short. `pooled` keeps the pooling
+    layer, if there is one.
     """
 
     def __init__(
@@ -139,20 +135,6 @@ def mean_state(states: Tensor, mask: Tensor) -> Tensor:
     return (states.float() * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
 
 
-@torch.no_grad()
-def mean_states(texts: Ragged, encoder: TransformerEncoder) -> np.ndarray:
-    """Return the mean (n, h) of the states of each of n rows of word pieces."""
-    was_training, device = encoder.training, next(encoder.parameters()).device
-    encoder.eval()
-    means = []
-    for rows in np.array_split(np.arange(len(texts)), range(_NAMES_AT_ONCE, len(texts), _NAMES_AT_ONCE)):
-        tokens = torch.from_numpy(texts.padded(rows, encoder.padding_id)).to(device)
-        mask = tokens != encoder.padding_id
-        means.append(mean_state(encoder(tokens, mask), mask).cpu().numpy())
-    encoder.train(was_training)
-    return np.concatenate(means)
-
-
 def tokenizer_file(encoder: str) -> Path:
     """Return the path of a pretrained transformer's `tokenizer.json`."""
     if Path(encoder).is_dir():
@@ -212,9 +194,8 @@ def _with_random_weights(config: Any) -> Any:
         transformer_config.loading_saved_model(),
     ):
         facts_type = library.CONFIG_MAPPING[config["model_type"]]
-        facts = facts_type(
-            **transformer_config.safe_settings(config, facts_type().to_dict(), TRANSFORMER_FILE)
-        )
+        known = facts_type().to_dict()
+        facts = facts_type(**transformer_config.safe_settings(config, known, TRANSFORMER_FILE))
         return library.AutoModel.from_config(facts, dtype=torch.float32)
 
 
@@ -245,8 +226,4 @@ def _worded_errors(message: str) -> Iterator[None]:
 
 
 def _transformers() -> Any:
-    try:
-        import transformers
-    except ImportError:
-        raise MissingExtraError("transformers", "transformers") from None
-    return transformers
+    return import_extra("transformers", "transformers")

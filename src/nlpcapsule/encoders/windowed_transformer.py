@@ -8,7 +8,7 @@ concatenated, without those of the special tokens: (B, L, h). Where windows over
 state in each of its windows.
 """
 
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -17,13 +17,13 @@ from torch import Tensor, nn
 
 from nlpcapsule.config import Config
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.encoders.encoder import Encoder, register_encoder
-from nlpcapsule.encoders.transformer import PretrainedSettings, TransformerEncoder, mean_state, mean_states
-from nlpcapsule.encoders.word_embedding import to_unit_length
+from nlpcapsule.encoders.encoder import Encoder, register_encoder, to_unit_length
+from nlpcapsule.encoders.transformer import PretrainedSettings, TransformerEncoder, mean_state
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.registry import NetworkInputs
 
 MARKS = 2  # special tokens of a row: the first and the last
+_NAMES_AT_ONCE = 256
 
 
 class Windows(NamedTuple):
@@ -80,10 +80,9 @@ class WindowedTransformer(Encoder):
     settings_type: ClassVar[type[TransformerSettings]] = TransformerSettings
 
     def __init__(self, settings: TransformerSettings, inputs: NetworkInputs) -> None:
-        super().__init__()
+        super().__init__(settings, inputs)
         self.own_rate = settings.encoder_learning_rate  # pretrained weights need small steps
-        self.window = settings.window
-        self.stride = settings.stride
+        self.window, self.stride = settings.window, settings.stride
         self.encoder = TransformerEncoder(
             settings.path,
             inputs,
@@ -94,11 +93,6 @@ class WindowedTransformer(Encoder):
         self.state_size = self.name_size = self.encoder.size
         self.word_dropout = settings.word_dropout
         self.dropout = nn.Dropout(settings.token_dropout)
-
-    @classmethod
-    def from_settings(cls, settings: TransformerSettings, inputs: NetworkInputs) -> Self:
-        """Build the encoder from its settings."""
-        return cls(settings, inputs)
 
     def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Encode documents: (B, l) → states (B, L, h), zero at padding, and the mask (B, L) of real ones."""
@@ -119,9 +113,19 @@ class WindowedTransformer(Encoder):
         mask = tokens != self.encoder.padding_id
         return self.dropout(self.encoder(tokens, mask)), mask
 
+    @torch.no_grad()
     def name_vectors(self, names: Ragged, idf: np.ndarray) -> np.ndarray:
         """Return (n, h) means of the names' states, scaled to length 1."""
-        return to_unit_length(mean_states(names, self.encoder))
+        was_training, device = self.training, next(self.parameters()).device
+        self.eval()
+        means = []
+        for start in range(0, len(names), _NAMES_AT_ONCE):
+            rows = np.arange(start, min(start + _NAMES_AT_ONCE, len(names)))
+            tokens = torch.from_numpy(names.padded(rows, self.encoder.padding_id)).to(device)
+            mask = tokens != self.encoder.padding_id
+            means.append(mean_state(self.encoder(tokens, mask), mask).cpu().numpy())
+        self.train(was_training)
+        return to_unit_length(np.concatenate(means))
 
     def place(self, tokens: Tensor, states: Tensor, mask: Tensor, idf: Tensor) -> Tensor:
         """Return (B, h) means of the documents' states."""

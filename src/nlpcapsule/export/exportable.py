@@ -10,10 +10,11 @@ from torch import Tensor, nn
 
 from nlpcapsule.encoders.bilstm import BiLSTMEncoder
 from nlpcapsule.encoders.convolution import ConvolutionEncoder
-from nlpcapsule.encoders.convolution_tables import ConvolutionTables, SmallTables, table_bytes
 from nlpcapsule.encoders.encoder import Encoder
 from nlpcapsule.encoders.windowed_transformer import MARKS, WindowedTransformer
 from nlpcapsule.errors import ConfigError
+from nlpcapsule.export.convolution_tables import ConvolutionTables, SmallTables, table_bytes
+from nlpcapsule.export.masked_routing import route_labels_masked
 from nlpcapsule.networks.label_query import LabelQueryNetwork
 
 MOST_TABLE_BYTES = 2**29  # of a convolution's tables; larger ones stay convolutions
@@ -47,7 +48,7 @@ class ExportableNetwork(nn.Module):
         encoder = network.document.encoder
         # Copies the network with another encoder in its place.
         self.network = copy.deepcopy(network, {id(encoder): exportable_encoder(encoder, int8, table_limit)})
-        self.network.masked_routing = True
+        self.network.route_labels = route_labels_masked
         self.eval().requires_grad_(False)
 
     def forward(self, tokens: Tensor, candidates: Tensor | None = None) -> Tensor:

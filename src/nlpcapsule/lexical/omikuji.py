@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -22,7 +21,7 @@ from nlpcapsule.atomic_files import atomic_text
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.top_columns import top_columns
-from nlpcapsule.errors import MissingExtraError, ModelFolderError, NlpCapsuleError
+from nlpcapsule.errors import ModelFolderError, NlpCapsuleError, import_extra
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays, single_integer
 from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS_HELP, BagOfWords
 from nlpcapsule.lexical.omikuji_tree import SETTINGS_FILE, TREE_FILE, check_tree, rewrite_tree
@@ -156,12 +155,8 @@ class OmikujiTrees(LexicalRanker):
             raise ModelFolderError(f"the trees are for {self.label_count} labels, not {label_count}")
 
 
-def _library() -> ModuleType:
-    try:
-        import omikuji
-    except ImportError:
-        raise MissingExtraError("omikuji", "omikuji") from None
-    return omikuji
+def _library() -> Any:
+    return import_extra("omikuji", "omikuji")
 
 
 def _tree_folder(folder: Path, number: int) -> Path:

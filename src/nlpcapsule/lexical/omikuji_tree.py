@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from nlpcapsule.atomic_files import atomic_path
-from nlpcapsule.errors import MissingExtraError, ModelFolderError
+from nlpcapsule.errors import ModelFolderError, import_extra
 from nlpcapsule.lexical.arrays import check_array, check_range
 from nlpcapsule.strict_json import read_json
 
@@ -49,12 +49,8 @@ def check_tree(folder: Path, width: int, label_count: int) -> None:
 
 def rewrite_tree(folder: Path) -> None:
     """Rewrite a tree of the library so that `check_tree` can read it; the library still can."""
-    try:
-        import cbor2
-    except ImportError:
-        raise MissingExtraError("cbor2", "omikuji") from None
     path = folder / TREE_FILE
-    tree = cbor2.loads(path.read_bytes())
+    tree = import_extra("cbor2", "omikuji").loads(path.read_bytes())
     with atomic_path(path) as temporary:
         temporary.write_bytes(_encoded(tree))
 

@@ -14,8 +14,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from nlpcapsule.config.settings import EMBEDDING_SIZE, SystemSettings, Widths
-from nlpcapsule.encoders.convolution import ConvolutionEncoder
-from nlpcapsule.encoders.word_encoder import new_embedding
+from nlpcapsule.encoders.convolution import ConvolutionEncoder, ConvolutionSettings
 from nlpcapsule.networks.scored import Scored, output_layer
 from nlpcapsule.registry import NetworkInputs, System, register
 
@@ -36,8 +35,11 @@ class KimCNN(nn.Module):
 
     def __init__(self, settings: KimCNNSettings, inputs: NetworkInputs) -> None:
         super().__init__()
-        embedding = new_embedding(settings.embedding_size, inputs)
-        self.encoder = ConvolutionEncoder(embedding, settings.windows, settings.filters)
+        size, windows, filters = settings.embedding_size, settings.windows, settings.filters
+        convolution = ConvolutionSettings(
+            embedding_size=size, windows=windows, filters=filters, token_dropout=0.0
+        )
+        self.encoder = ConvolutionEncoder(convolution, inputs)
         self.dropout = nn.Dropout(settings.dropout)
         self.output = output_layer(self.encoder.state_size, inputs.label_count)
 

@@ -34,7 +34,7 @@ from nlpcapsule.capsules.votes import PerClassVotes, Votes
 from nlpcapsule.config import Config
 from nlpcapsule.config.settings import EMBEDDING_SIZE, CapsuleRouting, Widths, check_widths
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.encoders.word_encoder import new_embedding
+from nlpcapsule.encoders.word_encoder import WordEmbedding
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.networks.answer_ranker import AnswerNetwork, TextCapsule
 from nlpcapsule.networks.embedding_convolution import EmbeddingConvolution
@@ -100,7 +100,7 @@ class PaperCapsules(nn.Module):
 
     def __init__(self, settings: PaperSettings, inputs: NetworkInputs) -> None:
         super().__init__()
-        self.embedding = new_embedding(settings.embedding_size, inputs)
+        self.embedding = WordEmbedding(settings.embedding_size, inputs)
         self.word_dropout = nn.Dropout1d(settings.word_dropout)  # over (B, l, v): whole words
         self.token_dropout = nn.Dropout(settings.token_dropout)
         self.settings, self.padding_id = settings, inputs.padding_id

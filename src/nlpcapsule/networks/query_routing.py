@@ -59,7 +59,7 @@ class QueryRouting(nn.Module):
     """Base class of networks that route condensed capsules to learned queries, of labels or of a text."""
 
     settings: LabelQuerySettings
-    masked_routing: bool = False  # as in `route_labels`; an exported network needs it
+    route_labels = staticmethod(route_labels)  # an exported network needs another one
 
     def add_agreement(self, settings: LabelQuerySettings) -> None:
         """Add what the agreement of capsules and label capsules learns.
@@ -88,7 +88,7 @@ class QueryRouting(nn.Module):
         """Route capsules (B, m, d), real where the mask (B, m) says so, from first couplings (B, n, m)."""
         if mask is not None:
             coupling = coupling.masked_fill(~mask.unsqueeze(1), -torch.inf)
-        routed = route_labels(
+        routed = self.route_labels(
             capsules,
             coupling,
             agreement=self.settings.agreement,
@@ -99,7 +99,6 @@ class QueryRouting(nn.Module):
             compared=None if self.vote_scale is None else self.vote_scale(capsules, mask),
             valid=valid,
             keep_coupling=keep_coupling,
-            masked=self.masked_routing,
         )
         if self.vote_scale is not None:
             self.vote_scale.steer(routed.agreement, self.settings.epsilon)

@@ -16,7 +16,7 @@ from nlpcapsule.data.encoded import EncodedQuestions, encode_questions
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.data.vectors import vector_words
 from nlpcapsule.data.word_frequency import inverse_document_frequency
-from nlpcapsule.encoders.word_embedding import embedding_size
+from nlpcapsule.encoders.word_encoder import embedding_size
 from nlpcapsule.errors import DataError
 from nlpcapsule.networks.build import build_answer_network
 from nlpcapsule.networks.preparation import StartsFromTexts

@@ -12,7 +12,7 @@ from nlpcapsule.config import Config
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.word_frequency import inverse_document_frequency
-from nlpcapsule.encoders.word_embedding import embedding_size
+from nlpcapsule.encoders.word_encoder import embedding_size
 from nlpcapsule.errors import DataError
 from nlpcapsule.lexical.build import evidence_system
 from nlpcapsule.lexical.candidates import LOW_RECALL, candidate_recall, nominate_to_file

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from nlpcapsule.baselines.answers.word_overlap import FEATURES, overlap_features
 from nlpcapsule.config.settings import EMBEDDING_SIZE, SystemSettings
-from nlpcapsule.encoders.word_encoder import new_embedding
+from nlpcapsule.encoders.word_encoder import WordEmbedding
 from nlpcapsule.networks.word_match import word_weights
 from nlpcapsule.registry import NetworkInputs, Sections
 
@@ -39,7 +39,7 @@ class PairNetwork(nn.Module):
 
     def __init__(self, settings: PairSettings, inputs: NetworkInputs) -> None:
         super().__init__()
-        self.embedding = new_embedding(settings.embedding_size, inputs)
+        self.embedding = WordEmbedding(settings.embedding_size, inputs)
         self.dropout = nn.Dropout(settings.dropout)
         self.overlap_size = FEATURES if settings.overlap else 0
         self.register_buffer("idf", word_weights(inputs))

@@ -29,8 +29,7 @@ KERNEL_GAIN = 10.0
 class LabelsRouted:
     """The result of routing B documents from m condensed capsules to n labels.
 
-    The agreement score is NaN after a document stopped. The last possible iteration changes nothing and is
-    scored only with `score_last`.
+    The agreement score is NaN after a document stopped, and in the last iteration, which it does not change.
     """
 
     label_capsules: Tensor  # v_j (B, n, d)
@@ -51,8 +50,6 @@ def route_labels(
     project: nn.Module | None = None,
     valid: Tensor | None = None,
     keep_coupling: bool = False,
-    score_last: bool = False,
-    masked: bool = False,
 ) -> LabelsRouted:
     """Route condensed capsules u (B, m, d) to labels, from the logits ⟨q_j, K u_i⟩ + slot_ji (B, n, m).
 
@@ -67,44 +64,22 @@ def route_labels(
 
     A document's agreement score is NAS = log of the mean over labels of Σ_i coupling_ji k_ij; for "dot", the
     mean over labels of ⟨project(v_j), v_j⟩ / √d, without a log, as it can be negative. Padding, where `valid`
-    (B, n) is False, is not part of it. The last iteration is scored on request: nothing else depends on it.
-
-    If `masked`, all documents run to the limit and those that stopped keep their couplings: the same result
-    without steps that depend on values. That can be exported, and a GPU never waits.
+    (B, n) is False, is not part of it.
     """
-    check_iterations({"iterations": iterations})
-    agree = _agreement_function(agreement, project)
-    gain = torch.as_tensor(gate, device=capsules.device) * (1.0 if agreement == "dot" else KERNEL_GAIN)
-
+    agree, gain = agreement_function(agreement, project, gate, iterations)
     logits, active = first_coupling, capsules if compared is None else compared
-    is_adaptive = agreement == "adaptive-kde"
-    if masked:
-        compare = partial(agree, valid=valid)
-        coupling, used, by_iteration = _masked_loop(
-            logits, active, compare, gain, iterations, eps if is_adaptive else None, score_last
-        )
-        return LabelsRouted(
-            coupling.to(capsules.dtype) @ capsules,
-            used,
-            by_iteration,
-            coupling.detach() if keep_coupling else None,
-        )
     documents = ActiveDocuments(capsules.shape[0], capsules.device)
     last = torch.full(capsules.shape[:1], torch.inf, device=capsules.device)  # (active,)
     for iteration in range(1, iterations + 1):
         coupling = torch.softmax(logits, dim=-1)  # (B, n, m)
         if iteration == iterations:
-            scores = torch.full_like(last, torch.nan)
-            if score_last:
-                with torch.no_grad():
-                    _, scores = agree(active, coupling, valid)
-            documents.score(scores)
+            documents.score(torch.full_like(last, torch.nan))
             documents.finish(coupling)
             break
         agreed, scores = agree(active, coupling, valid)  # (B, n, m), (B,)
         documents.score(scores)
-        logits = torch.addcmul(logits, agreed, gain)  # (B, n, m)
-        if is_adaptive:
+        logits = torch.addcmul(logits, agreed, gain.to(logits.device))  # (B, n, m)
+        if agreement == "adaptive-kde":
             stopping = (scores - last).abs() < eps  # (active,)
             remaining = documents.stop(stopping, coupling)
             if remaining.numel() == 0:
@@ -114,54 +89,24 @@ def route_labels(
                 active, logits, last = active[remaining], logits[remaining], last[remaining]
                 valid = None if valid is None else valid[remaining]
     coupling = documents.result(0)
-    return LabelsRouted(
-        coupling.to(capsules.dtype) @ capsules,
-        documents.iterations,
-        documents.agreement,
-        coupling.detach() if keep_coupling else None,
-    )
+    kept = coupling.detach() if keep_coupling else None
+    label_capsules = coupling.to(capsules.dtype) @ capsules
+    return LabelsRouted(label_capsules, documents.iterations, documents.agreement, kept)
 
 
-def _masked_loop(
-    logits: Tensor,
-    compared: Tensor,
-    agree: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
-    gain: Tensor,
-    limit: int,
-    eps: float | None,
-    score_last: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return couplings (B, n, m), iterations (B,) and agreement (B, T); without ε no document stops early."""
-    running = torch.ones_like(logits[:, 0, 0], dtype=torch.bool)  # (B,)
-    iterations = running.long()
-    last = torch.full_like(logits[:, 0, 0], torch.inf)  # (B,)
-    kept = coupling = torch.softmax(logits, dim=-1)  # (B, n, m)
-    columns = []
-    for _ in range(1, limit):
-        agreed, scores = agree(compared, coupling)  # (B, n, m), (B,)
-        columns.append(torch.where(running, scores, torch.nan))
-        logits = torch.addcmul(logits, agreed, gain)
-        coupling = torch.softmax(logits, dim=-1)
-        if eps is not None:
-            running = running & ((scores - last).abs() >= eps)
-            last = scores
-        kept = torch.where(running[:, None, None], coupling, kept)
-        iterations = iterations + running
-    scores = agree(compared, coupling)[1] if score_last else torch.full_like(last, torch.nan)
-    columns.append(torch.where(running, scores, torch.nan))
-    return kept, iterations, torch.stack(columns, dim=1)
-
-
-def _agreement_function(agreement: str, project: nn.Module | None) -> AgreementFunction:
+def agreement_function(
+    agreement: str, project: nn.Module | None, gate: float | Tensor, iterations: int
+) -> tuple[AgreementFunction, Tensor]:
+    """Return the function that computes the agreement, and the weight () of its result in the logits."""
+    check_iterations({"iterations": iterations})
     if agreement not in get_args(LabelAgreement):
-        raise ConfigError(
-            f"unknown agreement {agreement!r}; {did_you_mean(agreement, get_args(LabelAgreement))}"
-        )
+        known = get_args(LabelAgreement)
+        raise ConfigError(f"unknown agreement {agreement!r}; {did_you_mean(agreement, known)}")
     if agreement != "dot":
-        return _kernel
+        return _kernel, torch.as_tensor(gate) * KERNEL_GAIN
     if project is None:
         raise ConfigError("the agreement 'dot' needs `project`, the module that gives LN(R v)")
-    return partial(_dot, project)
+    return partial(_dot, project), torch.as_tensor(gate)
 
 
 def _kernel(capsules: Tensor, coupling: Tensor, valid: Tensor | None) -> tuple[Tensor, Tensor]:

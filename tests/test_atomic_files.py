@@ -43,6 +43,13 @@ def test_an_old_file_is_replaced(tmp_path):
     assert path.read_text() == "new"
 
 
+def test_the_content_is_on_the_disk_before_its_name_and_the_name_before_it_returns(tmp_path, monkeypatch):
+    path, synced = tmp_path / "a.txt", []
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append((os.fstat(file).st_ino, path.exists())))
+    write_text(path, "x")
+    assert synced == [(path.stat().st_ino, False), (tmp_path.stat().st_ino, True)]
+
+
 @pytest.mark.parametrize("interruption", [ValueError, KeyboardInterrupt])
 def test_a_block_that_fails_keeps_the_old_file_and_leaves_nothing_behind(tmp_path, interruption):
     path = tmp_path / "a.txt"

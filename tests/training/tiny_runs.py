@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.prepared_labels import prepare_labels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
+
+_documents, _questions = cache(load_documents), cache(load_questions)
 
 SHARED = {"max_tokens": 40, "embedding_size": 8, "filters": 8, "batch_size": 16, "epochs": 1}
 CAPSULES = SHARED | {"capsule_size": 8, "condensed": 4}
@@ -37,11 +40,11 @@ def tiny_config(task: str = "labels", model: str = "label-query", **settings: An
 
 
 def some_documents(count: int = 64, part: str = "train") -> list[Document]:
-    return load_documents(part)[:count]
+    return _documents(part)[:count]
 
 
 def some_questions(count: int = 24, part: str = "train") -> list[Question]:
-    return load_questions(part)[:count]
+    return _questions(part)[:count]
 
 
 def fit_documents(

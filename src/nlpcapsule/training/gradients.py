@@ -80,9 +80,11 @@ class StepGradients:
         # Every process must take part in a step, if only with a weight of zero.
         pieces = np.array_split(own, min(self.parts, len(own))) if len(own) else [batch[:1]]
         total = torch.zeros((), device=self.accelerator.device)
+        # Seeding devices that are not in use is slow: torch keeps the stack of every such call.
+        generator = torch.default_generator if self.accelerator.device.type == "cpu" else torch
         for number, piece in enumerate(pieces):
             seed = (*step_seed, self.accelerator.process_index, *((number,) if number else ()))
-            torch.manual_seed(int(np.random.SeedSequence(seed).generate_state(1)[0]))
+            generator.manual_seed(int(np.random.SeedSequence(seed).generate_state(1)[0]))
             weighed = len(piece) * self.accelerator.num_processes if len(own) else 0
             scale = len(batch) / weighed if weighed else float("inf")
             is_exchanged = is_last and number == len(pieces) - 1

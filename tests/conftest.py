@@ -28,8 +28,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_collection_finish() -> None:
-    """Exempt all that is imported by now from garbage collection: every training asks for a full one."""
+@pytest.fixture(autouse=True, scope="module")
+def small_collections() -> None:
+    """Exempt what is imported by now from garbage collection: every training asks for a full one."""
     gc.collect()
     gc.freeze()
 

@@ -17,8 +17,8 @@ from nlpcapsule.data.readers.document_rows import string_value
 from nlpcapsule.data.readers.reading import Place
 from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
 from nlpcapsule.evaluation.ranked import check_positive_integer
-from nlpcapsule.explain.document import WORDS, explain
-from nlpcapsule.explain.explanation import DocumentExplanation
+from nlpcapsule.explain import DocumentExplanation, QuestionExplanation, explain, explain_answers
+from nlpcapsule.explain.document import WORDS
 from nlpcapsule.hugging_face import dataset_columns, from_pretrained, is_dataset, push_to_hub, save_pretrained
 from nlpcapsule.model_folder import load_model, save_model
 from nlpcapsule.scoring.models import AnswerModel, LabelModel, RankedAnswer, RankedLabel
@@ -313,6 +313,23 @@ class AnswerRanker(_CapsuleEstimator[AnswerModel]):
     def rank(self, questions: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[list[RankedAnswer]]:
         """Return each question's candidates with their probabilities, best first."""
         return self._fitted().rank(_questions(questions, candidates, None))
+
+    def explain(
+        self, question: str, candidates: Sequence[str], top_k: int | None = None, words: int = WORDS
+    ) -> QuestionExplanation:
+        """Explain answers to a question: the words of both, and the parts of the model, that carried them.
+
+        Args:
+            question: The question.
+            candidates: Its candidate answers.
+            top_k: How many of the best to explain; None explains all.
+            words: Words to name per text, at most.
+        """
+        if top_k is not None:
+            check_positive_integer("top_k", top_k)
+        check_positive_integer("words", words)
+        (row,) = _questions([question], [candidates], None)
+        return explain_answers(self._fitted(), row, top_k=top_k, words=words)
 
     def score(
         self,

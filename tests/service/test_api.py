@@ -68,6 +68,28 @@ def test_answers_are_ranked(answer_client):
     assert scores == sorted(scores, reverse=True)
 
 
+def test_answers_are_explained_best_first(answer_client):
+    question, answers = "When does the office open?", ["The office opens at nine.", "Blue.", "At nine."]
+    body = {"questions": [{"question": question, "answers": answers}]}
+    (ranked,) = answer_client.post("/v1/answers", json=body).json()["questions"]
+    body = {"question": question, "answers": answers, "top_k": 2, "words": 3}
+    response = answer_client.post("/v1/answers/explain", json=body)
+    assert response.status_code == 200, response.text
+    rows = response.json()["answers"]
+    assert [row["position"] for row in rows] == [row["position"] for row in ranked["answers"][:2]]
+    for row in rows:
+        for text, words in ((question, "question_words"), (answers[row["position"]], "answer_words")):
+            assert len(row[words]) <= 3
+            for word in row[words]:
+                assert {text[start:end].lower() for start, end in word["spans"]} == {word["word"].lower()}
+
+
+def test_answers_of_a_label_model_are_not_explained(client):
+    response = client.post("/v1/answers/explain", json={"question": "Who?", "answers": ["I."]})
+    assert response.status_code == 409
+    assert "/v1/labels" in response.json()["detail"]
+
+
 @pytest.mark.parametrize("path", ["/v1/labels", "/v1/explain"])
 def test_a_model_that_ranks_answers_says_so(answer_client, path):
     body = {"documents": [{"text": "a"}]} if path == "/v1/labels" else {"text": "a"}

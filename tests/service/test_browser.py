@@ -253,4 +253,11 @@ def test_answers_are_ranked_where_the_model_ranks_answers(browser, answer_folder
         page.wait_for_selector("#ranked-answers li")
         assert page.locator("#ranked-answers li").count() == 2
         assert "<b>Blue</b>" in page.text_content("#ranked-answers")
+        page.click("#ranked-answers .choose")
+        page.wait_for_selector("#why:not([hidden]) table")
+        assert "When does the office open?" in page.text_content("#why-body")
+        assert page.locator("#why-body mark").count() >= 1
+        page.click("#close-why")
+        assert page.locator("#why").is_hidden()
+        assert page.get_attribute("#ranked-answers .choose", "aria-pressed") == "false"
         page.close()

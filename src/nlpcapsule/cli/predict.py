@@ -71,7 +71,8 @@ def predict(
         bool,
         typer.Option(
             "--explain",
-            help="Also say why: words with their places in the text, capsules, similar documents, shares.",
+            help="Also say why: words with their places in the text, capsules, similar documents, shares. "
+            "For answers: words of question and answer, shares.",
         ),
     ] = False,
     output: Annotated[
@@ -135,14 +136,12 @@ def predict(
         rows = _ranked_documents(
             loaded, documents, top_k or _LABELS, least, suggest_unseen, explain, progress.advance
         )
-    elif explain:
-        raise DataError("--explain is for models that rank labels", model, hint="leave it out")
     elif isinstance(least, str):
         raise DataError("--threshold tuned is for models that rank labels", model, hint="give a number")
     else:
         progress.start("questions", total=None)
         questions = chunks(read_questions(input, reading, report), _CHUNK)
-        rows = _ranked_questions(loaded, questions, top_k, least, progress.advance)
+        rows = _ranked_questions(loaded, questions, top_k, least, explain, progress.advance)
     if output is not None:
         with atomic_text(output) as file, progress:
             file.writelines(_lines(rows))
@@ -260,23 +259,26 @@ def _ranked_questions(
     chunks: Iterable[list[Question]],
     top_k: int | None,
     threshold: float | None,
+    explain: bool,
     advance: Callable[[int], None],
 ) -> Iterator[list[dict[str, Any]]]:
-    """Rank the answers to questions, chunk by chunk."""
+    """Rank the answers to questions, and explain them if asked for, chunk by chunk."""
     least = 0.0 if threshold is None else threshold
     for chunk in chunks:
-        yield [
-            {
-                "id": question.id,
-                "question": question.text,
-                "ranking": [
-                    {"answer": row.answer, "score": round(row.score, 6)}
-                    for row in answers[:top_k]
-                    if row.score >= least
-                ],
-            }
-            for question, answers in zip(chunk, model.rank(chunk, advance), strict=True)
-        ]
+        rows = []
+        for question, answers in zip(chunk, model.rank(chunk, advance), strict=True):
+            kept = [row for row in answers[:top_k] if row.score >= least]
+            ranking: list[dict[str, Any]] = [
+                {"answer": row.answer, "score": round(row.score, 6)} for row in kept
+            ]
+            if explain:
+                from nlpcapsule.explain import explain_answers
+
+                found = explain_answers(model, question, top_k=len(kept))
+                for row, explained in zip(ranking, found.answers, strict=True):
+                    row["explanation"] = explained.to_json()
+            rows.append({"id": question.id, "question": question.text, "ranking": ranking})
+        yield rows
 
 
 def _lines(chunks: Iterable[list[dict[str, Any]]]) -> Iterator[str]:

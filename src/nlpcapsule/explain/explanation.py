@@ -1,4 +1,4 @@
-"""The result of explaining a document."""
+"""The result of explaining a document, or the answers to a question."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class CapsuleShare:
 
 @dataclass(frozen=True)
 class ExplainedWord:
-    """A word of the text that speaks for a label.
+    """A word of the text that speaks for a label, or of a question or answer that speaks for the answer.
 
     Attributes:
         word: The word, as it is first written.
         spans: First character and the one after the last of each mention: `text[start:end]`.
-        importance: How much the label's log-odds fall if all mentions are deleted.
-        probability_drop: How much its probability falls.
-        by_source: The importance by part of the model: network, lexical, neighbours, name, prior.
+        importance: How much the log-odds of the label, or answer, fall if all mentions are deleted.
+        probability_drop: How much the probability falls.
+        by_source: The importance by part of the model, as in `log_odds_by_source`.
         capsules: The capsules through which the word reached the label, largest share first.
     """
 
@@ -118,6 +118,55 @@ class DocumentExplanation:
         from nlpcapsule.explain.html import explanation_html
 
         return explanation_html(self)
+
+
+@dataclass(frozen=True)
+class AnswerExplanation:
+    """Why an answer has its score.
+
+    Attributes:
+        answer: The answer.
+        position: Its index among the given candidates.
+        probability: Its probability of being right.
+        log_odds: The same as log-odds.
+        log_odds_by_source: Summands of the log-odds: `capsules` (the cosine) and `overlap` (the word match
+            features), or `model` for systems without these parts.
+        shares: The part of each source in what lifts the answer above the average candidate; they add up to
+            1. Empty where nothing lifts it, or there is no other candidate.
+        question_words: The words of the question that speak for it, most important first.
+        answer_words: The words of the answer that speak for it, most important first.
+    """
+
+    answer: str
+    position: int
+    probability: float
+    log_odds: float
+    log_odds_by_source: dict[str, float]
+    shares: dict[str, float]
+    question_words: tuple[ExplainedWord, ...]
+    answer_words: tuple[ExplainedWord, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the explanation as JSON values, without the answer's text."""
+        values = asdict(self)
+        del values["answer"]
+        for word in (*values["question_words"], *values["answer_words"]):
+            del word["capsules"]
+        return _plain(values)
+
+
+@dataclass(frozen=True)
+class QuestionExplanation:
+    """Explanations of answers to one question, best first."""
+
+    question: str
+    answers: tuple[AnswerExplanation, ...]
+
+    def _repr_html_(self) -> str:
+        """Return the display of a notebook."""
+        from nlpcapsule.explain.html import answers_html
+
+        return answers_html(self)
 
 
 def _plain(value: Any) -> Any:

@@ -70,10 +70,18 @@ class AnswerNetwork(CosineRanker):
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
         """Score candidates: (Q, l), (A, l') and (A,) → (A,) float32 log-odds."""
+        first, *others = self.parts(questions, answers, question_of).values()
+        return first + others[0] if others else first
+
+    def parts(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> dict[str, Tensor]:
+        """Return the summands of the log-odds, (A,) each: of the capsules and, if enabled, of the overlap."""
         if self.match is None:
-            return super().forward(questions, answers, question_of)
+            return {"capsules": super().forward(questions, answers, question_of)}
         asked, answered = self.text.read(questions).of(question_of), self.text.read(answers)
-        return self.compare(asked.capsule, answered.capsule) + self.match(asked, answered)
+        return {
+            "capsules": self.compare(asked.capsule, answered.capsule),
+            "overlap": self.match(asked, answered),
+        }
 
 
 def answer_loss(kind: str, logits: Tensor, labels: Tensor, question_of: Tensor) -> Tensor:

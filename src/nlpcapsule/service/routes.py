@@ -16,6 +16,8 @@ from nlpcapsule.service.schemas import (
     AnsweredQuestion,
     AnswersRequest,
     AnswersResponse,
+    ExplainAnswersRequest,
+    ExplainAnswersResponse,
     ExplainRequest,
     ExplainResponse,
     FeedbackRequest,
@@ -117,6 +119,17 @@ async def answers(request: Request, body: AnswersRequest) -> AnswersResponse:
             for given, found in zip(body.questions, ranked, strict=True)
         ],
     )
+
+
+@router.post("/v1/answers/explain")
+async def explain_answers(request: Request, body: ExplainAnswersRequest) -> ExplainAnswersResponse:
+    """Explain answers to a question: the words of both, and the share of each part of the model."""
+    service = service_of(request)
+    check_count(service, len(body.answers), "answers to one question")
+    check_texts(service, [body.question, *body.answers])
+    question = Question(body.question, tuple(map(Candidate, body.answers)))
+    version, found = await service.explain_answers(question, body.top_k, body.words)
+    return ExplainAnswersResponse(version=version, answers=[row.to_json() for row in found.answers])
 
 
 @router.post("/v1/explain")

@@ -126,6 +126,22 @@ class ExplainResponse(BaseModel):
     names: dict[str, str] = Field(description="Names of labels in the explanation, where they are known.")
 
 
+class ExplainAnswersRequest(Request):
+    """A question whose answers are to be explained."""
+
+    question: Text
+    answers: list[Text] = Field(min_length=1)
+    top_k: int = Field(1, ge=1, le=20, description="Answers to explain, best first.")
+    words: int = Field(10, ge=1, le=100, description="Words per text, at most.")
+
+
+class ExplainAnswersResponse(BaseModel):
+    """Explanations of answers, best first, as docs/explanations.md describes them."""
+
+    version: str
+    answers: list[dict[str, Any]]
+
+
 class FeedbackRequest(Request):
     """A person's decision about a document."""
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import TypeVar
 
 from nlpcapsule.data.documents import Question
-from nlpcapsule.explain import DocumentExplanation, explain
+from nlpcapsule.explain import DocumentExplanation, QuestionExplanation, explain, explain_answers
 from nlpcapsule.learning.store import FeedbackStore
 from nlpcapsule.scoring.models import AnswerModel, LabelModel, RankedAnswer, RankedLabel
 from nlpcapsule.service.batching import Batcher
@@ -18,6 +20,7 @@ from nlpcapsule.service.served_model import ModelHolder, ServedModel
 from nlpcapsule.service.settings import ServiceSettings
 from nlpcapsule.service.vocabulary import Hierarchy, VocabularySearch
 
+Explanation = TypeVar("Explanation", DocumentExplanation, QuestionExplanation)
 _MOST_EXPLANATIONS = 16  # explanations that wait at a time; each takes as long as tens of documents
 
 
@@ -118,28 +121,37 @@ class Service:
     async def explain(
         self, text: str, labels: list[str] | None, top_k: int, words: int
     ) -> tuple[str, DocumentExplanation]:
-        """Explain labels of a document in a thread of its own, so that rankings need not wait.
+        """Explain labels of a document; raises as `_in_turn` does."""
+        self.label_model()
+        return await self._in_turn(
+            lambda: explain(self.label_model(), text, labels, top_k=top_k, words=words)
+        )
+
+    async def explain_answers(
+        self, question: Question, top_k: int, words: int
+    ) -> tuple[str, QuestionExplanation]:
+        """Explain answers to a question; raises as `_in_turn` does."""
+        self.answer_model()
+        return await self._in_turn(
+            lambda: explain_answers(self.answer_model(), question, top_k=top_k, words=words)
+        )
+
+    async def _in_turn(self, work: Callable[[], Explanation]) -> tuple[str, Explanation]:
+        """Explain in a thread of its own, so that rankings need not wait; return the model's version, too.
 
         Raises:
             ProblemError: If too many explanations are waiting.
         """
-        self.label_model()
         if self._explaining >= _MOST_EXPLANATIONS:
             told = f"{self._explaining} explanations are waiting; try again in a few seconds"
             raise ProblemError(HTTPStatus.TOO_MANY_REQUESTS, told, {"Retry-After": "3"})
         self._explaining += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(
-                self._explainer, self._explain, text, labels, top_k, words
+                self._explainer, lambda: (self.holder.current.version, work())
             )
         finally:
             self._explaining -= 1
-
-    def _explain(
-        self, text: str, labels: list[str] | None, top_k: int, words: int
-    ) -> tuple[str, DocumentExplanation]:
-        served, model = self.holder.current, self.label_model()
-        return served.version, explain(model, text, labels, top_k=top_k, words=words)
 
     def _rank(self, items: list[RankText]) -> list[Ranked]:
         served, model = self.holder.current, self.label_model()

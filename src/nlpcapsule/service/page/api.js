@@ -34,6 +34,7 @@ export const getModel = () => call("v1/model");
 export const rankLabels = (text, topK) => post("v1/labels", { documents: [{ text }], top_k: topK });
 export const explainLabel = (text, label) => post("v1/explain", { text, labels: [label] });
 export const rankAnswers = (question, answers) => post("v1/answers", { questions: [{ question, answers }] });
+export const explainAnswers = (question, answers, topK) => post("v1/answers/explain", { question, answers, top_k: topK });
 export const sendFeedback = (review) => post("v1/feedback", review);
 export const searchLabels = (query, limit = 20) => call(`v1/vocabulary?${new URLSearchParams({ query, limit })}`);
 export const findLabels = (labels) => call(`v1/vocabulary?${new URLSearchParams(labels.map((label) => ["label", label]))}`);

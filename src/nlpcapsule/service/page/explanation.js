@@ -1,10 +1,14 @@
-// Why a document has a label: words in the text, shares, capsules, agreement, similar documents.
+// Why a document has a label, or an answer its score: words in the text, shares, capsules, agreement, similar documents.
 
 import { byId, drawing, element, percent, replaceContent } from "./dom.js";
 
-const SOURCES = { network: "Network", lexical: "Words", neighbours: "Similar documents", name: "Label name", prior: "Frequency of the label" };
+const SOURCES = { network: "Network", lexical: "Words", neighbours: "Similar documents", name: "Label name", prior: "Frequency of the label", capsules: "Capsules", overlap: "Word overlap", model: "Model" };
 
 export function drawText(text, words) {
+  replaceContent(byId("reading"), marked(text, words));
+}
+
+function marked(text, words) {
   const largest = Math.max(...words.map((word) => word.importance), 1e-9);
   const spans = words.flatMap((word) => word.spans.map(([start, end]) => ({ start, end, strength: Math.ceil((4 * word.importance) / largest) || 1 })));
   spans.sort((left, right) => left.start - right.start);
@@ -16,15 +20,16 @@ export function drawText(text, words) {
     place = end;
   }
   parts.push(characters.slice(place).join(""));
-  replaceContent(byId("reading"), parts);
+  return parts;
 }
 
 export function firstMark() {
   byId("reading").querySelector("mark.s4")?.scrollIntoView({ block: "nearest" });
 }
 
-function sharesPart(label) {
+function sharesPart(label, others) {
   const shares = Object.entries(label.shares).filter(([, share]) => share >= 0.005);
+  if (!shares.length) return [];
   let left = 0;
   const blocks = shares.map(([source, share]) => {
     const block = drawing("rect", { x: left, y: 0, width: 100 * share, height: 10, class: `fill-${source}` });
@@ -32,7 +37,7 @@ function sharesPart(label) {
     return block;
   });
   return [
-    element("h3", {}, "What lifts it above other labels"),
+    element("h3", {}, `What lifts it above other ${others}`),
     element("div", { class: "stack", "aria-hidden": "true" }, drawing("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none" }, blocks)),
     element("ul", { class: "legend" }, shares.map(([source, share]) =>
       element("li", {}, element("i", { class: `fill-${source}`, "aria-hidden": "true" }), `${SOURCES[source]} ${Math.round(100 * share)}%`))),
@@ -91,6 +96,17 @@ function similarPart(explanation, label, names) {
 export function drawExplanation(explanation, names) {
   const [label] = explanation.labels;
   byId("why-heading").textContent = `Why ${names[label.label] ?? label.label}? ${percent(label.probability)}`;
-  replaceContent(byId("why-body"), sharesPart(label), wordsPart(label), capsulesPart(label), agreementPart(explanation), similarPart(explanation, label, names));
+  replaceContent(byId("why-body"), sharesPart(label, "labels"), wordsPart(label), capsulesPart(label), agreementPart(explanation), similarPart(explanation, label, names));
+  byId("why").hidden = false;
+}
+
+export function drawAnswerExplanation(question, answer, explained) {
+  byId("why-heading").textContent = `Why this answer? ${percent(explained.probability)}`;
+  const text = (title, content, words) => [element("h3", {}, title), element("p", { class: "marked" }, marked(content, words))];
+  const rows = [...explained.answer_words.map((word) => [word, "answer"]), ...explained.question_words.map((word) => [word, "question"])]
+    .sort(([left], [right]) => right.importance - left.importance)
+    .map(([word, place]) => [word.word, place, `−${word.importance.toFixed(2)}`]);
+  replaceContent(byId("why-body"), text("Question", question, explained.question_words), text("Answer", answer, explained.answer_words),
+    sharesPart(explained, "answers"), rows.length ? [element("h3", {}, "Words that carry it"), table(["Word", "Of the", "Log-odds"], rows)] : []);
   byId("why").hidden = false;
 }

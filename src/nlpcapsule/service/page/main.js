@@ -1,7 +1,7 @@
 // The page: one document at a time, its labels, and why it has them.
 
 import { explainLabel, getModel, rankLabels, sendFeedback, setToken } from "./api.js";
-import { setUpAnswers } from "./answers.js";
+import { closeAnswer, setUpAnswers } from "./answers.js";
 import { asCsv, asJson, download } from "./downloads.js";
 import { byId, tell, tellError } from "./dom.js";
 import { drawExplanation, drawText, firstMark } from "./explanation.js";
@@ -89,6 +89,10 @@ function closeExplanation() {
   const label = chosen;
   chosen = null;
   byId("why").hidden = true;
+  if (model.task === "answers") {
+    closeAnswer();
+    return;
+  }
   drawText(currentDocument().text, []);
   redraw();
   const row = [...byId("labels").children].find((item) => item.dataset.label === label);

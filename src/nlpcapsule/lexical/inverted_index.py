@@ -8,11 +8,11 @@ A document is compared only with the rows that share a word with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -22,7 +22,10 @@ from nlpcapsule.threads import thread_count
 
 _CENTROID_WORDS = 50  # more cost time and find hardly more labels
 _DOCUMENT_WORDS = 30  # the words that tell a document from others
+_COMMON, _FEW = 0.1, 1_000  # a word of more labels than both tells them apart badly, and takes long
+_ROWS_PER_WORD = 5_000  # those that a word weighs most in
 _ROWS_AT_A_TIME = 4_096
+_ENTRIES_AT_A_TIME = 2**20  # of a matrix, gathered in a thread
 _SCORES_AT_A_TIME = 2**22  # which bounds memory
 _FEWEST_AT_A_TIME = 64  # documents: each product first clears an array of all rows
 
@@ -37,22 +40,28 @@ class InvertedIndex:
     def of_labels(cls, features: sparse.csr_matrix, targets: sparse.csr_matrix) -> Self:
         """Index the centroids of labels: the sums of the rows (N, V) of each label's documents (N, n)."""
         by_label = targets.T.tocsr()  # (n, N)
+
+        def centroids(start: int) -> sparse.csr_matrix:
+            return largest_entries(by_label[start : start + _ROWS_AT_A_TIME] @ features, _CENTROID_WORDS)
+
         starts = range(0, by_label.shape[0], _ROWS_AT_A_TIME)
-        sums = (by_label[start : start + _ROWS_AT_A_TIME] @ features for start in starts)
-        return cls(_unit_rows(sparse.vstack([largest_entries(rows, _CENTROID_WORDS) for rows in sums])))
+        return cls(_unit_rows(_without_common_words(sparse.vstack(in_threads(centroids, starts)))))
 
     @classmethod
     def of_documents(cls, features: sparse.csr_matrix) -> Self:
         """Index documents (N, V)."""
-        starts = range(0, features.shape[0], _ROWS_AT_A_TIME)
+
+        def pruned(start: int) -> sparse.csr_matrix:
+            return informative_words(features[start : start + _ROWS_AT_A_TIME])
+
         return cls(
-            _unit_rows(sparse.vstack([informative_words(features[s : s + _ROWS_AT_A_TIME]) for s in starts]))
+            _unit_rows(sparse.vstack(in_threads(pruned, range(0, features.shape[0], _ROWS_AT_A_TIME))))
         )
 
     @cached_property
     def _rows_by_word(self) -> sparse.csr_matrix:
-        """(V, n)."""
-        return self.weights.T.tocsr()
+        """(V, n), of each word the rows that it weighs most in."""
+        return largest_entries(self.weights.T.tocsr(), _ROWS_PER_WORD)
 
     def nearest(self, features: sparse.csr_matrix, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows (N, K) int32 nearest to documents (N, V), nearest first, and their cosines (N, K).
@@ -71,10 +80,7 @@ class InvertedIndex:
             for row, (ids, values) in enumerate(_rows(scores), start):
                 found[row], cosines[row] = _largest(ids, values, width)
 
-        # Threads share the index: scipy computes products without Python's lock.
-        with ThreadPoolExecutor(thread_count()) as threads:
-            for _ in threads.map(fill, range(0, documents, size)):
-                pass
+        in_threads(fill, range(0, documents, size))
         return found, cosines
 
     def check(self, name: str, row_count: int, width: int) -> None:
@@ -100,12 +106,38 @@ def largest_entries(matrix: sparse.csr_matrix, count: int) -> sparse.csr_matrix:
 def row_products(features: sparse.csr_matrix, rows: sparse.csr_matrix, chosen: np.ndarray) -> np.ndarray:
     """Return the products (N, C) of documents (N, V) with chosen rows (N, C) of a matrix (n, V)."""
     products = np.empty(chosen.shape, dtype=np.float32)
-    document = np.zeros(features.shape[1], dtype=np.float32)
-    for number, (words, weights) in enumerate(_rows(features)):
-        document[words] = weights
-        products[number] = rows[chosen[number]] @ document
-        document[words] = 0
+    words = features.shape[1]
+    mean = max(1.0, rows.nnz / max(rows.shape[0], 1))  # entries of a row
+    size = max(1, int(_ENTRIES_AT_A_TIME / (mean * max(chosen.shape[1], 1))))
+
+    def fill(start: int) -> None:
+        part = chosen[start : start + size]
+        document = features[start : start + size].toarray().ravel()  # (B V,)
+        gathered = rows[part.ravel()]  # (B C, V)
+        bounds = gathered.indptr[:: part.shape[1]].astype(np.int64)  # where each document's rows begin
+        places = np.repeat(np.arange(len(part), dtype=np.int64) * words, np.diff(bounds)) + gathered.indices
+        gathered.data = gathered.data * document[places]
+        products[start : start + size] = (gathered @ np.ones(words, np.float32)).reshape(part.shape)
+
+    in_threads(fill, range(0, len(chosen) if chosen.shape[1] else 0, size))
     return products
+
+
+def in_threads(work: Callable[[int], Any], starts: Sequence[int]) -> list[Any]:
+    """Return the results of parts, in order; numpy and scipy compute without Python's lock."""
+    if len(starts) < 2:
+        return [work(start) for start in starts]
+    with ThreadPoolExecutor(thread_count()) as threads:
+        return list(threads.map(work, starts))
+
+
+def _without_common_words(rows: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Return rows (n, V) without the words that many of them have."""
+    rows = rows.tocsr()
+    counts = np.bincount(rows.indices, minlength=rows.shape[1])
+    rows.data[counts[rows.indices] > max(_FEW, _COMMON * rows.shape[0])] = 0
+    rows.eliminate_zeros()
+    return rows
 
 
 def _unit_rows(matrix: sparse.csr_matrix) -> sparse.csr_matrix:

@@ -17,6 +17,7 @@ from scipy import sparse
 from nlpcapsule.lexical.inverted_index import InvertedIndex, largest_entries
 
 _NOMINATED = 100  # labels that a document may be a negative of
+_MOST_SEARCHED = 100_000  # documents among which the nearest are sought; of more, a sample
 _FEWEST = 300  # nearest negatives of a label, if there are as many
 _PER_HOLDER = 5  # nearest negatives per document with the label, if these are more
 _SAMPLED = 500  # documents that are negatives of every label that they do not have
@@ -38,16 +39,20 @@ class NearestNegatives:
     ) -> Self:
         """Find the documents (N, V) that labels are nominated for in error; `targets` is (N, n)."""
         count, label_count = targets.shape
-        labels, cosines = centroids.nearest(features, _NOMINATED)  # (N, K)
+        generator = np.random.default_rng(seed)
+        sample = np.sort(generator.choice(count, min(_SAMPLED, count), replace=False))
+        searched = np.arange(count)
+        if count > _MOST_SEARCHED:
+            searched = np.sort(generator.choice(count, _MOST_SEARCHED, replace=False))
+        labels, cosines = centroids.nearest(features[searched], _NOMINATED)  # (N', K)
         own = targets.tocsr()
-        rows = np.repeat(np.arange(count, dtype=np.int64), labels.shape[1])
+        rows = np.repeat(searched, labels.shape[1])
         pairs = rows * label_count + labels.ravel()
         owned = np.repeat(np.arange(count, dtype=np.int64), np.diff(own.indptr)) * label_count + own.indices
         wrong = ~np.isin(pairs, owned) & (cosines.ravel() > 0)
         labels, cosines, rows = labels.ravel()[wrong], cosines.ravel()[wrong], rows[wrong]
         order = np.lexsort((rows, -cosines, labels))
         offsets = np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=label_count))])
-        sample = np.random.default_rng(seed).choice(count, min(_SAMPLED, count), replace=False)
         return cls(rows[order].astype(np.int32), offsets, count, sample)
 
     def part(self, start: int, end: int) -> NearestNegatives:
@@ -60,7 +65,7 @@ class NearestNegatives:
         """Return the negatives of a label that the documents `holders` have, and their weights."""
         nearest = self.documents[self.offsets[label] : self.offsets[label + 1]]
         chosen = nearest[: max(_FEWEST, _PER_HOLDER * len(holders))]
-        sampled = np.setdiff1d(self.sample, np.concatenate([chosen, holders]))
+        sampled = self.sample[~np.isin(self.sample, np.concatenate([chosen, holders]))]
         others = self.document_count - len(chosen) - len(holders)
         weights = np.repeat([1.0, others / max(len(sampled), 1)], [len(chosen), len(sampled)])
         return np.concatenate([chosen, sampled]), weights
@@ -77,9 +82,11 @@ def fit_on_rows(
 ) -> tuple[sparse.csr_matrix, float]:
     """Train on chosen rows of (N, V), negatives by importance; return the weights (1, V) and the bias."""
     chosen = features[np.concatenate([holders, negatives])].astype(np.float64)  # as liblinear takes it
-    words, columns = np.unique(chosen.indices, return_inverse=True)  # a dense weight for these words alone
-    shape = (chosen.shape[0], len(words))
-    rows = sparse.csr_matrix((chosen.data, columns.astype(np.int32), chosen.indptr), shape=shape)
+    occurs = np.zeros(features.shape[1], dtype=np.int32)
+    occurs[chosen.indices] = 1
+    words = np.flatnonzero(occurs)  # a dense weight for these words alone
+    columns = (np.cumsum(occurs, dtype=np.int32) - 1)[chosen.indices]
+    rows = sparse.csr_matrix((chosen.data, columns, chosen.indptr), shape=(chosen.shape[0], len(words)))
     has_label = np.repeat([1, 0], [len(holders), len(negatives)]).astype(np.int8)
     from sklearn.svm import LinearSVC  # slow to import and only needed here
 

@@ -37,6 +37,7 @@ MOST_EXACT = 100_000  # training documents that are all compared
 _CONTENDERS = 200  # documents that the index finds
 SHARPNESS = 6  # p: the nearer of two neighbours counts far more
 _NUMBERS_AT_A_TIME = 2**23  # values computed at once, which bounds memory
+_WITH_INDEX = 8_192  # documents at a time where an index finds contenders
 _FILE = "neighbours.safetensors"
 
 
@@ -90,14 +91,13 @@ class Neighbours:
         features = self.bag.rows(tokens)  # (N, V)
         shares = np.zeros(candidates.shape)
         nearest = np.zeros(len(tokens))
-        chunk = max(1, _NUMBERS_AT_A_TIME // max(self.labels.shape))  # by training documents, and by labels
+        chunk = _WITH_INDEX if self.index else max(1, _NUMBERS_AT_A_TIME // self.documents.shape[0])
         for start in range(0, len(tokens), chunk):
             rows = slice(start, start + chunk)
             best, cosines = self._nearest(features[rows])  # (chunk, K)
             weights = cosines.clip(0, 1).astype(np.float64) ** SHARPNESS
             nearest[rows] = cosines[:, 0]
-            votes = self._weighted_labels(best, weights)  # (chunk, n)
-            given = np.take_along_axis(votes, candidates[rows], axis=1)  # (chunk, C)
+            given = self._weighted_labels(best, weights, candidates[rows])  # (chunk, C)
             shares[rows] = given / np.maximum(weights.sum(axis=1, keepdims=True), 1e-12)
         return shares.clip(0, 1), nearest
 
@@ -112,14 +112,23 @@ class Neighbours:
         order = np.lexsort((contenders, -exact))[:, :NEAREST]
         return np.take_along_axis(contenders, order, axis=1), np.take_along_axis(exact, order, axis=1)
 
-    def _weighted_labels(self, documents: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Sum the weights (N, K) of those documents (N, K) that have a label: (N, n)."""
-        count, width = documents.shape
+    def _weighted_labels(
+        self, documents: np.ndarray, weights: np.ndarray, candidates: np.ndarray
+    ) -> np.ndarray:
+        """Sum the weights (N, K) of those documents (N, K) that have each candidate: (N, C)."""
+        (count, width), label_count = documents.shape, self.labels.shape[1]
         offsets = np.arange(0, count * width + 1, width)
         chosen = sparse.csr_matrix(
             (weights.ravel(), documents.ravel(), offsets), shape=(count, self.documents.shape[0])
         )
-        return (chosen @ self.labels).toarray()
+        votes = (chosen @ self.labels).sorted_indices()  # (N, n), a few labels for each document
+        first = np.arange(count, dtype=np.int64)[:, None] * label_count
+        found = np.repeat(first.ravel(), np.diff(votes.indptr)) + votes.indices  # (all votes,), ascending
+        wanted = first + candidates  # (N, C)
+        if not len(found):
+            return np.zeros(candidates.shape)
+        places = np.searchsorted(found, wanted).clip(max=len(found) - 1)
+        return np.where(found[places] == wanted, votes.data[places], 0.0)
 
     def save(self, folder: Path) -> None:
         """Write one file."""

@@ -40,6 +40,7 @@ def fitted(tmp_path_factory):
 
 def test_what_is_saved_ranks_the_same_when_opened(fitted):
     model, data, folder = fitted
+    assert model.config.training.negatives == "all"
     opened = load_model(folder)
     before, after = (each.rank_tokens(data.dev.tokens, 5) for each in (model, opened))
     assert np.array_equal(before.labels, after.labels)
@@ -134,6 +135,13 @@ def test_hard_negatives_come_from_the_words(tmp_path):
     model, _ = fit(tmp_path / "model", negatives="hard", negative_count=5)
     assert isinstance(model.scorer, HybridScorer)
     assert model.facts.dev is not None
+
+
+def test_a_hybrid_with_many_labels_learns_from_hard_negatives_unasked(tmp_path, monkeypatch):
+    monkeypatch.setattr("nlpcapsule.training.fit_labels.MANY_LABELS", 5)
+    model, _ = fit(tmp_path / "model")
+    assert model.config.training.negatives == "hard"
+    assert load_model(tmp_path / "model").config == model.config
 
 
 def test_a_folder_whose_weights_of_evidence_are_gone_is_refused(tmp_path):

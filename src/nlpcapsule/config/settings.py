@@ -120,7 +120,9 @@ class TrainingSettings(Settings):
     max_grad_norm: float = Field(1.0, gt=0, description="maximum gradient norm")
     loss: Loss = Field("bce", description="labels: bce, margin, spread; answers: pointwise, pairwise")
     negatives: Literal["all", "uniform", "batch", "hard"] = Field(
-        "all", description="partial routing: the outputs of a document in addition to its labels"
+        "all",
+        description="partial routing: the outputs of a document in addition to its labels; a `hybrid` with "
+        "more than 20,000 labels takes `hard` for `all`",
     )
     negative_count: int = Field(200, ge=1, description="negatives per document (uniform, hard)")
     ema_decay: float = Field(

@@ -36,6 +36,7 @@ from nlpcapsule.training.preparation import tuned_threshold
 from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
+from nlpcapsule.training.row_updates import MANY_LABELS
 from nlpcapsule.training.run_folder import RunFolder
 from nlpcapsule.training.shared_work import array_of_main, this_process
 
@@ -80,6 +81,8 @@ class NetworkTraining:
 
     def fit(self) -> LabelModel | None:
         """Return the trained model; None in a process that does not write it."""
+        if self.has_lexical:
+            self.config = with_partial_routing(self.config, len(self.data.labels))
         network = label_network(self.config, self.data)  # first, since it rejects impossible settings
         recorder = Recorder(self.folder.path, "network", self.folder.tensorboard)
         self.fit_nominators()
@@ -255,6 +258,14 @@ def label_network(config: Config, data: PreparedLabels) -> nn.Module:
     """Build the network of a configuration for prepared documents."""
     tokenizer = data.tokenizer
     return build_label_network(config, tokenizer.size, len(data.labels), tokenizer.padding_id, data.vectors)
+
+
+def with_partial_routing(config: Config, label_count: int) -> Config:
+    """Return a hybrid's configuration with hard negatives if it has too many labels to score them all."""
+    if config.training.negatives != "all" or label_count <= MANY_LABELS:
+        return config
+    training = config.training.model_copy(update={"negatives": "hard"})
+    return config.model_copy(update={"training": training})
 
 
 def _without_nominations(config: Config, progress: TrainingProgress) -> Config:

@@ -14,7 +14,7 @@ from nlpcapsule.lexical.ranker import LexicalSettings
 from nlpcapsule.networks.preparation import EmbedsDocuments
 from nlpcapsule.provenance import peak_process_memory
 from nlpcapsule.training.fit_answers import PreparedAnswers, answer_network, answer_task
-from nlpcapsule.training.fit_labels import label_network, needs_nominator
+from nlpcapsule.training.fit_labels import label_network, needs_nominator, with_partial_routing
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.loop import Task
 from nlpcapsule.training.prepared_labels import PreparedLabels
@@ -33,6 +33,8 @@ def plan_labels(data: PreparedLabels, config: Config, say: Callable[[str], None]
     lines = list(data.notes)
     if isinstance(config.model, LexicalSettings):
         return [*lines, f"{config.model.name}: no epochs; its time is not estimated"]
+    if config.lexical is not None and data.dev is not None:
+        config = with_partial_routing(config, len(data.labels))
     network = label_network(config, data)
     if isinstance(network, EmbedsDocuments):
         return [*lines, f"{config.model.name} embeds each document once; its time is not estimated"]

@@ -236,7 +236,7 @@ def test_labels_that_cannot_be_measured_are_refused_as_the_command_refuses_them(
     for measure in (classifier.evaluate, classifier.score):
         with pytest.raises(DataError, match=message):
             measure(["stars", "planets"], [["astronomy"], []])
-        with pytest.raises(DataError, match=r"no text has a label, so there is nothing to measure"):
+        with pytest.raises(DataError, match=r"no document has a label, so there is nothing to measure"):
             measure(["stars"], [[]])
 
 

@@ -12,7 +12,6 @@ from sklearn.exceptions import NotFittedError
 from nlpcapsule.config import Config
 from nlpcapsule.data.documents import Candidate, Document, Question
 from nlpcapsule.data.encoded import encode_documents
-from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.readers.document_rows import string_value
 from nlpcapsule.data.readers.reading import Place
 from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
@@ -269,7 +268,7 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
         """Return all metrics of `nlpcapsule evaluate`."""
         model = self._fitted()
         documents = _documents(texts, labels)
-        _check_measurable(documents, model.labels)
+        model.check_measurable(name for document in documents for name in document.labels)
         return model.evaluate(
             encode_documents(documents, model.tokenizer, model.labels, model.config.text.max_tokens)
         )
@@ -391,19 +390,6 @@ def _label_names(row: Any, index: int) -> tuple[str, ...]:
     if not all(name.strip() for name in names):
         raise DataError(f"labels[{index}] holds a blank label: {row!r}")
     return tuple(dict.fromkeys(string_value(name, "labels", Place("labels", index)) for name in names))
-
-
-def _check_measurable(documents: Sequence[Document], known: LabelVocabulary) -> None:
-    """Reject labels that cannot be measured, as `nlpcapsule evaluate` does."""
-    names = dict.fromkeys(name for document in documents for name in document.labels)
-    if not names:
-        raise DataError("no text has a label, so there is nothing to measure", hint="give labelled texts")
-    if not any(name in known for name in names):
-        examples = ", ".join(repr(name) for name in list(names)[:3])
-        raise DataError(
-            f"none of the labels is known to the model (for example {examples})",
-            hint=f"it was trained on labels such as {known.ids[0]!r}",
-        )
 
 
 def _questions(

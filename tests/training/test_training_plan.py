@@ -10,7 +10,7 @@ from nlpcapsule.config import Config
 from nlpcapsule.config.settings import TrainingSettings
 from nlpcapsule.training import plan
 from nlpcapsule.training.fit_answers import prepare_answers
-from nlpcapsule.training.plan import plan_answers, plan_labels
+from nlpcapsule.training.plan import plan_training
 from nlpcapsule.training.prepared_labels import prepare_labels
 from nlpcapsule.training.trial import time_steps
 
@@ -19,7 +19,7 @@ def test_a_plan_multiplies_the_time_of_a_batch(monkeypatch):
     monkeypatch.setattr(plan, "time_steps", lambda *_: np.array([1.0, 3.0]))
     config = tiny_config(epochs=90, negatives="hard", negative_count=7, lexical="one-vs-rest")
     data = prepare_labels(some_documents(64), some_documents(16, "dev"), config)
-    lines = "\n".join(plan_labels(data, config, print))
+    lines = "\n".join(plan_training(data, config, print))
     assert "64 training documents" in lines
     assert f"{len(data.labels)} labels" in lines
     assert "one-vs-rest is fitted and nominates" in lines
@@ -32,18 +32,18 @@ def test_a_plan_multiplies_the_time_of_a_batch(monkeypatch):
 def test_plans_of_networks_time_real_steps(model):
     config = tiny_config(model=model)
     data = prepare_labels(some_documents(48), None, config)
-    assert any("peak so far:" in line for line in plan_labels(data, config, print))
+    assert any("peak so far:" in line for line in plan_training(data, config, print))
 
 
 def test_plans_of_answers_time_real_steps():
     config = tiny_config("answers")
-    lines = plan_answers(prepare_answers(some_questions(20), None, config), config, print)
+    lines = plan_training(prepare_answers(some_questions(20), None, config), config, print)
     assert any("2 batches of 16 an epoch" in line for line in lines)
 
 
 def test_a_lexical_system_has_no_epochs():
     config = Config.build("labels", "one-vs-rest")
-    assert "no epochs" in plan_labels(prepare_labels(some_documents(40), None, config), config, print)[-1]
+    assert "no epochs" in plan_training(prepare_labels(some_documents(40), None, config), config, print)[-1]
 
 
 def test_steps_are_timed_from_the_shortest_to_the_longest_texts():

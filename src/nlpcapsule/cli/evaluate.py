@@ -7,57 +7,35 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.console import Console
+from typer import Argument, Option
 
 from nlpcapsule.atomic_files import write_text
-from nlpcapsule.cli.files import (
-    DocumentFile,
-    check_folder_name,
-    check_output_file,
-    errors_about,
-    questions_in,
-    say,
-    shown,
-    tell_bad_rows,
-)
+from nlpcapsule.cli import files
 from nlpcapsule.cli.options import ModelFolder, Quiet, Threads, reads_data
 from nlpcapsule.data.documents import Document
 from nlpcapsule.data.readers.reading import ReadOptions
-from nlpcapsule.errors import DataError, quoted
+from nlpcapsule.errors import DataError
 from nlpcapsule.threads import keep_faster_torch_threads, use_threads
 
 if TYPE_CHECKING:
-    from nlpcapsule.data.labels import LabelVocabulary
-    from nlpcapsule.scoring.models import AnswerModel, LabelModel
+    from nlpcapsule.scoring.models import LabelModel
     from nlpcapsule.training.progress import TrainingProgress
+
+_REPORT_HELP = "Also write a page with intervals, calibration, confused labels and the worst documents."
+_STRICT_HELP = "Fail if the data have labels that the training data did not have."
 
 
 @reads_data(need_labels=True)
 def evaluate(
     model: Annotated[Path, ModelFolder],
-    data: Annotated[
-        str, typer.Argument(metavar="DATA", help="Labelled data: a file, a folder, or - for stdin.")
-    ],
+    data: Annotated[str, Argument(metavar="DATA", help="Labelled data: a file, a folder, or - for stdin.")],
     reading: ReadOptions,
     json_file: Annotated[
-        Path | None,
-        typer.Option("--json", metavar="FILE.json", help="Also write the metrics to a JSON file."),
+        Path | None, Option("--json", metavar="FILE.json", help="Also write the metrics to a JSON file.")
     ] = None,
-    report_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--report",
-            metavar="FILE.html",
-            help="Also write a page with intervals, calibration, confused labels and the worst documents.",
-        ),
-    ] = None,
-    strict_labels: Annotated[
-        bool,
-        typer.Option(
-            "--strict-labels", help="Fail if the data have labels that the training data did not have."
-        ),
-    ] = False,
+    report_file: Annotated[Path | None, Option("--report", metavar="FILE.html", help=_REPORT_HELP)] = None,
+    strict_labels: Annotated[bool, Option("--strict-labels", help=_STRICT_HELP)] = False,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
@@ -66,36 +44,40 @@ def evaluate(
     Prints precision@k, nDCG@k, F1 and more for a model that ranks labels, MAP and MRR for one that ranks
     answers. All are fractions of 1.
     """
-    check_folder_name(model)
-    check_output_file(json_file, "--json", data, model)
+    files.check_folder_name(model)
+    files.check_output_file(json_file, "--json", data, model)
+    files.check_output_file(report_file, "--report", data, model)
     use_threads(threads)
-    check_output_file(report_file, "--report", data, model)
     from nlpcapsule.model_folder import load_model
     from nlpcapsule.scoring.models import LabelModel
     from nlpcapsule.training.progress import TrainingProgress
 
-    keep_faster_torch_threads(say)
+    keep_faster_torch_threads(files.say)
     loaded = load_model(model)
-    with errors_about(data), TrainingProgress(quiet) as progress:
-        if isinstance(loaded, LabelModel) and report_file is not None:
-            figures = _write_report(loaded, model, data, reading, strict_labels, report_file, progress)
-        elif isinstance(loaded, LabelModel):
-            figures = _evaluate_labels(loaded, data, reading, strict_labels, progress)
+    with files.errors_about(data), TrainingProgress(quiet) as progress:
+        if isinstance(loaded, LabelModel):
+            file = files.DocumentFile(data, reading)
+            if report_file is None:
+                figures = _evaluate_labels(loaded, file, strict_labels, progress)
+            else:
+                figures = _write_report(loaded, model, file, strict_labels, report_file, progress)
         elif report_file is not None:
             raise DataError("--report is for models that rank labels", model, hint="leave it out")
         else:
-            figures = _evaluate_answers(loaded, data, reading, progress)
+            questions, report = files.questions_in(data, reading)
+            files.tell_bad_rows(data, report)
+            progress.start("questions", len(questions))
+            figures = loaded.evaluate(questions, progress.advance)
     if json_file is not None:
         write_text(json_file, json.dumps(figures, indent=2) + "\n")
     _print_figures(figures)
 
 
 def _evaluate_labels(
-    model: LabelModel, source: str, reading: ReadOptions, strict: bool, progress: TrainingProgress
+    model: LabelModel, file: files.DocumentFile, strict: bool, progress: TrainingProgress
 ) -> dict[str, Any]:
     from nlpcapsule.data.encoded import encode_documents
 
-    file = DocumentFile(source, reading)
     names: dict[str, None] = {}  # an ordered set, for the message
 
     def documents() -> Iterator[Document]:
@@ -104,8 +86,8 @@ def _evaluate_labels(
             yield document
 
     encoded = encode_documents(documents(), model.tokenizer, model.labels, model.config.text.max_tokens)
-    tell_bad_rows(source, file.report)
-    _check_labels(list(names), model.labels, source, strict)
+    files.tell_bad_rows(file.source, file.report)
+    model.check_measurable(names, strict)
     progress.start("documents", len(encoded))
     return model.evaluate(encoded, advance=progress.advance)
 
@@ -113,8 +95,7 @@ def _evaluate_labels(
 def _write_report(
     model: LabelModel,
     folder: Path,
-    source: str,
-    reading: ReadOptions,
+    file: files.DocumentFile,
     strict: bool,
     path: Path,
     progress: TrainingProgress,
@@ -123,16 +104,14 @@ def _write_report(
     from nlpcapsule.report.evaluation import evaluate_for_report
     from nlpcapsule.report.page import evaluation_html
 
-    file = DocumentFile(source, reading)
     documents = list(file)
-    tell_bad_rows(source, file.report)
-    names = dict.fromkeys(label for document in documents for label in document.labels)
-    _check_labels(list(names), model.labels, source, strict)
+    files.tell_bad_rows(file.source, file.report)
+    model.check_measurable((label for document in documents for label in document.labels), strict)
     facts = {
         "model": folder.name or str(folder),
         "version": str(model.facts.version or 1),
         "system": model.config.model.name,
-        "data": shown(source),
+        "data": files.shown(file.source),
         "documents": f"{len(documents):,}",
         "labels of the model": f"{len(model.labels):,}",
         "training documents": f"{model.facts.training_documents:,}",
@@ -141,34 +120,6 @@ def _write_report(
     report = evaluate_for_report(model, documents, facts, progress.advance)
     write_text(path, evaluation_html(report))
     return report.figures
-
-
-def _check_labels(names: list[str], known: LabelVocabulary, source: str, strict: bool) -> None:
-    """Reject labels that cannot be measured, before the documents are ranked."""
-    if not names:
-        raise DataError(
-            "no document has a label, so there is nothing to measure",
-            shown(source),
-            hint="give labelled data",
-        )
-    unknown = [name for name in names if name not in known]
-    if len(unknown) == len(names) or (strict and unknown):
-        which = "none of the labels is" if len(unknown) == len(names) else f"{len(unknown):,} labels are not"
-        examples = ", ".join(quoted(name) for name in unknown[:3])
-        raise DataError(
-            f"{which} known to the model (for example {examples})",
-            shown(source),
-            hint=f"it was trained on labels such as {quoted(known.ids[0])}",
-        )
-
-
-def _evaluate_answers(
-    model: AnswerModel, source: str, reading: ReadOptions, progress: TrainingProgress
-) -> dict[str, Any]:
-    questions, report = questions_in(source, reading)
-    tell_bad_rows(source, report)
-    progress.start("questions", len(questions))
-    return model.evaluate(questions, progress.advance)
 
 
 def _print_figures(figures: dict[str, Any]) -> None:

@@ -72,7 +72,7 @@ def shown(source: str) -> str:
 def tell_bad_rows(source: str, report: ReadReport) -> None:
     """Report on standard error which rows were skipped, if any."""
     if report.bad_rows:
-        typer.echo(f"{shown(source)}: {report.summary()}", err=True)
+        say(f"{shown(source)}: {report.summary()}")
 
 
 def refuse_same_stdin(*sources: str | None) -> None:

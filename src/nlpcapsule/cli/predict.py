@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Argument, Option
 
 from nlpcapsule.atomic_files import atomic_text
 from nlpcapsule.cli.chunks import arriving_chunks, full_chunks
@@ -30,69 +31,41 @@ if TYPE_CHECKING:
 TUNED = "tuned"
 _LABELS = 5  # labels per document by default
 _CHUNK = 2_000  # rows held at a time, which bounds memory for any number of rows
+_TOP_HELP = "Maximum labels per text, or answers per question.  [default: 5 labels, all answers]"
+_THRESHOLD_HELP = (
+    f"Minimum score, from 0 to 1; `{TUNED}` takes the threshold that training tuned on held-out documents."
+)
+_UNSEEN_HELP = (
+    "Also rank this many labels that no training document has; needs a model trained with --label-names."
+)
+_EXPLAIN_HELP = (
+    "Also say why: words with their places in the text, capsules, similar documents, shares. For answers: "
+    "words of question and answer, shares."
+)
+_SHARDS_HELP = (
+    "Rank so many parts in worker processes; the same command again goes on after a stop. Needs --output."
+)
 
 
 @reads_data(need_labels=False)
 def predict(
     model: Annotated[Path, ModelFolder],
     input: Annotated[
-        str, typer.Argument(metavar="INPUT", help="Texts or questions: a file, a folder, or - for stdin.")
+        str, Argument(metavar="INPUT", help="Texts or questions: a file, a folder, or - for stdin.")
     ],
     reading: ReadOptions,
-    top_k: Annotated[
-        int | None,
-        typer.Option(
-            "--top-k",
-            metavar="NUMBER",
-            min=1,
-            help="Maximum labels per text, or answers per question.  [default: 5 labels, all answers]",
-        ),
-    ] = None,
-    threshold: Annotated[
-        str | None,
-        typer.Option(
-            "--threshold",
-            metavar="NUMBER",
-            help="Minimum score, from 0 to 1; `tuned` takes the threshold that training tuned on held-out "
-            "documents.",
-        ),
-    ] = None,
-    suggest_unseen: Annotated[
-        int,
-        typer.Option(
-            "--suggest-unseen",
-            metavar="NUMBER",
-            min=0,
-            help="Also rank this many labels that no training document has; needs a model trained with "
-            "--label-names.",
-        ),
-    ] = 0,
-    explain: Annotated[
-        bool,
-        typer.Option(
-            "--explain",
-            help="Also say why: words with their places in the text, capsules, similar documents, shares. "
-            "For answers: words of question and answer, shares.",
-        ),
-    ] = False,
+    top_k: Annotated[int | None, Option(metavar="NUMBER", min=1, help=_TOP_HELP)] = None,
+    threshold: Annotated[str | None, Option(metavar="NUMBER", help=_THRESHOLD_HELP)] = None,
+    suggest_unseen: Annotated[int, Option(metavar="NUMBER", min=0, help=_UNSEEN_HELP)] = 0,
+    explain: Annotated[bool, Option("--explain", help=_EXPLAIN_HELP)] = False,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", metavar="FILE.jsonl", help="File to write.  [default: standard output]"),
+        Path | None, Option(metavar="FILE.jsonl", help="File to write.  [default: standard output]")
     ] = None,
     threads: Threads = None,
-    shards: Annotated[
-        int | None,
-        typer.Option(
-            "--shards",
-            metavar="NUMBER",
-            min=1,
-            help="Rank so many parts in worker processes; the same command again goes on after a stop. Needs "
-            "--output.",
-        ),
-    ] = None,
+    shards: Annotated[int | None, Option(metavar="NUMBER", min=1, help=_SHARDS_HELP)] = None,
     engine: Annotated[
         Literal["local", "ray"],
-        typer.Option("--engine", metavar="NAME", help="Where shards are ranked: local, or ray (a cluster)."),
+        Option(metavar="NAME", help="Where shards are ranked: local, or ray (a cluster)."),
     ] = "local",
     quiet: Quiet = False,
 ) -> None:
@@ -106,15 +79,19 @@ def predict(
     check_output_file(output, "--output", input, model)
     least = _threshold(threshold)
     use_threads(threads)
+    report = ReadReport(say=say)
     if shards is not None:
-        options = [
-            ("--top-k", top_k),
-            ("--threshold", threshold),
-            ("--suggest-unseen", suggest_unseen or None),
-        ]
-        given = [str(part) for option in options if option[1] is not None for part in option]
-        given += ["--explain"] if explain else []
-        _predict_in_shards(model, input, output, reading, shards, engine, given, quiet)
+        from nlpcapsule.sharding.prediction import predict_in_shards
+
+        if output is None or is_stream(input):
+            raise NlpCapsuleError("--shards needs a file or a folder as input, and a file to write: --output")
+        given = {"--top-k": top_k, "--threshold": threshold, "--suggest-unseen": suggest_unseen or None}
+        options = [str(part) for item in given.items() if item[1] is not None for part in item]
+        options += ["--explain"] if explain else []
+        tell = (lambda text: None) if quiet else say
+        work: dict[str, Any] = {"engine": engine, "shards": shards, "chunk": _CHUNK, "say": tell}
+        predict_in_shards(model, input, output, reading, report, options, **work)
+        tell_bad_rows(input, report)
         return
     from nlpcapsule import model_folder
     from nlpcapsule.scoring.models import LabelModel
@@ -128,7 +105,7 @@ def predict(
             model,
             hint="train it with --label-names",
         )
-    report, progress = ReadReport(say=say), TrainingProgress(quiet)
+    progress = TrainingProgress(quiet)
     chunks = arriving_chunks if is_stream(input) else full_chunks
     if isinstance(loaded, LabelModel):
         progress.start("documents", total=None)  # while they are read
@@ -162,40 +139,6 @@ def predict(
     tell_bad_rows(input, report)
 
 
-def _predict_in_shards(
-    model: Path,
-    input: str,
-    output: Path | None,
-    reading: ReadOptions,
-    shards: int,
-    engine: str,
-    options: list[str],
-    quiet: bool,
-) -> None:
-    from nlpcapsule.sharding.prediction import predict_in_shards
-
-    if output is None or is_stream(input):
-        raise NlpCapsuleError("--shards needs a file or a folder as input, and a file to write: --output")
-    report = ReadReport(say=say)
-    predict_in_shards(
-        model,
-        input,
-        output,
-        reading,
-        report,
-        options,
-        engine=engine,
-        shards=shards,
-        chunk=_CHUNK,
-        say=_silent if quiet else say,
-    )
-    tell_bad_rows(input, report)
-
-
-def _silent(text: str) -> None:
-    """Print nothing."""
-
-
 def _threshold(text: str | None) -> float | str | None:
     """Return a number from 0 to 1, TUNED, or None if not given."""
     if text is None or text == TUNED:
@@ -205,9 +148,8 @@ def _threshold(text: str | None) -> float | str | None:
     except ValueError:
         number = -1.0
     if not 0 <= number <= 1:
-        raise typer.BadParameter(
-            f"{text!r} is not a number from 0 to 1, nor {TUNED!r}", param_hint="'--threshold'"
-        )
+        problem = f"{text!r} is not a number from 0 to 1, nor {TUNED!r}"
+        raise typer.BadParameter(problem, param_hint="'--threshold'")
     return number
 
 
@@ -236,16 +178,12 @@ def _ranked_documents(
             if unused:
                 answer["unseen"] = [_ranked_label(label) for label in apart[row][:unused]]
             if explain:
-                answer["explanation"] = _explained(model, document.text, ranked[row][:top_k])
+                from nlpcapsule.explain import explain as explained
+
+                chosen = [label.label for label in ranked[row][:top_k]]
+                answer["explanation"] = explained(model, document.text, chosen).to_json()
             answers.append(answer)
         yield answers
-
-
-def _explained(model: LabelModel, text: str, labels: list[RankedLabel]) -> dict[str, Any]:
-    """Return why a text has its labels, as docs/explanations.md describes it."""
-    from nlpcapsule.explain import explain
-
-    return explain(model, text, [row.label for row in labels]).to_json()
 
 
 def _ranked_label(row: RankedLabel) -> dict[str, Any]:

@@ -1,130 +1,72 @@
 """`nlpcapsule train`."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
+from nlpcapsule.cli import files
 from nlpcapsule.cli.device import Device, choose_device
-from nlpcapsule.cli.files import (
-    DocumentFile,
-    check_output_folder,
-    errors_about,
-    questions_in,
-    refuse_missing,
-    refuse_same_stdin,
-    say,
-    shown,
-)
+from nlpcapsule.cli.files import say, shown
 from nlpcapsule.cli.options import Quiet, Threads, reads_data
 from nlpcapsule.config import PRESETS, Config
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
 from nlpcapsule.errors import DataError, NlpCapsuleError
 from nlpcapsule.threads import keep_faster_torch_threads, use_threads
 
-if TYPE_CHECKING:
-    from nlpcapsule.training.fit_answers import PreparedAnswers
-    from nlpcapsule.training.prepared_labels import PreparedLabels
+_MODEL_HELP = (
+    "hybrid, label-query, paper, omikuji, or another system that `nlpcapsule systems` lists.  [default: "
+    "hybrid; for answers label-query]"
+)
+_ENCODER_HELP = (
+    "Encoder of the network: convolution, bilstm, or a pretrained transformer (a folder or an id on the "
+    "Hugging Face hub)."
+)
+_NAMES_HELP = "Names of the labels, which help labels with few or no examples; see docs/label-names.md."
+_PLAN_HELP = "Only print a plan: time and memory, from a few steps. Writes nothing."
+_DEV_HELP = "Held-out data; training keeps the epoch with the best score on them."
 
 
 @reads_data(need_labels=True)
 def train(
-    train: Annotated[
-        str, typer.Argument(metavar="TRAIN", help="Training data: a file, a folder, or - for stdin.")
-    ],
+    train: Annotated[str, Argument(metavar="TRAIN", help="Training data: a file, a folder, or - for stdin.")],
     reading: ReadOptions,
-    output: Annotated[
-        Path, typer.Option("--output", metavar="MODEL", help="Folder to write the model into.")
-    ],
-    dev: Annotated[
-        str | None,
-        typer.Option(
-            "--dev",
-            metavar="DEV",
-            help="Held-out data; training keeps the epoch with the best score on them.",
-        ),
-    ] = None,
+    output: Annotated[Path, Option(metavar="MODEL", help="Folder to write the model into.")],
+    dev: Annotated[str | None, Option(metavar="DEV", help=_DEV_HELP)] = None,
     task: Annotated[
-        str,
-        typer.Option(
-            "--task", metavar="TASK", help="labels: tag documents; answers: rank candidate answers."
-        ),
+        str, Option(metavar="TASK", help="labels: tag documents; answers: rank candidate answers.")
     ] = "labels",
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            metavar="NAME",
-            help="hybrid, label-query, paper, omikuji, or another system that `nlpcapsule systems` lists.  "
-            "[default: hybrid; for answers label-query]",
-        ),
-    ] = None,
-    encoder: Annotated[
-        str | None,
-        typer.Option(
-            "--encoder",
-            metavar="NAME",
-            help="Encoder of the network: convolution, bilstm, or a pretrained transformer (a folder or an "
-            "id on the Hugging Face hub).",
-        ),
-    ] = None,
-    label_names: Annotated[
-        Path | None,
-        typer.Option(
-            "--label-names",
-            metavar="FILE",
-            help="Names of the labels, which help labels with few or no examples; see docs/label-names.md.",
-        ),
-    ] = None,
+    model: Annotated[str | None, Option(metavar="NAME", help=_MODEL_HELP)] = None,
+    encoder: Annotated[str | None, Option(metavar="NAME", help=_ENCODER_HELP)] = None,
+    label_names: Annotated[Path | None, Option(metavar="FILE", help=_NAMES_HELP)] = None,
     preset: Annotated[
         str | None,
-        typer.Option(
-            "--preset",
-            metavar="NAME",
-            help=f"Settings to start from: {', '.join(PRESETS)} (quick on a CPU).",
-        ),
+        Option(metavar="NAME", help=f"Settings to start from: {', '.join(PRESETS)} (quick on a CPU)."),
     ] = None,
     config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config", metavar="FILE.toml", help="TOML file of settings; see docs/configuration.md."
-        ),
+        Path | None, Option(metavar="FILE.toml", help="TOML file of settings; see docs/configuration.md.")
     ] = None,
     epochs: Annotated[
-        int | None,
-        typer.Option("--epochs", metavar="NUMBER", min=1, help="Passes over the training data."),
+        int | None, Option(metavar="NUMBER", min=1, help="Passes over the training data.")
     ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option("--seed", metavar="NUMBER", min=0, help="Random seed.  [default: 1]"),
-    ] = None,
+    seed: Annotated[int | None, Option(metavar="NUMBER", min=0, help="Random seed.  [default: 1]")] = None,
     device: Annotated[
-        Device, typer.Option("--device", metavar="NAME", help="Device to train on: auto, cpu or cuda.")
+        Device, Option(metavar="NAME", help="Device to train on: auto, cpu or cuda.")
     ] = Device.AUTO,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A setting, such as batch_size=16; may be repeated."),
+        Option("--set", metavar="KEY=VALUE", help="A setting, such as batch_size=16; may be repeated."),
     ] = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run", help="Only print a plan: time and memory, from a few steps. Writes nothing."
-        ),
-    ] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an interrupted training in MODEL.")
-    ] = False,
-    dev_split: Annotated[
-        str | None, typer.Option("--dev-split", metavar="PART", help="As --split, for the dev data.")
-    ] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help=_PLAN_HELP)] = False,
+    resume: Annotated[bool, Option("--resume", help="Continue an interrupted training in MODEL.")] = False,
+    dev_split: Annotated[str | None, Option(metavar="PART", help="As --split, for the dev data.")] = None,
     tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Also write TensorBoard curves into MODEL/tensorboard.")
+        bool, Option("--tensorboard", help="Also write TensorBoard curves into MODEL/tensorboard.")
     ] = False,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -143,16 +85,19 @@ def train(
     }
     overrides = {key: value for key, value in given.items() if value is not None}
     settled = Config.build(task, model, config, settings or (), overrides, preset)
-    refuse_same_stdin(train, dev)
+    files.refuse_same_stdin(train, dev)
     if dev is None and dev_split is not None:
         raise NlpCapsuleError("--dev-split names a part of the dev data: name the data with --dev, too")
-    check_output_folder(output)
+    files.check_output_folder(output)
     use_threads(threads)
     choose_device(device)
-
-    dev_reading = replace(reading, split=dev_split)
+    prepare = _prepare_labels if settled.task == "labels" else _prepare_answers
+    sources = (train, dev, reading, replace(reading, split=dev_split))
     if dry_run:
-        _print_plan(train, dev, reading, dev_reading, settled, quiet)
+        from nlpcapsule.training.plan import plan_training
+
+        for line in plan_training(prepare(*sources, settled, quiet), settled, typer.echo):
+            typer.echo(line)
         return
 
     from nlpcapsule.training.fit_answers import fit_answers
@@ -164,24 +109,20 @@ def train(
     keep_faster_torch_threads(say, folder.threads)
     quiet = quiet or not folder.is_writer
     if resume and folder.finished:
-        refuse_missing(train, dev, label_names)
-        typer.echo(f"{output} is finished; nothing is left to do", err=True)
+        files.refuse_missing(train, dev, label_names)
+        say(f"{output} is finished; nothing is left to do")
         return
     existed = output.exists()
     try:
-        if settled.task == "labels":
-            labels = _prepare_labels(train, dev, reading, dev_reading, settled, quiet)
-            with TrainingProgress(quiet) as progress:
-                fit_labels(labels, settled, folder, progress)
-        else:
-            answers = _prepare_answers(train, dev, reading, dev_reading, settled, quiet)
-            with TrainingProgress(quiet) as progress:
-                fit_answers(answers, settled, folder, progress)
+        data = prepare(*sources, settled, quiet)
+        with TrainingProgress(quiet) as progress:
+            fit: Any = fit_labels if settled.task == "labels" else fit_answers
+            fit(data, settled, folder, progress)
     except KeyboardInterrupt:
         if folder.has_checkpoint:
-            typer.echo("stopped; the same command with --resume continues from here", err=True)
+            say("stopped; the same command with --resume continues from here")
         else:
-            typer.echo("stopped before the first checkpoint; nothing is kept", err=True)
+            say("stopped before the first checkpoint; nothing is kept")
         raise typer.Exit(130) from None
     except Exception:
         if not resume and folder.is_writer:
@@ -189,37 +130,22 @@ def train(
         raise
     if not quiet:
         name = shlex.quote(str(output))
-        typer.echo(f"the model is in {name}", err=True)
-        typer.echo(f"next: nlpcapsule evaluate {name} DATA, or nlpcapsule predict {name} INPUT", err=True)
-
-
-def _print_plan(
-    train: str, dev: str | None, reading: ReadOptions, dev_reading: ReadOptions, config: Config, quiet: bool
-) -> None:
-    from nlpcapsule.training.plan import plan_answers, plan_labels
-
-    if config.task == "labels":
-        labels = _prepare_labels(train, dev, reading, dev_reading, config, quiet)
-        lines = plan_labels(labels, config, typer.echo)
-    else:
-        answers = _prepare_answers(train, dev, reading, dev_reading, config, quiet)
-        lines = plan_answers(answers, config, typer.echo)
-    for line in lines:
-        typer.echo(line)
+        say(f"the model is in {name}")
+        say(f"next: nlpcapsule evaluate {name} DATA, or nlpcapsule predict {name} INPUT")
 
 
 def _prepare_labels(
     train: str, dev: str | None, reading: ReadOptions, dev_reading: ReadOptions, config: Config, quiet: bool
-) -> PreparedLabels:
+) -> Any:
     from nlpcapsule.training.prepared_labels import prepare_labels
 
-    documents = DocumentFile(train, reading)
-    held_out = None if dev is None else DocumentFile(dev, dev_reading)
-    with errors_about(train):
+    documents = files.DocumentFile(train, reading)
+    held_out = None if dev is None else files.DocumentFile(dev, dev_reading)
+    with files.errors_about(train):
         data = prepare_labels(documents, held_out, config)
-    _tell(train, documents.report, quiet)
-    if held_out is not None:
-        _tell(held_out.source, held_out.report, quiet)
+    for file in (documents, held_out):
+        if file is not None:
+            _tell(file.source, file.report, quiet)
     if data.dev is not None and not (data.dev.labels.values < len(data.labels)).any():
         _refuse_dev("no document has a label that a training document has", dev)
     return data
@@ -227,16 +153,16 @@ def _prepare_labels(
 
 def _prepare_answers(
     train: str, dev: str | None, reading: ReadOptions, dev_reading: ReadOptions, config: Config, quiet: bool
-) -> PreparedAnswers:
+) -> Any:
     from nlpcapsule.training.fit_answers import prepare_answers
 
-    questions, report = questions_in(train, reading)
+    questions, report = files.questions_in(train, reading)
     _tell(train, report, quiet)
     held_out = None
     if dev is not None:
-        held_out, report = questions_in(dev, dev_reading)
+        held_out, report = files.questions_in(dev, dev_reading)
         _tell(dev, report, quiet)
-    with errors_about(train):
+    with files.errors_about(train):
         data = prepare_answers(questions, held_out, config)
     if data.dev is not None and not (data.dev.labels == 1).any():
         _refuse_dev("no candidate is marked right (label 1)", dev)
@@ -270,4 +196,4 @@ def _take_back(out: Path, existed: bool) -> None:
 
 def _tell(source: str, report: ReadReport, quiet: bool) -> None:
     if report.bad_rows or not quiet:
-        typer.echo(f"{shown(source)}: {report.summary()}", err=True)
+        say(f"{shown(source)}: {report.summary()}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.data.top_columns import NO_NUMBER
-from nlpcapsule.errors import ModelFolderError, NlpCapsuleError
+from nlpcapsule.errors import DataError, ModelFolderError, NlpCapsuleError, quoted
 from nlpcapsule.evaluation.answer_metrics import answer_metrics
 from nlpcapsule.evaluation.label_metrics import label_metrics
 from nlpcapsule.scoring.documents import RANKED, LabelRankings, rank_documents, score_in_parts
@@ -109,16 +109,26 @@ class LabelModel:
             None if ranked.unused is None else ranked.unused.labels,
         )
 
+    def check_measurable(self, names: Iterable[str], strict: bool = False) -> None:
+        """Reject true labels that cannot be measured: none at all, none known or, if strict, one unknown."""
+        names = list(dict.fromkeys(names))
+        if not names:
+            problem, hint = "no document has a label, so there is nothing to measure", "give labelled data"
+            raise DataError(problem, hint=hint)
+        unknown = [name for name in names if name not in self.labels]
+        if len(unknown) == len(names) or (strict and unknown):
+            which = f"{len(unknown):,} labels are not"
+            which = "none of the labels is" if len(unknown) == len(names) else which
+            examples = ", ".join(quoted(name) for name in unknown[:3])
+            raise DataError(
+                f"{which} known to the model (for example {examples})",
+                hint=f"it was trained on labels such as {quoted(self.labels.ids[0])}",
+            )
+
     def rank(
         self, texts: Sequence[str], top_k: int = 5, threshold: float | None = None
     ) -> list[list[RankedLabel]]:
-        """Return the best labels of each text, best first.
-
-        Args:
-            texts: The texts.
-            top_k: Labels per text, at most.
-            threshold: Drops labels whose probability is below it; `self.threshold` is the tuned one.
-        """
+        """Return at most `top_k` labels of each text, best first, without those below a threshold."""
         return self.named(self.rank_tokens(self.encode(texts), top_k), threshold)
 
     def rank_unused(self, texts: Sequence[str], top_k: int = 5) -> list[list[RankedLabel]]:

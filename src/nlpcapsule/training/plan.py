@@ -25,11 +25,19 @@ from nlpcapsule.training.trial import time_steps
 _STEPS = 6  # that are timed
 
 
-def plan_labels(data: PreparedLabels, config: Config, say: Callable[[str], None]) -> list[str]:
-    """Return the lines of a plan for prepared documents; what nominates candidates is not fitted.
+def plan_training(
+    data: PreparedLabels | PreparedAnswers, config: Config, say: Callable[[str], None]
+) -> list[str]:
+    """Return the lines of a plan for prepared data; what nominates candidates is not fitted.
 
     `say` gets remarks, such as that memory ran out and batches are halved.
     """
+    if isinstance(data, PreparedLabels):
+        return _plan_labels(data, config, say)
+    return _plan_answers(data, config, say)
+
+
+def _plan_labels(data: PreparedLabels, config: Config, say: Callable[[str], None]) -> list[str]:
     lines = list(data.notes)
     if isinstance(config.model, LexicalSettings):
         return [*lines, f"{config.model.name}: no epochs; its time is not estimated"]
@@ -63,8 +71,7 @@ def plan_labels(data: PreparedLabels, config: Config, say: Callable[[str], None]
     return lines
 
 
-def plan_answers(data: PreparedAnswers, config: Config, say: Callable[[str], None]) -> list[str]:
-    """Return the lines of a plan for prepared questions."""
+def _plan_answers(data: PreparedAnswers, config: Config, say: Callable[[str], None]) -> list[str]:
     network = answer_network(config, data)
     if not any(parameter.requires_grad for parameter in network.parameters()):
         return [*data.notes, f"{config.model.name} has no weights to train"]

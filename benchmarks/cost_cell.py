@@ -24,12 +24,12 @@ from benchmarks.cost_record import SEED, CostRecord, Spec
 from nlpcapsule import __version__
 from nlpcapsule.config import Config
 from nlpcapsule.data.outputs import all_outputs, batch_outputs, uniform_outputs
-from nlpcapsule.model_folder import nominator_config
 from nlpcapsule.networks.answer_ranker import answer_loss
 from nlpcapsule.networks.build import build_answer_network, build_label_network
 from nlpcapsule.networks.losses import label_loss
 from nlpcapsule.processes import end_with_parent
 from nlpcapsule.provenance import hardware, peak_process_memory
+from nlpcapsule.scoring.build import nominator_config
 from nlpcapsule.training.optimizers import build_optimizers
 
 _FEWEST = 3  # minimum number of timed batches

@@ -13,8 +13,9 @@ from torch import nn
 from nlpcapsule.atomic_files import atomic_path
 from nlpcapsule.config import Config
 from nlpcapsule.config.settings import InferenceSettings
-from nlpcapsule.model_folder import nominator_config, weights_of
+from nlpcapsule.model_folder import weights_of
 from nlpcapsule.networks.build import build_label_network
+from nlpcapsule.scoring.build import nominator_config
 from nlpcapsule.training.fit_labels import needs_nominator, train_nominator
 from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress

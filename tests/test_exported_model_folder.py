@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from nlpcapsule import CapsuleClassifier
+from nlpcapsule.cli.export import export_model
 from nlpcapsule.errors import ConfigError, ModelFolderError
 from nlpcapsule.export.onnx_scorer import OnnxScorer
 from nlpcapsule.learning.versions import write_version
 from nlpcapsule.model_folder import add_files, load_for_prediction, load_model, save_model
-from nlpcapsule.model_folder.exporting import export_model
 from nlpcapsule.model_folder.manifest import ONNX, checked_files
 from nlpcapsule.sample import load_documents
 from tests.cli.run_command import run_command

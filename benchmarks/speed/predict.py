@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.speed.rounds import Timing, command_cost, time_in_turn
+from nlpcapsule.cli.export import export_model
 from nlpcapsule.data.documents import Document
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.evaluation.bootstrap import paired_bootstrap
 from nlpcapsule.model_folder import add_files, load_for_prediction
-from nlpcapsule.model_folder.exporting import export_model
 from nlpcapsule.model_folder.manifest import ONNX
 from nlpcapsule.scoring.models import LabelModel
 

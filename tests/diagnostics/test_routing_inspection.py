@@ -18,11 +18,10 @@ from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.diagnostics.inspection import effects_of_iterations, inspect_routing
 from nlpcapsule.errors import NlpCapsuleError
-from nlpcapsule.model_folder import nominator_config
 from nlpcapsule.networks.build import build_answer_network, build_label_network
 from nlpcapsule.networks.losses import label_loss
 from nlpcapsule.report.inspection import inspect_model
-from nlpcapsule.scoring.build import network_scorer
+from nlpcapsule.scoring.build import network_scorer, nominator_config
 from nlpcapsule.scoring.documents import LabelRankings
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 

@@ -15,9 +15,8 @@ from nlpcapsule.capsules.vote_scale import VoteScale
 from nlpcapsule.data.documents import Candidate, Question
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.tokens import WordTokenizer
-from nlpcapsule.model_folder import nominator_config
 from nlpcapsule.networks.build import build_answer_network, build_label_network
-from nlpcapsule.scoring.build import network_scorer
+from nlpcapsule.scoring.build import network_scorer, nominator_config
 from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.scoring.network_scorer import NetworkScorer

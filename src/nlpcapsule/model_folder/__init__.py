@@ -29,7 +29,6 @@ from nlpcapsule.model_folder.manifest import LEXICAL, MANIFEST, has_model
 
 if TYPE_CHECKING:
     from nlpcapsule.model_folder.loading import load_model
-    from nlpcapsule.model_folder.nominator import nominator_config
     from nlpcapsule.model_folder.prediction import load_for_prediction
     from nlpcapsule.model_folder.saving import add_files, finish_interrupted_save, save_model, weights_of
 
@@ -41,7 +40,6 @@ __all__ = [
     "has_model",
     "load_for_prediction",
     "load_model",
-    "nominator_config",
     "save_model",
     "weights_of",
 ]
@@ -51,7 +49,6 @@ _MODULES = {
     "finish_interrupted_save": "saving",
     "load_for_prediction": "prediction",
     "load_model": "loading",
-    "nominator_config": "nominator",
     "save_model": "saving",
     "weights_of": "saving",
 }

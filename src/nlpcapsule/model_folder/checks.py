@@ -22,11 +22,7 @@ _TRIED_WORDS = 32
 
 
 def check_config(config: Config) -> None:
-    """Reject settings whose values would take excessive time or memory.
-
-    Raises:
-        ModelFolderError: If a value is rejected.
-    """
+    """Reject settings whose values would take excessive time or memory."""
     try:
         check_values(config)
     except ConfigError as error:
@@ -34,44 +30,32 @@ def check_config(config: Config) -> None:
 
 
 def check_label_rows(rows: Any) -> None:
-    """Reject a labels.json whose rows are not labels with counts.
-
-    Raises:
-        ModelFolderError: If it is rejected.
-    """
+    """Reject a labels.json whose rows are not labels with counts."""
     if not isinstance(rows, list) or not rows:
         raise ModelFolderError("labels.json: expected a list of labels, with one at least")
     for number, row in enumerate(rows):
         match row:
             case {"label": str(label), "documents": int(count), **others} if 0 <= count <= _MOST_DOCUMENTS:
-                is_named = all(
-                    name == "name" and isinstance(value, str) and value.strip()
-                    for name, value in others.items()
-                )
+                name = others.pop("name", "-")
+                is_named = isinstance(name, str) and bool(name.strip()) and not others
                 is_right = bool(label.strip()) and not isinstance(count, bool) and is_named
             case _:
                 is_right = False
         if not is_right:
-            raise ModelFolderError(
-                f"labels.json: row {number + 1} is no label with its documents: {row!r:.80}"
-            )
+            problem = f"row {number + 1} is no label with its documents: {row!r:.80}"
+            raise ModelFolderError(f"labels.json: {problem}")
 
 
 def check_model(model: LabelModel | AnswerModel) -> None:
-    """Check that the parts of a model fit each other.
+    """Check that the parts of a model fit each other, or raise a ModelFolderError or a DataError.
 
     Compares labels, tokenizer, network, lexical system, fusion weights, facts and settings, then ranks a text
     of known words.
-
-    Raises:
-        ModelFolderError: If they do not fit.
-        DataError: If they do not fit.
     """
-    tokenizer = model.tokenizer
-    if not (0 <= tokenizer.padding_id < tokenizer.size and 0 <= tokenizer.unknown_id < tokenizer.size):
-        raise ModelFolderError(
-            "tokenizer.json: the padding or the unknown token has no place in the vocabulary"
-        )
+    size, special = model.tokenizer.size, (model.tokenizer.padding_id, model.tokenizer.unknown_id)
+    if not all(0 <= token < size for token in special):
+        problem = "the padding or the unknown token has no place in the vocabulary"
+        raise ModelFolderError(f"tokenizer.json: {problem}")
     if isinstance(model, LabelModel):
         _check_labels(model.labels, model.facts.training_documents)
         _check_scorer(model)
@@ -85,21 +69,21 @@ def _check_labels(labels: LabelVocabulary, documents: int | None) -> None:
         raise ModelFolderError("labels.json: some labels have a name and some have none")
     counts = labels.counts
     if documents is not None and counts.max() > documents:
-        raise ModelFolderError(
-            f"labels.json: a label has more than the {documents:,} documents of the training"
-        )
+        problem = f"a label has more than the {documents:,} documents of the training"
+        raise ModelFolderError(f"labels.json: {problem}")
     used = [(-int(count), label) for label, count in zip(labels.ids, counts, strict=True) if count]
     if used != sorted(used) or (np.diff(counts) > 0).any():
         raise ModelFolderError("labels.json: the labels are not in their order, most frequent first")
 
 
 def _check_scorer(model: LabelModel) -> None:
-    size, counts, documents = model.tokenizer.size, model.labels.counts, model.facts.training_documents
-    inference = model.config.inference
-    _check_lexical_name(model)
+    counts, documents = model.labels.counts, model.facts.training_documents
+    wanted, found = model.config.lexical, model.facts.lexical
+    if found is not None and wanted not in ("auto", found):
+        raise ModelFolderError(f"facts.json names the lexical system {found!r:.40}, config.json {wanted!r}")
     match model.scorer:
         case LexicalScorer(ranker=ranker):
-            ranker.check(size, len(counts))
+            ranker.check(model.tokenizer.size, len(counts))
         case HybridScorer(parts=parts, fusion=fusion):
             assert isinstance(parts.lexical, FittedEvidence)
             parts.lexical.check(model.tokenizer.vocabulary, counts, documents)
@@ -108,15 +92,8 @@ def _check_scorer(model: LabelModel) -> None:
                 raise ModelFolderError("labels have names in some files and none in others")
         case NominatedScorer():
             pass
-        case _ if model.config.lexical is None and 0 < inference.candidates < len(counts):
+        case _ if wanted is None and 0 < model.config.inference.candidates < len(counts):
             raise ModelFolderError("the network that nominates the candidates is missing")
-
-
-def _check_lexical_name(model: LabelModel) -> None:
-    """Reject a lexical system that the configuration does not ask for."""
-    wanted, found = model.config.lexical, model.facts.lexical
-    if found is not None and wanted not in ("auto", found):
-        raise ModelFolderError(f"facts.json names the lexical system {found!r:.40}, config.json {wanted!r}")
 
 
 def _try(model: LabelModel | AnswerModel) -> None:

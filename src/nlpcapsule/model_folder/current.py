@@ -22,11 +22,7 @@ _MOST = 10**6
 
 
 def current_version(folder: Path) -> int:
-    """Return the number of the version that is loaded.
-
-    Raises:
-        ModelFolderError: If `current.json` is damaged.
-    """
+    """Return the number of the version that is loaded; raise `ModelFolderError` if the file is damaged."""
     path = folder / CURRENT
     if path.is_symlink():
         raise ModelFolderError(f"{path} is a link; put the file itself there")
@@ -53,11 +49,7 @@ def version_place(folder: Path, version: int) -> Path:
 
 
 def current_place(folder: Path, version: int | None = None) -> Path:
-    """Return the folder of the version that is loaded, or of the given one.
-
-    Raises:
-        ModelFolderError: If `current.json` is damaged or names a version that is not there.
-    """
+    """Return the folder of the version that is loaded, or of the given one, which must be there."""
     place = version_place(folder, current_version(folder) if version is None else version)
     if place == folder:
         return folder

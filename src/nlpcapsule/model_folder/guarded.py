@@ -1,4 +1,4 @@
-"""Turn whatever a damaged model folder raises into one kind of error."""
+"""Read the parts of a model folder, and turn whatever a damaged one raises into one kind of error."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.errors import DataError, MissingExtraError, ModelFolderError, NlpCapsuleError
-from nlpcapsule.model_folder.manifest import MANIFEST, model_place
+from nlpcapsule.lexical.evidence import FittedEvidence
+from nlpcapsule.model_folder.checks import check_label_rows
+from nlpcapsule.model_folder.manifest import FUSION, LEXICAL, MANIFEST, ModelFiles, model_place
+from nlpcapsule.scoring.facts import ModelFacts
+from nlpcapsule.scoring.fusion import Fusion
 from nlpcapsule.strict_json import read_text
 
 Model = TypeVar("Model")
@@ -18,15 +23,8 @@ def load_guarded(
 ) -> Model:
     """Read and check a model, once more if another process saved one meanwhile.
 
-    Args:
-        folder: The model folder.
-        read: Reads the model from the place that it is given.
-        check: Raises an error if the model's parts do not fit.
-        version: The version; None loads the current one.
-
-    Raises:
-        ModelFolderError: If the folder is rejected.
-        MissingExtraError: If the model needs an optional dependency.
+    `read` gets the folder of the version, by default the current one. A rejected folder is a
+    ModelFolderError; a MissingExtraError passes through.
     """
     before = _manifest_of(folder, version)
     try:
@@ -48,8 +46,6 @@ def _load(place: Path, folder: Path, read: Callable[[Path], Model], check: Calla
         if str(place) in str(error):
             raise
         raise _do_not_fit(folder, str(error)) from error
-    except MemoryError:
-        raise ModelFolderError(f"{folder}: the model needs more memory than there is") from None
     except Exception as error:  # any error of a damaged file means that the folder cannot be used
         if _is_lack_of_memory(error):
             raise ModelFolderError(f"{folder}: the model needs more memory than there is") from None
@@ -73,12 +69,27 @@ def _manifest_of(folder: Path, version: int | None) -> Any:
 
 def _is_lack_of_memory(error: BaseException) -> bool:
     told = ("not enough memory", "can't allocate memory", "out of memory")
-    return isinstance(error, RuntimeError) and any(part in str(error) for part in told)
+    is_told = isinstance(error, RuntimeError) and any(part in str(error) for part in told)
+    return is_told or isinstance(error, MemoryError)
 
 
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message, with the kind of error where it is not ours."""
-    lines = str(error).splitlines() or [""]
-    return (
-        lines[0][:300] if isinstance(error, NlpCapsuleError) else f"{type(error).__name__}: {lines[0][:300]}"
-    )
+    line = (str(error).splitlines() or [""])[0][:300]
+    return line if isinstance(error, NlpCapsuleError) else f"{type(error).__name__}: {line}"
+
+
+def read_labels(files: ModelFiles) -> LabelVocabulary:
+    """Return the labels of a model."""
+    check_label_rows(files.json("labels.json"))
+    return LabelVocabulary.from_json(files.text("labels.json"))
+
+
+def read_evidence(files: ModelFiles, facts: ModelFacts) -> tuple[FittedEvidence, Fusion] | None:
+    """Return the lexical system and the fusion weights of a hybrid; None for other models."""
+    if (FUSION in files) != (facts.lexical is not None):
+        raise ModelFolderError(f"{FUSION} and the lexical system that facts.json names do not come together")
+    if facts.lexical is None:
+        return None
+    fusion = Fusion.from_json(files.json(FUSION))
+    return FittedEvidence.load(facts.lexical, files.folder / LEXICAL), fusion

@@ -14,7 +14,6 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from nlpcapsule.config import Config
-from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.encoders.transformer import TRANSFORMER_FILE
 from nlpcapsule.encoders.transformer_config import loading_saved_model
@@ -22,14 +21,12 @@ from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.build import lexical_system
 from nlpcapsule.lexical.evidence import FittedEvidence
 from nlpcapsule.lexical.ranker import LexicalSettings
-from nlpcapsule.model_folder.checks import check_config, check_label_rows, check_model
-from nlpcapsule.model_folder.guarded import first_line, load_guarded
-from nlpcapsule.model_folder.manifest import FUSION, LEXICAL, ModelFiles, checked_files
-from nlpcapsule.model_folder.nominator import nominator_config
+from nlpcapsule.model_folder.checks import check_config, check_model
+from nlpcapsule.model_folder.guarded import first_line, load_guarded, read_evidence, read_labels
+from nlpcapsule.model_folder.manifest import LEXICAL, ModelFiles, checked_files
 from nlpcapsule.networks.build import build_answer_network, build_label_network
-from nlpcapsule.scoring.build import hybrid_parts, network_scorer
+from nlpcapsule.scoring.build import hybrid_parts, network_scorer, nominator_config
 from nlpcapsule.scoring.facts import ModelFacts
-from nlpcapsule.scoring.fusion import Fusion
 from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.lexical_scorer import LexicalScorer
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
@@ -44,18 +41,10 @@ _MAKES_TENSORS = {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, 
 def load_model(
     folder: str | Path, device: str | None = None, version: int | None = None
 ) -> LabelModel | AnswerModel:
-    """Load a model folder; reject one that is incomplete, damaged or of a newer format.
+    """Load a model folder; raise `ModelFolderError` if it is incomplete, damaged or of a newer format.
 
-    Nothing is downloaded, and no code of the folder runs.
-
-    Args:
-        folder: The folder.
-        device: "cpu", "cuda", …; None uses a GPU if available.
-        version: The version; None loads the current one.
-
-    Raises:
-        ModelFolderError: If the folder is rejected.
-        MissingExtraError: If the model needs an optional dependency.
+    Nothing is downloaded, and no code of the folder runs. The device is by default a GPU, if there is one,
+    and the version is the current one.
     """
 
     def read(place: Path) -> LabelModel | AnswerModel:
@@ -73,52 +62,42 @@ def load_model(
 
 
 def _read(files: ModelFiles, device: str) -> LabelModel | AnswerModel:
-    text = files.text("config.json")
-    parse_json(text, "config.json")
-    config = Config.from_json(text)
+    for name in ("config.json", "tokenizer.json"):
+        parse_json(files.text(name), name)
+    config = Config.from_json(files.text("config.json"))
     check_config(config)
-    text = files.text("tokenizer.json")
-    parse_json(text, "tokenizer.json")
-    tokenizer = WordTokenizer.from_json(text)
+    tokenizer = WordTokenizer.from_json(files.text("tokenizer.json"))
     facts = ModelFacts.from_json(files.json("facts.json"))
     # Otherwise a network would look for its transformer at the path, or the hub id, that the folder names.
     transformer = files.json(TRANSFORMER_FILE) if config.transformer is not None else None
-    sized = _plain(config, facts)
+    sized, size, padding_id = _plain(config, facts), tokenizer.size, tokenizer.padding_id
     if config.task == "answers":
         network = _network(
-            lambda: build_answer_network(
-                sized, tokenizer.size, tokenizer.padding_id, transformer=transformer
-            ),
+            lambda: build_answer_network(sized, size, padding_id, transformer=transformer),
             files.path(NETWORK),
+            device,
         )
-        return AnswerModel(config, tokenizer, network.to(device).eval(), facts)
-    check_label_rows(files.json("labels.json"))
-    labels = LabelVocabulary.from_json(files.text("labels.json"))
+        return AnswerModel(config, tokenizer, network, facts)
+    labels = read_labels(files)
     if isinstance(config.model, LexicalSettings):
         ranker = lexical_system(config.model).load(config.model, files.folder / LEXICAL)
         return LabelModel(config, tokenizer, labels, LexicalScorer(ranker, len(labels)), facts)
     network = _network(
-        lambda: build_label_network(
-            sized, tokenizer.size, len(labels), tokenizer.padding_id, transformer=transformer
-        ),
+        lambda: build_label_network(sized, size, len(labels), padding_id, transformer=transformer),
         files.path(NETWORK),
+        device,
     )
-    network.to(device).eval()
     nominator = None
     if NOMINATOR in files:
-        beside = nominator_config(sized)
+        small = nominator_config(sized)
         nominator = _network(
-            lambda: build_label_network(beside, tokenizer.size, len(labels), tokenizer.padding_id),
-            files.path(NOMINATOR),
+            lambda: build_label_network(small, size, len(labels), padding_id), files.path(NOMINATOR), device
         )
-        nominator.to(device).eval()
-    if (FUSION in files) != (facts.lexical is not None):
-        raise ModelFolderError(f"{FUSION} and the lexical system that facts.json names do not come together")
-    if facts.lexical is None:
+    evidence = read_evidence(files, facts)
+    if evidence is None:
         scorer = network_scorer(config, tokenizer, network, nominator)
         return LabelModel(config, tokenizer, labels, scorer, facts)
-    fusion = Fusion.from_json(files.json(FUSION))
-    lexical = FittedEvidence.load(facts.lexical, files.folder / LEXICAL)
+    lexical, fusion = evidence
     parts = hybrid_parts(config, tokenizer, labels, network, lexical)
     return LabelModel(config, tokenizer, labels, HybridScorer(parts, fusion), facts)
 
@@ -133,12 +112,12 @@ def _lexical_files(model: LabelModel | AnswerModel) -> set[str]:
             return set()
 
 
-def _network(build: Callable[[], nn.Module], path: Path) -> nn.Module:
+def _network(build: Callable[[], nn.Module], path: Path, device: str) -> nn.Module:
     """Build a network with the weights of a file, using little more memory than the weights."""
     try:
         with safe_open(path, framework="pt") as file:
             found = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
-        with _BoundedMemory(sum(map(math.prod, found.values()))):
+        with _BoundedMemory(sum(map(math.prod, found.values())), path):
             network = build()
         expected = {name: list(tensor.shape) for name, tensor in network.state_dict().items()}
         for name in sorted({*expected, *found}):
@@ -151,24 +130,18 @@ def _network(build: Callable[[], nn.Module], path: Path) -> nn.Module:
         network.load_state_dict(weights)
     except (SafetensorError, OSError) as error:
         raise _other_weights(path, first_line(error)) from None
-    except _TooLargeError as error:
-        raise _other_weights(path, str(error)) from None
     for name, tensor in network.state_dict().items():
         if tensor.is_floating_point() and not torch.isfinite(tensor).all():
             raise ModelFolderError(f"{path}: {name} holds a number that is infinite or NaN")
-    return network
-
-
-class _TooLargeError(Exception):
-    """The configuration describes a larger network than the weights."""
+    return network.to(device).eval()
 
 
 class _BoundedMemory(TorchFunctionMode):
     """Limit the weights that may be allocated in this block, since sizes are read from a file."""
 
-    def __init__(self, weights: int) -> None:
+    def __init__(self, weights: int, path: Path) -> None:
         super().__init__()
-        self.most = weights + _SPARE_NUMBERS
+        self.path, self.most = path, weights + _SPARE_NUMBERS
         self.left = _COPIES * self.most
 
     def __torch_function__(
@@ -180,7 +153,7 @@ class _BoundedMemory(TorchFunctionMode):
             count = math.prod(number for number in size if isinstance(number, int))
             self.left -= count
             if count > self.most or self.left < 0:
-                raise _TooLargeError("the settings ask for a far larger network")
+                raise _other_weights(self.path, "the settings ask for a far larger network")
         return func(*args, **options)
 
 

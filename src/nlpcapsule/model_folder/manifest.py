@@ -33,26 +33,17 @@ _UNSAFE = re.compile(r'[\x00-\x1f\x7f\\:*?"<>|]')  # not portable, or misleading
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """The files of a model folder, all verified against their checksums.
-
-    Attributes:
-        folder: The folder.
-        names: The files that the manifest lists.
-    """
+    """The files of a model folder, all verified against their checksums."""
 
     folder: Path
-    names: frozenset[str]
+    names: frozenset[str]  # the files that the manifest lists
     _used: set[str] = field(default_factory=set)
 
     def __contains__(self, name: str) -> bool:
         return name in self.names
 
     def path(self, name: str) -> Path:
-        """Return the path of a file.
-
-        Raises:
-            ModelFolderError: If the manifest does not list it, so it was not verified.
-        """
+        """Return the path of a file; reject one that the manifest does not list, so was not verified."""
         if name not in self.names:
             raise ModelFolderError(
                 f"{self.folder}: {MANIFEST} does not list {name}, which this model needs; restore the folder "
@@ -64,11 +55,7 @@ class ModelFiles:
     def refuse_unused(self, lexical: Iterable[str] = ()) -> None:
         """Reject files that the manifest lists and the model does not read.
 
-        Args:
-            lexical: The files that the lexical system has read, relative to its folder.
-
-        Raises:
-            ModelFolderError: If there are any.
+        `lexical` are the files that the lexical system has read, relative to its folder.
         """
         used = self._used | {CARD} | {f"{LEXICAL}/{name}" for name in lexical}
         # Exported files are read by prediction, the card by people.
@@ -97,9 +84,6 @@ def model_place(folder: Path, version: int | None = None) -> Path:
     """Return where a folder's model is: its current version, or the given one.
 
     It is in a subfolder if it is a later version, or if saving was interrupted in its last steps.
-
-    Raises:
-        ModelFolderError: If the current version is not there.
     """
     folder = current_place(folder, version)
     saved = folder / SAVED
@@ -112,11 +96,7 @@ def is_own_folder(path: Path) -> bool:
 
 
 def checked_files(folder: Path) -> ModelFiles:
-    """Return the files of a folder after checking that each is present, unchanged and listed.
-
-    Raises:
-        ModelFolderError: If a file is not.
-    """
+    """Return the files of a folder after checking that each is present, unchanged and listed."""
     checksums = _checksums(folder, _read_manifest(folder))
     top = folder.resolve()
     for name, expected in checksums.items():
@@ -184,19 +164,15 @@ def _checksums(folder: Path, manifest: Any) -> dict[str, str]:
     if not isinstance(manifest, dict):
         raise _damaged(folder, "expected an object")
     version = manifest.get("format_version")
-    if isinstance(version, int) and not isinstance(version, bool) and version > FORMAT_VERSION:
-        raise ModelFolderError(
-            f"{folder} has format version {version}, written by nlpcapsule {manifest.get('nlpcapsule')}; "
-            f"this is {__version__}, which reads up to version {FORMAT_VERSION}: upgrade with "
-            "`pip install --upgrade nlpcapsule`"
-        )
-    if isinstance(version, int) and not isinstance(version, bool) and 0 < version < FORMAT_VERSION:
-        raise ModelFolderError(
-            f"{folder} has format version {version}, written by nlpcapsule {manifest.get('nlpcapsule')}; "
-            f"this is {__version__}, which reads version {FORMAT_VERSION}: train the model again"
-        )
-    if version != FORMAT_VERSION or isinstance(version, bool):
+    if type(version) is not int or version < 1:
         raise _damaged(folder, f"format_version={str(version)[:40]}")
+    if version != FORMAT_VERSION:
+        advice = "upgrade with `pip install --upgrade nlpcapsule`"
+        raise ModelFolderError(
+            f"{folder} has format version {version}, written by nlpcapsule {manifest.get('nlpcapsule')}; "
+            f"this is {__version__}, which reads version {FORMAT_VERSION}: "
+            + (advice if version > FORMAT_VERSION else "train the model again")
+        )
     checksums = manifest.get("sha256")
     if not isinstance(checksums, dict):
         raise _damaged(folder, "sha256 is no object of checksums")

@@ -5,36 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
 from nlpcapsule.config import Config
 from nlpcapsule.config.settings import InferenceSettings, TextSettings, TrainingSettings
-from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.export.onnx_scorer import OnnxScorer, has_runtime
-from nlpcapsule.lexical.evidence import FittedEvidence
-from nlpcapsule.model_folder.checks import check_label_rows, check_model
-from nlpcapsule.model_folder.guarded import load_guarded
-from nlpcapsule.model_folder.manifest import (
-    FUSION,
-    LEXICAL,
-    ONNX,
-    ModelFiles,
-    checked_files,
-    listed_names,
-    model_place,
-)
+from nlpcapsule.model_folder.checks import check_model
+from nlpcapsule.model_folder.guarded import load_guarded, read_evidence, read_labels
+from nlpcapsule.model_folder.manifest import ONNX, ModelFiles, checked_files, listed_names, model_place
 from nlpcapsule.scoring.facts import ModelFacts
-from nlpcapsule.scoring.fusion import Fusion, label_frequency
+from nlpcapsule.scoring.fusion import label_frequency
 from nlpcapsule.scoring.hybrid_scorer import CANDIDATES, HybridParts, HybridScorer
-from nlpcapsule.scoring.models import LabelModel
+from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.scoring.scorer import LabelScorer
-
-if TYPE_CHECKING:
-    from nlpcapsule.scoring.models import AnswerModel
 
 GRAPH = f"{ONNX}/network.onnx"
 
@@ -42,16 +29,7 @@ GRAPH = f"{ONNX}/network.onnx"
 def load_for_prediction(
     folder: str | Path, say: Callable[[str], None] = lambda text: None
 ) -> LabelModel | AnswerModel:
-    """Load a model folder to rank texts with.
-
-    Args:
-        folder: The folder.
-        say: Called with a remark for the user.
-
-    Raises:
-        ModelFolderError: If the folder is rejected.
-        MissingExtraError: If the model needs an optional dependency.
-    """
+    """Load a model folder to rank texts with; `say` gets a remark for the user."""
     folder = Path(folder)
     if GRAPH in (listed_names(model_place(folder)) or ()):
         if has_runtime():
@@ -66,15 +44,12 @@ def _read(files: ModelFiles) -> LabelModel:
     config = _config(files)
     tokenizer = WordTokenizer.from_json(files.text("tokenizer.json"))
     facts = ModelFacts.from_json(files.json("facts.json"))
-    check_label_rows(files.json("labels.json"))
-    labels = LabelVocabulary.from_json(files.text("labels.json"))
+    labels = read_labels(files)
     network = OnnxScorer.load(files.path(GRAPH), len(labels))
     scorer: LabelScorer = network
-    if (FUSION in files) != (facts.lexical is not None):
-        raise ModelFolderError(f"{FUSION} and the lexical system that facts.json names do not come together")
-    if facts.lexical is not None:
-        fusion = Fusion.from_json(files.json(FUSION))
-        lexical = FittedEvidence.load(facts.lexical, files.folder / LEXICAL)
+    evidence = read_evidence(files, facts)
+    if evidence is not None:
+        lexical, fusion = evidence
         count = config.inference.candidates or CANDIDATES
         scorer = HybridScorer(HybridParts(lexical, network, label_frequency(labels.counts), count), fusion)
     return LabelModel(config, tokenizer, labels, scorer, facts)

@@ -51,14 +51,8 @@ from nlpcapsule.scoring.scorer import LabelScorer
 def save_model(model: LabelModel | AnswerModel, folder: str | Path) -> None:
     """Save a model folder, replacing its earlier model, if any.
 
-    The earlier model stays until the new one is complete. Other files are kept.
-
-    Args:
-        model: The model.
-        folder: A new or empty folder, one with a model, or that of a training.
-
-    Raises:
-        ModelFolderError: If it holds other files, or is not writable.
+    The earlier model stays until the new one is complete. The folder is new or empty, or one with a model or
+    a training; one with other files is rejected.
     """
     folder = Path(folder)
     _refuse_other_files(folder)
@@ -83,40 +77,30 @@ def _replace(folder: Path) -> None:
 def add_files(folder: Path, place: str, write: Callable[[Path], object]) -> None:
     """Add a subfolder to a saved model, replacing an earlier one of this name.
 
-    The model is complete at every moment, without or with the new files.
-
-    Args:
-        folder: A model folder.
-        place: The subfolder's name.
-        write: Writes files into an empty folder.
-
-    Raises:
-        ModelFolderError: If the folder holds no model, or is not writable.
+    `write` writes files into an empty folder. The model is complete at every moment, without or with them.
     """
     finish_interrupted_save(folder)
     kept = [name for name in checked_files(folder).names if not name.startswith(f"{place}/")]
-    _stage(folder / SAVING, lambda staged: _copy_and_add(folder, kept, staged, place, write))
+
+    def copy_and_add(staged: Path) -> None:
+        for name in kept:
+            (staged / name).parent.mkdir(parents=True, exist_ok=True)
+            _put(folder / name, staged / name)
+        (staged / place).mkdir()
+        write(staged / place)
+        _write_manifest(staged, [*kept, *_files_below(staged / place, staged)])
+
+    _stage(folder / SAVING, copy_and_add)
     _replace(folder)
 
 
-def _copy_and_add(
-    folder: Path, kept: list[str], staged: Path, place: str, write: Callable[[Path], object]
-) -> None:
-    for name in kept:
-        (staged / name).parent.mkdir(parents=True, exist_ok=True)
-        _put(folder / name, staged / name)
-    (staged / place).mkdir()
-    write(staged / place)
-    added = [path.relative_to(staged).as_posix() for path in (staged / place).rglob("*") if path.is_file()]
-    _write_manifest(staged, [*kept, *added])
+def _files_below(place: Path, folder: Path) -> list[str]:
+    """Return the files in a place, by their names relative to a folder above it."""
+    return [path.relative_to(folder).as_posix() for path in place.rglob("*") if path.is_file()]
 
 
 def finish_interrupted_save(folder: Path) -> None:
-    """Finish a save that was interrupted after its model was complete; remove an incomplete one.
-
-    Raises:
-        ModelFolderError: If the folder is not writable.
-    """
+    """Finish a save that was interrupted after its model was complete; remove an incomplete one."""
     try:
         for name in (SAVED, SAVING):
             if (folder / name).is_symlink():  # not ours: it may lead anywhere
@@ -261,4 +245,4 @@ def _save_lexical(scorer: LabelScorer, folder: Path) -> list[str]:
     place = folder / LEXICAL
     place.mkdir()
     lexical.save(place)
-    return [path.relative_to(folder).as_posix() for path in place.rglob("*") if path.is_file()]
+    return _files_below(place, folder)

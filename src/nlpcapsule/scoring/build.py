@@ -8,6 +8,7 @@ from nlpcapsule.config import Config
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.lexical.evidence import WordEvidence
+from nlpcapsule.networks.kim_cnn import KimCNNSettings
 from nlpcapsule.scoring.fusion import label_frequency
 from nlpcapsule.scoring.hybrid_scorer import CANDIDATES, HybridParts
 from nlpcapsule.scoring.network_scorer import NetworkScorer
@@ -37,3 +38,15 @@ def hybrid_parts(
     scorer = NetworkScorer(network, tokenizer.padding_id, config.inference.batch_size)
     count = config.inference.candidates or CANDIDATES
     return HybridParts(lexical, scorer, label_frequency(labels.counts), count)
+
+
+def nominator_config(config: Config) -> Config:
+    """Return the configuration of the Kim-CNN that nominates, trained on the same words over all labels."""
+    usual = KimCNNSettings().embedding_size  # a pretrained transformer has no word vectors
+    return config.model_copy(
+        update={
+            "model": KimCNNSettings(embedding_size=config.network.word_vector_size or usual),
+            "training": config.training.model_copy(update={"negatives": "all", "loss": "bce"}),
+            "inference": config.inference.model_copy(update={"candidates": 0}),
+        }
+    )

@@ -18,11 +18,10 @@ from nlpcapsule.lexical.build import evidence_system
 from nlpcapsule.lexical.candidates import LOW_RECALL, candidate_recall, nominate_to_file
 from nlpcapsule.lexical.evidence import WordEvidence
 from nlpcapsule.lexical.ranker import LexicalSettings
-from nlpcapsule.model_folder import nominator_config
 from nlpcapsule.networks.build import build_label_network
 from nlpcapsule.networks.label_query import LabelQueryNetwork
 from nlpcapsule.networks.preparation import EmbedsDocuments, StartsFromTexts
-from nlpcapsule.scoring.build import hybrid_parts, network_scorer
+from nlpcapsule.scoring.build import hybrid_parts, network_scorer, nominator_config
 from nlpcapsule.scoring.documents import RANKED, rank_documents, rank_scores
 from nlpcapsule.scoring.facts import ModelFacts
 from nlpcapsule.scoring.hybrid_scorer import CANDIDATES, HybridScorer

@@ -3,8 +3,6 @@
 The module uses only the standard library, since it is copied to the Python that runs PECOS.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

@@ -6,8 +6,6 @@ then slower than a single one, and so they are on a core that another process us
 A command calls `use_threads` once. Everything that starts threads or processes asks `thread_count`.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """`nlpcapsule`: the entry point and its error handling."""
 
-from __future__ import annotations
-
 import os
 import sys
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """`nlpcapsule feedback`: the store of accepted and rejected labels."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

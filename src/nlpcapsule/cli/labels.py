@@ -1,7 +1,5 @@
 """`nlpcapsule labels`: the labels of a trained model."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Describe a model for people: what it was trained on, how well it does, what it cannot do."""
 
-from __future__ import annotations
-
 from nlpcapsule import __version__
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 

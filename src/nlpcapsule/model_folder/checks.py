@@ -1,7 +1,5 @@
 """Check that the parts of a loaded model fit each other."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -7,8 +7,6 @@
 A new version is complete before `current.json` names it, and the file is replaced atomically.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

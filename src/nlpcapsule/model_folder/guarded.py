@@ -1,7 +1,5 @@
 """Read the parts of a model folder, and turn whatever a damaged one raises into one kind of error."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Load a model folder that may be damaged, inconsistent or malicious."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The manifest: the list of a model folder's files and their checksums."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Load a model folder to predict with: the exported network if there is one, without importing torch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace

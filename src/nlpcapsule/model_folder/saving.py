@@ -5,8 +5,6 @@ current model, which is read from then on. Its files then replace those of the e
 is killed meanwhile, nothing is lost: the next save, or resumed run, finishes the move.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import secrets

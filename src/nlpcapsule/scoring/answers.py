@@ -1,7 +1,5 @@
 """Score candidate answers of encoded questions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

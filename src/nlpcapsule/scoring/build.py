@@ -1,7 +1,5 @@
 """Build the scorer of a configuration from its trained parts."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from nlpcapsule.config import Config

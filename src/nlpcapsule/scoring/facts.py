@@ -1,7 +1,5 @@
 """Facts about a trained model that its weights do not contain."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields

@@ -1,7 +1,5 @@
 """Score labels with a lexical system alone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

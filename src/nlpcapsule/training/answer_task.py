@@ -1,7 +1,5 @@
 """The task of ranking candidate answers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

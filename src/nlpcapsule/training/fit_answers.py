@@ -1,7 +1,5 @@
 """Train an answer model from questions with candidate answers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, repeat

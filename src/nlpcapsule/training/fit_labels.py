@@ -1,7 +1,5 @@
 """Train a label model from prepared documents."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Fit lexical systems, alone or as part of a hybrid."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The task of predicting the labels of documents."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Build and restore optimizers: AdamW, and SparseAdam for sparse gradients."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

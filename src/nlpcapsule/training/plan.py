@@ -1,7 +1,5 @@
 """A plan before the work: the time and memory of a training, estimated from a few real steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Steps that label and answer training share: hold-out split, word vectors, threshold tuning."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Prepare documents for training: tokenize them, collect their labels, hold out a part."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from collections.abc import Iterable, Iterator

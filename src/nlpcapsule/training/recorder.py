@@ -1,7 +1,5 @@
 """Record a run's history: metrics.jsonl and, if wanted, TensorBoard curves."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ The gradients of such tables are sparse. Processes exchange the rows that they h
 average is brought up to date when the row is about to change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The folder of a training run: refused if it holds other files, reopened by --resume."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

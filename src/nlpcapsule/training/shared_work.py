@@ -4,8 +4,6 @@ torchrun, or `accelerate launch` with GPUs, starts them. Each reads a share of e
 main process, alone fits lexical systems and writes; the others wait and receive what it found.
 """
 
-from __future__ import annotations
-
 import os
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Time a few steps of a training: for a plan before the work, and for benchmarks."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

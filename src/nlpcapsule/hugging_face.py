@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Self
 
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.errors import DataError, MissingExtraError, NlpCapsuleError, did_you_mean
@@ -159,6 +159,30 @@ def push_to_hub(
                 repo_id=repository, folder_path=folder, commit_message=f"Upload a model ({CARD} describes it)"
             )
         )
+
+
+class HubMethods:
+    """The methods of an estimator that exchange its model with the hub."""
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Save a model folder in the layout of the Hugging Face hub, with a README.md."""
+        save_pretrained(self._fitted(), folder)
+
+    def push_to_hub(self, repository: str, private: bool = True, token: str | None = None) -> str:
+        """Upload the model to the Hugging Face hub (extra `hub`); return the address of the commit."""
+        return push_to_hub(self._fitted(), repository, private, token)
+
+    @classmethod
+    def from_pretrained(cls, source: str | Path, revision: str | None = None) -> Self:
+        """Load a model folder, or a repository of the Hugging Face hub by its "owner/name"."""
+        return cls._of_task(from_pretrained(source, revision), source)
+
+    def _fitted(self) -> Any:
+        raise NotImplementedError
+
+    @classmethod
+    def _of_task(cls, model: LabelModel | AnswerModel, source: str | Path) -> Self:
+        raise NotImplementedError
 
 
 def _library() -> ModuleType:

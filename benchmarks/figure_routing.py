@@ -28,12 +28,12 @@ from nlpcapsule.compare.run_missing import Run, raise_failures, run_missing
 from nlpcapsule.compare.table import Record
 from nlpcapsule.config import Config
 from nlpcapsule.data.encoded import EncodedDocuments
-from nlpcapsule.diagnostics.inspection import inspect_encoded
 from nlpcapsule.errors import ConfigError, NlpCapsuleError, did_you_mean
 from nlpcapsule.evaluation.report import markdown_table
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.provenance import checked_out_commit, hardware, provenance
 from nlpcapsule.report.plots import instance_curve, iterations_histogram, system_curve
+from nlpcapsule.report.routing import inspect_encoded
 from nlpcapsule.scoring.models import LabelModel
 from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.prepared_labels import PreparedLabels

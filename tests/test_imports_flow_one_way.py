@@ -41,7 +41,6 @@ STAGES: list[set[str]] = [
     {"learning"},
     {"tuning"},
     {"baselines"},
-    {"diagnostics"},
     {"report"},
     {"compare"},
     {"sharding"},

@@ -17,13 +17,13 @@ from nlpcapsule.atomic_files import write_text
 from nlpcapsule.config import DEFAULT_SYSTEM, Config
 from nlpcapsule.data.documents import Document, Question
 from nlpcapsule.data.encoded import encode_documents
-from nlpcapsule.diagnostics.inspection import inspect_routing
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.evaluation.report import metrics_table
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.provenance import provenance
 from nlpcapsule.report import plots
 from nlpcapsule.report.demo_page import DemoReport, ExampleDocument, ExampleQuestion, report_html
+from nlpcapsule.report.routing import inspect_routing
 from nlpcapsule.sample import load_documents, load_questions, write_sample
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers

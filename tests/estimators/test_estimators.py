@@ -10,9 +10,10 @@ from sklearn.exceptions import NotFittedError
 from typer.testing import CliRunner
 
 import nlpcapsule
-from nlpcapsule import AnswerRanker, CapsuleClassifier, estimators
+from nlpcapsule import AnswerRanker, CapsuleClassifier
 from nlpcapsule.cli.app import app
 from nlpcapsule.errors import ConfigError, DataError, ModelFolderError, NlpCapsuleError
+from nlpcapsule.estimators import capsule_classifier
 from nlpcapsule.scoring.models import RankedAnswer, RankedLabel
 
 TINY = {"embedding_size": 8, "filters": 8, "capsule_size": 8, "condensed": 4}
@@ -54,7 +55,7 @@ def ranker():
 
 
 def test_the_docstrings_examples_work():
-    result = doctest.testmod(estimators)
+    result = doctest.testmod(capsule_classifier)
     assert result.attempted > 0
     assert result.failed == 0
 

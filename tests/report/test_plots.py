@@ -11,8 +11,8 @@ import matplotlib
 import numpy as np
 import pytest
 
-from nlpcapsule.diagnostics.inspection import Changes
 from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.report.iteration_effects import Changes
 from nlpcapsule.report.plots import (
     changes_bars,
     instance_curve,

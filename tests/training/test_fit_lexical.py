@@ -103,7 +103,7 @@ def test_a_stopped_training_goes_on_where_it_was(tmp_path, monkeypatch):
 
 
 def test_a_lexical_system_has_no_routing_to_inspect(tmp_path):
-    from nlpcapsule.diagnostics.inspection import inspect_routing
+    from nlpcapsule.report.routing import inspect_routing
 
     model = fit("one-vs-rest", tmp_path / "model")
     with pytest.raises(NlpCapsuleError, match="no routing to inspect"):

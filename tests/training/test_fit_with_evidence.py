@@ -9,12 +9,12 @@ from tiny_runs import some_documents, tiny_config
 
 from nlpcapsule.config import Config
 from nlpcapsule.data.documents import Document
-from nlpcapsule.diagnostics.inspection import inspect_routing
 from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
 from nlpcapsule.lexical.build import evidence_system
 from nlpcapsule.lexical.evidence import FittedEvidence
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.networks.paper import PaperNetwork
+from nlpcapsule.report.routing import inspect_routing
 from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.network_scorer import NetworkScorer
 from nlpcapsule.training.fit_labels import fit_labels

@@ -10,11 +10,11 @@ import numpy as np
 
 from nlpcapsule.data.documents import Document
 from nlpcapsule.data.encoded import EncodedDocuments, encode_documents
-from nlpcapsule.diagnostics.inspection import RoutingInspection, inspect_encoded
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.evaluation.bootstrap import bootstrap_interval
 from nlpcapsule.evaluation.label_metrics import per_document_metrics
 from nlpcapsule.report.explanations import explained_words
+from nlpcapsule.report.routing import RoutingInspection, inspect_encoded
 from nlpcapsule.scoring.documents import RANKED, LabelRankings
 from nlpcapsule.scoring.models import LabelModel
 

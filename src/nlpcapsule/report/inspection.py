@@ -13,10 +13,15 @@ from rich.table import Table
 
 from nlpcapsule.atomic_files import atomic_text, write_text
 from nlpcapsule.data.documents import Document
-from nlpcapsule.diagnostics import inspection
-from nlpcapsule.diagnostics.inspection import IterationEffects, RoutingInspection
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.report import plots
+from nlpcapsule.report.iteration_effects import (
+    IterationEffects,
+    changes_by_all_iterations,
+    changes_by_iteration,
+    effects_of_iterations,
+)
+from nlpcapsule.report.routing import RoutingInspection, encoded_for, inspect_encoded
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 
 _BAR = 30  # maximum width of a bar in the printed histogram, in characters
@@ -31,9 +36,9 @@ def inspect_model(
     """
     if not isinstance(model, LabelModel):
         raise NlpCapsuleError("inspect looks into the routing of label models; this model ranks answers")
-    encoded = inspection.encoded_for(model, documents)
-    found = inspection.inspect_encoded(model, encoded, document)
-    effects = inspection.effects_of_iterations(model, encoded, found.iterations)
+    encoded = encoded_for(model, documents)
+    found = inspect_encoded(model, encoded, document)
+    effects = effects_of_iterations(model, encoded, found.iterations)
     names = model.labels.ids
     summary = _summary(found, effects, document, documents[document])
     lines: list[dict[str, Any]] = [
@@ -89,12 +94,12 @@ def _summary(
 
 def effects_summary(effects: IterationEffects) -> dict[str, Any]:
     """Return what iterations changed over all documents, for JSON."""
-    steps = inspection.changes_by_iteration(effects)
+    steps = changes_by_iteration(effects)
     return {
         "first_labels": effects.labels.shape[2],
         "documents_with_truth": int(effects.has_truth.sum()),
         "by_iteration": {str(number): asdict(changes) for number, changes in steps.items()},
-        "by_all_after_the_first": asdict(inspection.changes_by_all_iterations(effects)),
+        "by_all_after_the_first": asdict(changes_by_all_iterations(effects)),
     }
 
 
@@ -208,7 +213,7 @@ def _plots(
     found: RoutingInspection, effects: IterationEffects, names: Sequence[str], document: int
 ) -> dict[str, str | None]:
     """Return file name → plot; None if there is nothing to draw."""
-    changes = inspection.changes_by_iteration(effects)
+    changes = changes_by_iteration(effects)
     losses = found.loss_by_iterations
     return {
         "iterations.svg": plots.iterations_histogram(found.iterations),

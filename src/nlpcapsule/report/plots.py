@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import numpy as np
 
-from nlpcapsule.diagnostics.inspection import TOP, Changes
 from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.report.iteration_effects import TOP, Changes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

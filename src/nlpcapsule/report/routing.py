@@ -1,14 +1,12 @@
-"""Inspect the routing of a trained label model: when documents stop, and what iterations contribute.
+"""Inspect the routing of a trained label model: when documents stop, and how agreement and loss change.
 
-For the latter, every document is ranked as if it had stopped after its first, its second, … its last
-iteration. Two rankings differ in the top label, in which labels are among the first five, or in neither.
 docs/routing.md explains the numbers and the curves.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -18,7 +16,6 @@ from torch import nn
 
 from nlpcapsule.data.documents import Document
 from nlpcapsule.data.encoded import EncodedDocuments, encode_documents
-from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.networks.losses import label_loss
 from nlpcapsule.networks.routing_choice import RoutedSettings
@@ -28,10 +25,6 @@ from nlpcapsule.scoring.network_scorer import NetworkScorer, device_of
 
 SYSTEM_ITERATIONS = range(1, 6)
 INSTANCE_ITERATIONS = 10
-TOP = 5
-
-# Documents (rows) and a number of iterations → their labels, each routed for exactly that number.
-RankWith = Callable[[np.ndarray, int], LabelRankings]
 
 
 @dataclass(frozen=True)
@@ -77,15 +70,15 @@ def inspect_encoded(
     candidates = model.scorer.candidates(encoded.tokens)
     most = settings.most_iterations
     # The last iteration may be unscored, since it changes nothing: request one more and drop it.
-    with _override_settings(model, settings.model_copy(update={"iterations": most + 1})):
-        routed = _rank(model, encoded, candidates)
-    with _override_settings(model, _with_exactly(settings, INSTANCE_ITERATIONS + 1)):
+    with override_settings(model, settings.model_copy(update={"iterations": most + 1})):
+        routed = rank_by_network(model, encoded, candidates)
+    with override_settings(model, with_exactly(settings, INSTANCE_ITERATIONS + 1)):
         chosen = None if candidates is None else candidates[[document]]
-        one = _rank(model, encoded.take([document]), chosen)
+        one = rank_by_network(model, encoded.take([document]), chosen)
     losses = {}
     if with_losses and (encoded.labels.values < len(model.labels)).any():
         for iterations in SYSTEM_ITERATIONS:
-            with _override_settings(model, _with_exactly(settings, iterations)):
+            with override_settings(model, with_exactly(settings, iterations)):
                 losses[iterations] = _loss_per_document(model, encoded, candidates)
     assert routed.iterations is not None  # every routing counts them,
     assert routed.agreement is not None  # and scores them
@@ -102,21 +95,6 @@ def inspect_encoded(
     )
 
 
-def effects_of_iterations(
-    model: LabelModel, encoded: EncodedDocuments, iterations: np.ndarray
-) -> IterationEffects:
-    """Return what each iteration changed in the first labels of documents that take (N,) iterations."""
-    settings = routed_settings(model)
-    candidates = model.scorer.candidates(encoded.tokens)
-
-    def rank_with(rows: np.ndarray, number: int) -> LabelRankings:
-        chosen = None if candidates is None else candidates[rows]
-        with _override_settings(model, _with_exactly(settings, number)):
-            return _rank(model, encoded.take(rows), chosen, TOP)
-
-    return iteration_effects(iterations, rank_with, encoded.labels)
-
-
 def routed_settings(model: LabelModel) -> RoutedSettings:
     """Return the settings of a network that routes; raise an error for any other."""
     # Use the network's settings: a vector file may have changed the embedding's size.
@@ -129,7 +107,7 @@ def routed_settings(model: LabelModel) -> RoutedSettings:
     return settings
 
 
-def _with_exactly(settings: RoutedSettings, iterations: int) -> RoutedSettings:
+def with_exactly(settings: RoutedSettings, iterations: int) -> RoutedSettings:
     """Return the same routing with a fixed number of iterations.
 
     Adaptive routing gets ε = 0, so that no change is small enough to stop. This is KDE routing with a fixed
@@ -140,7 +118,7 @@ def _with_exactly(settings: RoutedSettings, iterations: int) -> RoutedSettings:
 
 
 @contextmanager
-def _override_settings(model: LabelModel, settings: RoutedSettings) -> Iterator[None]:
+def override_settings(model: LabelModel, settings: RoutedSettings) -> Iterator[None]:
     """Override the settings of a model's network inside the block."""
     network = _network(model)
     own = network.settings
@@ -156,9 +134,10 @@ def _network(model: LabelModel) -> nn.Module:
     return model.network
 
 
-def _rank(
+def rank_by_network(
     model: LabelModel, encoded: EncodedDocuments, candidates: np.ndarray | None, top_k: int = 1
 ) -> LabelRankings:
+    """Rank the labels of documents by the network alone, all or the given candidates (N, C)."""
     scorer = NetworkScorer(_network(model), model.tokenizer.padding_id, model.config.inference.batch_size)
     return rank_documents(scorer, encoded.tokens, top_k, candidates=candidates)
 
@@ -195,84 +174,3 @@ def _targets(
     return np.stack(
         [np.isin(ids, encoded.labels[int(row)]) for ids, row in zip(outputs, rows, strict=True)]
     ).astype(np.float32)
-
-
-@dataclass(frozen=True)
-class IterationEffects:
-    """The first K labels of N documents after each of their iterations, at most T."""
-
-    iterations: np.ndarray  # (N,) that each document took
-    labels: np.ndarray  # (N, T, K) ids, best first; -1 after a document has stopped
-    scores: np.ndarray  # (N, T, K) their probabilities; NaN after a document has stopped
-    is_true: np.ndarray  # (N, T, K) whether a label is one of the document's
-    has_truth: np.ndarray  # (N,) whether a document has true labels
-
-
-@dataclass(frozen=True)
-class Changes:
-    """The number of documents in which a later ranking differs from an earlier one."""
-
-    documents: int  # that have both rankings
-    top_label: int  # whose top label changed
-    top_label_better: int  # became a true one
-    top_label_worse: int  # was a true one and no longer is
-    first_labels: int  # with a different set of first K labels
-    first_labels_better: int  # with more true labels among them
-    first_labels_worse: int  # with fewer
-
-
-def iteration_effects(
-    iterations: np.ndarray, rank_with: RankWith, truth: Ragged, top: int = TOP
-) -> IterationEffects:
-    """Rank documents after each of the (N,) iterations they take, up to the first `top` labels.
-
-    `rank_with` ranks some of the documents with a given number of iterations.
-    """
-    rankings = []
-    for iteration in range(1, int(iterations.max()) + 1):
-        rows = np.flatnonzero(iterations >= iteration)
-        rankings.append((rows, rank_with(rows, iteration)))
-    width = min(top, rankings[0][1].labels.shape[1])
-    labels = np.full((len(iterations), len(rankings), width), -1, dtype=np.int64)
-    scores = np.full(labels.shape, np.nan, dtype=np.float32)
-    for position, (rows, ranked) in enumerate(rankings):
-        labels[rows, position] = ranked.labels[:, :width]
-        scores[rows, position] = ranked.scores[:, :width]
-    own = [truth[row] for row in range(len(iterations))]
-    return IterationEffects(
-        iterations,
-        labels,
-        scores,
-        np.stack([np.isin(labels[row], ids) for row, ids in enumerate(own)]),
-        np.array([len(ids) > 0 for ids in own]),
-    )
-
-
-def changes_by_iteration(effects: IterationEffects) -> dict[int, Changes]:
-    """Return what iteration 2, 3, … changed in the documents that took it."""
-    return {
-        iteration: _changes(effects, iteration, iteration - 2, iteration - 1)
-        for iteration in range(2, effects.labels.shape[1] + 1)
-    }
-
-
-def changes_by_all_iterations(effects: IterationEffects) -> Changes:
-    """Return what all iterations after the first changed together, for documents with at least two."""
-    return _changes(effects, 2, 0, effects.iterations[effects.iterations >= 2] - 1)
-
-
-def _changes(effects: IterationEffects, fewest: int, before: int, after: int | np.ndarray) -> Changes:
-    """Compare two rankings of each document with at least `fewest` iterations, given their positions."""
-    rows = np.flatnonzero(effects.iterations >= fewest)
-    old, new = effects.labels[rows, before], effects.labels[rows, after]  # (R, K)
-    was_true, is_true = effects.is_true[rows, before], effects.is_true[rows, after]  # (R, K)
-    hits = is_true.sum(axis=1) - was_true.sum(axis=1)  # (R,)
-    return Changes(
-        documents=len(rows),
-        top_label=int((old[:, 0] != new[:, 0]).sum()),
-        top_label_better=int((~was_true[:, 0] & is_true[:, 0]).sum()),
-        top_label_worse=int((was_true[:, 0] & ~is_true[:, 0]).sum()),
-        first_labels=int((np.sort(old, axis=1) != np.sort(new, axis=1)).any(axis=1).sum()),
-        first_labels_better=int((hits > 0).sum()),
-        first_labels_worse=int((hits < 0).sum()),
-    )

@@ -16,11 +16,12 @@ from nlpcapsule.data.documents import Document
 from nlpcapsule.data.encoded import encode_documents
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.tokens import WordTokenizer
-from nlpcapsule.diagnostics.inspection import effects_of_iterations, inspect_routing
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.networks.build import build_answer_network, build_label_network
 from nlpcapsule.networks.losses import label_loss
 from nlpcapsule.report.inspection import inspect_model
+from nlpcapsule.report.iteration_effects import effects_of_iterations
+from nlpcapsule.report.routing import inspect_routing
 from nlpcapsule.scoring.build import network_scorer, nominator_config
 from nlpcapsule.scoring.documents import LabelRankings
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
@@ -231,7 +232,7 @@ def test_inspection_leaves_the_model_as_it_was(monkeypatch: pytest.MonkeyPatch) 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("interrupted")
 
-    monkeypatch.setattr("nlpcapsule.diagnostics.inspection.label_loss", fail)
+    monkeypatch.setattr("nlpcapsule.report.routing.label_loss", fail)
     with pytest.raises(RuntimeError, match="interrupted"):
         inspect_routing(model, DOCUMENTS)
     assert model.network.settings is settings

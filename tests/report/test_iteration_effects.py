@@ -9,19 +9,19 @@ import pytest
 from rich.console import Console
 
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.diagnostics.inspection import (
-    Changes,
-    IterationEffects,
-    changes_by_all_iterations,
-    changes_by_iteration,
-    iteration_effects,
-)
 from nlpcapsule.report.inspection import (
     document_probabilities,
     document_steps,
     effects_summary,
     print_changes,
     print_document,
+)
+from nlpcapsule.report.iteration_effects import (
+    Changes,
+    IterationEffects,
+    changes_by_all_iterations,
+    changes_by_iteration,
+    iteration_effects,
 )
 from nlpcapsule.scoring.documents import LabelRankings
 

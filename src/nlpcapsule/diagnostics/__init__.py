@@ -1,1 +1,0 @@
-"""Inspect a trained model: its routing, its curves, and a report page."""

@@ -18,9 +18,9 @@ from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.networks.build import build_label_network
 from nlpcapsule.provenance import peak_process_memory
 from nlpcapsule.training.label_task import LabelTask
+from nlpcapsule.training.plan import time_steps
 from nlpcapsule.training.row_updates import choose_row_updates, row_tables
 from nlpcapsule.training.shared_work import this_process
-from nlpcapsule.training.trial import time_steps
 
 _VOCABULARY, _TOKENS, _OWN = 30_000, 300, 5  # words, words and labels of a document
 _STEPS = 8  # timed in a round

@@ -15,17 +15,22 @@ from rich.table import Table
 from nlpcapsule import __version__
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.config import DEFAULT_SYSTEM, Config
-from nlpcapsule.data.documents import Document, Question
+from nlpcapsule.data.documents import Document
 from nlpcapsule.data.encoded import encode_documents
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.evaluation.report import metrics_table
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.provenance import provenance
-from nlpcapsule.report import plots
-from nlpcapsule.report.demo_page import DemoReport, ExampleDocument, ExampleQuestion, report_html
+from nlpcapsule.report.demo_page import (
+    DemoReport,
+    demo_curves,
+    example_documents,
+    example_questions,
+    report_html,
+)
 from nlpcapsule.report.routing import inspect_routing
 from nlpcapsule.sample import load_documents, load_questions, write_sample
-from nlpcapsule.scoring.models import AnswerModel, LabelModel
+from nlpcapsule.scoring.models import LabelModel
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
 from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.prepared_labels import prepare_labels
@@ -100,10 +105,11 @@ def run_demo(folder: Path, quiet: bool = False, compare: bool = False) -> dict[s
         console.print(table)
 
     ours = models[DEFAULT_SYSTEM["labels"]]
-    examples = example_documents(ours, [*load_documents("test-seen")[:2], *load_documents("test-unseen")[:1]])
+    unseen = load_documents("test-unseen")
+    examples = example_documents(ours, [*load_documents("test-seen")[:2], *unseen[:1]])
     answered = example_questions(rankers[DEFAULT_SYSTEM["answers"]], questions["test"][:3])
-    for text in [*map(_document_lines, examples), *map(_question_lines, answered[:2])]:
-        console.print(text, highlight=False, markup=False)
+    for example in [*examples, *answered[:2]]:
+        console.print(str(example), highlight=False, markup=False)
     seconds = time.perf_counter() - started
     report = DemoReport(
         label_tables={
@@ -111,9 +117,9 @@ def run_demo(folder: Path, quiet: bool = False, compare: bool = False) -> dict[s
             for title, rows in label_tables.items()
         },
         answer_figures=answers,
-        documents=tuple(examples),
-        questions=tuple(answered),
-        figures=_curves(folder, models),
+        documents=examples,
+        questions=answered,
+        figures=demo_curves(_histories(folder, models), inspect_routing(ours, unseen)),
         facts={
             "nlpcapsule": __version__,
             "training documents": f"{len(data.train):,}",
@@ -146,26 +152,6 @@ def evaluate_labels(model: LabelModel, documents: list[Document]) -> dict[str, f
     )
 
 
-def example_documents(model: LabelModel, documents: list[Document]) -> list[ExampleDocument]:
-    """Return documents with their labels and the model's best five."""
-    ranked = model.rank([document.text for document in documents], 5)
-    return [
-        ExampleDocument(document.text, document.labels, tuple((row.label, row.score) for row in rows))
-        for document, rows in zip(documents, ranked, strict=True)
-    ]
-
-
-def example_questions(model: AnswerModel, questions: list[Question]) -> list[ExampleQuestion]:
-    """Return questions with the model's ranking of their candidates."""
-    return [
-        ExampleQuestion(
-            question.text,
-            tuple((row.answer, row.score, question.candidates[row.position].label == 1) for row in rows),
-        )
-        for question, rows in zip(questions, model.rank(questions), strict=True)
-    ]
-
-
 def demo_tables(
     labels: Mapping[str, Mapping[str, Mapping[str, float]]], answers: Mapping[str, Mapping[str, float]]
 ) -> list[Table]:
@@ -190,35 +176,7 @@ def _trained(
     return fit(data, config, RunFolder(path, resume), progress)
 
 
-def _curves(folder: Path, models: dict[str, LabelModel]) -> dict[str, str]:
-    """Return training curves of all systems, and the paper's two routing curves of the default."""
+def _histories(folder: Path, models: Mapping[str, LabelModel]) -> dict[str, list[dict[str, Any]]]:
+    """Return what each system's training logged, epoch by epoch."""
     logs = {name: folder / "models" / name / "metrics.jsonl" for name in models}
-    histories = {
-        name: [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-        for name, log in logs.items()
-    }
-    seen = inspect_routing(models[DEFAULT_SYSTEM["labels"]], load_documents("test-unseen"))
-    curves = {"Dev nDCG@5 by epoch": plots.training_curves(histories, "nDCG@5")}
-    if seen.loss_by_iterations:
-        curves["System level: loss by number of iterations"] = plots.system_curve(seen.loss_by_iterations)
-    curves["Instance level: agreement of one document by iteration"] = plots.instance_curve(
-        seen.instance_agreement, seen.instance_stop, seen.most_iterations
-    )
-    curves["Iterations each document took"] = plots.iterations_histogram(seen.iterations)
-    return curves
-
-
-def _document_lines(example: ExampleDocument) -> str:
-    ranked = ", ".join(
-        f"{label} {score:.2f}{' (right)' if label in example.true_labels else ''}"
-        for label, score in example.predicted
-    )
-    return f"\n{example.text}\n  its labels: {', '.join(example.true_labels)}\n  found: {ranked}"
-
-
-def _question_lines(example: ExampleQuestion) -> str:
-    answers = (
-        f"  {score:.2f}{' (right)' if is_right else ''}  {answer}"
-        for answer, score, is_right in example.ranking[:3]
-    )
-    return "\n".join([f"\n{example.question}", *answers])
+    return {name: [json.loads(line) for line in log.open(encoding="utf-8")] for name, log in logs.items()}

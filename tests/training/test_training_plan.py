@@ -10,9 +10,8 @@ from nlpcapsule.config import Config
 from nlpcapsule.config.settings import TrainingSettings
 from nlpcapsule.training import plan
 from nlpcapsule.training.fit_answers import prepare_answers
-from nlpcapsule.training.plan import plan_training
+from nlpcapsule.training.plan import plan_training, time_steps
 from nlpcapsule.training.prepared_labels import prepare_labels
-from nlpcapsule.training.trial import time_steps
 
 
 def test_a_plan_multiplies_the_time_of_a_batch(monkeypatch):

@@ -1,24 +1,18 @@
 """The device that a command computes on."""
 
 import os
-from enum import StrEnum
+from typing import Literal
 
 from nlpcapsule.errors import ConfigError
 
-
-class Device(StrEnum):
-    """The choices; auto takes a GPU where there is one."""
-
-    AUTO = "auto"
-    CPU = "cpu"
-    CUDA = "cuda"
+Device = Literal["auto", "cpu", "cuda"]  # auto takes a GPU where there is one
 
 
 def choose_device(device: Device) -> None:
     """Make the rest of this process compute on a device; one that is not there is a ConfigError."""
-    if device is Device.CPU:
+    if device == "cpu":
         os.environ["ACCELERATE_USE_CPU"] = "true"
-    elif device is Device.CUDA:
+    elif device == "cuda":
         import torch
 
         if not torch.cuda.is_available():

@@ -1,22 +1,14 @@
 """`nlpcapsule systems`."""
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
-import typer
-
-
-class TaskName(StrEnum):
-    """The tasks there are."""
-
-    LABELS = "labels"
-    ANSWERS = "answers"
+from typer import Option
 
 
 def systems(
     task: Annotated[
-        TaskName | None,
-        typer.Option("--task", help="Only systems for this task: labels or answers.", metavar="TASK"),
+        Literal["labels", "answers"] | None,
+        Option(metavar="TASK", help="Only systems for this task: labels or answers."),
     ] = None,
 ) -> None:
     """List the systems for `train --model` and `compare --systems`.

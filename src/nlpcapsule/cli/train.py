@@ -55,9 +55,7 @@ def train(
         int | None, Option(metavar="NUMBER", min=1, help="Passes over the training data.")
     ] = None,
     seed: Annotated[int | None, Option(metavar="NUMBER", min=0, help="Random seed.  [default: 1]")] = None,
-    device: Annotated[
-        Device, Option(metavar="NAME", help="Device to train on: auto, cpu or cuda.")
-    ] = Device.AUTO,
+    device: Annotated[Device, Option(metavar="NAME", help="Device to train on: auto, cpu or cuda.")] = "auto",
     settings: Annotated[
         list[str] | None,
         Option("--set", metavar="KEY=VALUE", help="A setting, such as batch_size=16; may be repeated."),

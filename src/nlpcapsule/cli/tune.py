@@ -50,7 +50,7 @@ def tune(
     ] = None,
     device: Annotated[
         Device, typer.Option("--device", metavar="NAME", help="auto, cpu or cuda: where it is trained.")
-    ] = Device.AUTO,
+    ] = "auto",
     quiet: Quiet = False,
 ) -> None:
     """Search for good settings and write them to DIR/best.toml, for `train --config`.

@@ -20,7 +20,7 @@ is no pickle: opening a model folder never runs code from it or downloads anythi
 is trusted.
 """
 
-from __future__ import annotations
+# ruff: noqa: F401  names to import from here
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -31,18 +31,6 @@ if TYPE_CHECKING:
     from nlpcapsule.model_folder.loading import load_model
     from nlpcapsule.model_folder.prediction import load_for_prediction
     from nlpcapsule.model_folder.saving import add_files, finish_interrupted_save, save_model, weights_of
-
-__all__ = [
-    "LEXICAL",
-    "MANIFEST",
-    "add_files",
-    "finish_interrupted_save",
-    "has_model",
-    "load_for_prediction",
-    "load_model",
-    "save_model",
-    "weights_of",
-]
 
 _MODULES = {
     "add_files": "saving",

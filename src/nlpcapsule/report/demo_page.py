@@ -1,12 +1,17 @@
-"""Render the demo's report as one HTML file."""
+"""Show what the demo has trained: examples, curves, and all of it as one HTML file."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
+from nlpcapsule.data.documents import Document, Question
 from nlpcapsule.evaluation.report import ABSENT, COUNTS
+from nlpcapsule.report import plots
 from nlpcapsule.report.html import facts_list, gallery, page, percent, ranking, section, table
+from nlpcapsule.report.routing import RoutingInspection
+from nlpcapsule.scoring.models import AnswerModel, LabelModel
 
 _LOW, _HIGH = " 95% low", " 95% high"  # suffixes of the names of an interval's ends
 _TITLE = "nlpcapsule: report of the demo"
@@ -23,6 +28,13 @@ class ExampleDocument:
     true_labels: tuple[str, ...]
     predicted: tuple[tuple[str, float], ...]  # and their probabilities, best first
 
+    def __str__(self) -> str:
+        ranked = ", ".join(
+            f"{label} {score:.2f}{' (right)' if label in self.true_labels else ''}"
+            for label, score in self.predicted
+        )
+        return f"\n{self.text}\n  its labels: {', '.join(self.true_labels)}\n  found: {ranked}"
+
 
 @dataclass(frozen=True)
 class ExampleQuestion:
@@ -30,6 +42,13 @@ class ExampleQuestion:
 
     question: str
     ranking: tuple[tuple[str, float, bool], ...]  # answer, probability, is right; best first
+
+    def __str__(self) -> str:
+        answers = (
+            f"  {score:.2f}{' (right)' if is_right else ''}  {answer}"
+            for answer, score, is_right in self.ranking[:3]
+        )
+        return "\n".join([f"\n{self.question}", *answers])
 
 
 @dataclass(frozen=True)
@@ -45,6 +64,40 @@ class DemoReport:
     questions: tuple[ExampleQuestion, ...]
     figures: dict[str, str]  # caption → text of an SVG file, as `plots` draws it
     facts: dict[str, str]  # about the run: "training documents" → "1,700"
+
+
+def example_documents(model: LabelModel, documents: Sequence[Document]) -> tuple[ExampleDocument, ...]:
+    """Return documents with their labels and the model's best five."""
+    ranked = model.rank([document.text for document in documents], 5)
+    return tuple(
+        ExampleDocument(document.text, document.labels, tuple((row.label, row.score) for row in rows))
+        for document, rows in zip(documents, ranked, strict=True)
+    )
+
+
+def example_questions(model: AnswerModel, questions: Sequence[Question]) -> tuple[ExampleQuestion, ...]:
+    """Return questions with the model's ranking of their candidates."""
+    return tuple(
+        ExampleQuestion(
+            question.text,
+            tuple((row.answer, row.score, question.candidates[row.position].label == 1) for row in rows),
+        )
+        for question, rows in zip(questions, model.rank(questions), strict=True)
+    )
+
+
+def demo_curves(
+    histories: Mapping[str, Sequence[Mapping[str, Any]]], routing: RoutingInspection
+) -> dict[str, str]:
+    """Return training curves of all systems, and the paper's two routing curves of the default."""
+    curves = {"Dev nDCG@5 by epoch": plots.training_curves(histories, "nDCG@5")}
+    if routing.loss_by_iterations:
+        curves["System level: loss by number of iterations"] = plots.system_curve(routing.loss_by_iterations)
+    curves["Instance level: agreement of one document by iteration"] = plots.instance_curve(
+        routing.instance_agreement, routing.instance_stop, routing.most_iterations
+    )
+    curves["Iterations each document took"] = plots.iterations_histogram(routing.iterations)
+    return curves
 
 
 def report_html(report: DemoReport) -> str:

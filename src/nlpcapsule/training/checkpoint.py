@@ -23,7 +23,10 @@ from nlpcapsule.atomic_files import atomic_path
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.training.optimizers import optimizer_states, restore_optimizers
 
+Optimizers = Sequence[torch.optim.Optimizer]
+
 _CHECKSUM = "sha256"
+_DAMAGE = (SafetensorError, OSError, RuntimeError, LookupError, TypeError, ValueError, AttributeError)
 START_AGAIN = (
     "start again without --resume: name another folder with --output, or delete the run's folder first"
 )
@@ -52,9 +55,7 @@ class Position:
         numbers = (position.loss_sum, 0.0 if position.best_score is None else position.best_score)
         if any(type(number) not in (int, float) or not math.isfinite(number) for number in numbers):
             raise ValueError(f"the loss and the best score are {numbers}")
-        is_history = isinstance(position.history, list) and all(
-            isinstance(row, dict) for row in position.history
-        )
+        is_history = type(position.history) is list and all(type(row) is dict for row in position.history)
         if not is_history or type(position.finished) is not bool:
             raise ValueError("the history is no list of records")
         if not position.best_epoch <= position.epoch == len(position.history):
@@ -71,11 +72,7 @@ class Checkpoint:
         self._kept: dict[str, torch.Tensor] | None = None  # best weights that are not on disk yet
 
     def save(
-        self,
-        position: Position,
-        network: nn.Module,
-        optimizers: Sequence[torch.optim.Optimizer],
-        average: nn.Module | None = None,
+        self, position: Position, network: nn.Module, optimizers: Optimizers, average: nn.Module | None = None
     ) -> None:
         """Save pending best weights, then the state of the run."""
         if self._kept is not None:
@@ -98,10 +95,7 @@ class Checkpoint:
         self._kept = {name: tensor.clone() for name, tensor in _prefixed("network", network).items()}
 
     def restore(
-        self,
-        network: nn.Module,
-        optimizers: Sequence[torch.optim.Optimizer],
-        average: nn.Module | None = None,
+        self, network: nn.Module, optimizers: Optimizers, average: nn.Module | None = None
     ) -> Position:
         """Restore the run's state; a run that never saved starts from the beginning."""
         if not self.state.exists():
@@ -134,19 +128,10 @@ def _reject_damage(path: Path) -> Iterator[None]:
     """Turn any error of reading a file into one that tells the user what to do."""
     try:
         yield
-    except (
-        SafetensorError,
-        OSError,
-        RuntimeError,
-        LookupError,
-        TypeError,
-        ValueError,
-        AttributeError,
-    ) as error:
+    except _DAMAGE as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ModelFolderError(
-            f"{path} is damaged or belongs to another run ({first}); {START_AGAIN}"
-        ) from None
+        problem = f"{path} is damaged or belongs to another run ({first})"
+        raise ModelFolderError(f"{problem}; {START_AGAIN}") from None
 
 
 def _read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:

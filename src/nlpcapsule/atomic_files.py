@@ -20,13 +20,17 @@ from nlpcapsule.errors import NlpCapsuleError
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EROFS)
 
 
+def check_file_name(path: Path) -> None:
+    """Reject a path that names no file: replacing /dev/null by a file would do harm."""
+    if path.exists() and not path.is_file():
+        what = "a folder" if path.is_dir() else "a device or a pipe"
+        raise NlpCapsuleError(f"{path} is {what}: expected the name of a file to write")
+
+
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary path that replaces `path` if the block succeeds and is removed otherwise."""
-    if path.is_dir():
-        raise NlpCapsuleError(f"{path} is a folder: expected the name of a file to write")
-    if path.exists() and not path.is_file():  # replacing /dev/null by a file would do harm
-        raise NlpCapsuleError(f"{path} is a device or a pipe: expected the name of a file to write")
+    check_file_name(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

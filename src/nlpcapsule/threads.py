@@ -26,13 +26,9 @@ def thread_count() -> int:
 
 
 def use_threads(asked: int | None) -> int:
-    """Choose the number of threads of this process, before libraries that start some are imported.
+    """Choose and return the number of threads, before libraries that start some are imported.
 
-    Args:
-        asked: The number that the user asks for; None takes OMP_NUM_THREADS, or what the machine grants.
-
-    Returns:
-        The number.
+    None, if the user asks for no number, takes OMP_NUM_THREADS, or what the machine grants.
     """
     global _chosen, _is_asked_for
     asked = asked or _from_environment()
@@ -45,12 +41,8 @@ def use_threads(asked: int | None) -> int:
 def keep_faster_torch_threads(say: Callable[[str], None], earlier: int | None = None) -> None:
     """Time a few steps of torch with all threads and with fewer, and keep the faster number.
 
-    A number that the user asked for is kept as it is.
-
-    Args:
-        say: Called with a remark if fewer are faster.
-        earlier: The number that an interrupted run used; it is used again, as results depend on it in their
-            last digits.
+    A number that the user asked for is kept. So is the `earlier` one of an interrupted run, as results depend
+    on it in their last digits.
     """
     global _chosen
     import torch
@@ -90,11 +82,7 @@ def halves(most: int) -> Iterator[int]:
 
 
 def available_cpus(root: Path = Path("/")) -> int:
-    """Return the CPUs that this process may use: its affinity, limited by quotas of its control groups.
-
-    Args:
-        root: The root of the file system, which tests replace.
-    """
+    """Return the CPUs that this process may use: its affinity, limited by quotas of its control groups."""
     # Some systems, such as macOS, have no affinity.
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = min(_quotas(root), default=float(affinity))

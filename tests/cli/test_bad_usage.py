@@ -166,7 +166,7 @@ def test_outputs_that_cannot_be_written(label_model: Path, sample: Path, tmp_pat
     for arguments, message in [
         (["predict", label_model, data, "--output", tmp_path], r"is a folder: expected the name of a file"),
         (["evaluate", label_model, data, "--json", tmp_path], r"is a folder: expected the name of a file"),
-        (["evaluate", label_model, data, "--json", "/dev/null"], r"/dev/null is no plain file"),
+        (["evaluate", label_model, data, "--json", "/dev/null"], r"/dev/null is a device or a pipe"),
         (
             ["predict", label_model, data, "--output", plain / "x"],
             r"plain is a file, so nothing can be written",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import typer
 
+from nlpcapsule.atomic_files import check_file_name
 from nlpcapsule.data.documents import Document, Question
 from nlpcapsule.data.readers.document_files import read_documents
 from nlpcapsule.data.readers.lines import STDIN, is_stream
@@ -92,10 +93,7 @@ def check_output_file(path: Path | None, option: str, source: str, model: Path) 
     """Reject a file, if any, that cannot be written, or that would overwrite an input."""
     if path is None:
         return
-    if path.is_dir():
-        raise NlpCapsuleError(f"{path} is a folder: expected the name of a file to write")
-    if path.exists() and not path.is_file():  # writing would replace a device by a plain file
-        raise NlpCapsuleError(f"{path} is no plain file: expected the name of a file to write")
+    check_file_name(path)
     _check_parents(path)
     if source != STDIN and path.exists() and Path(source).exists() and path.samefile(source):
         raise NlpCapsuleError(f"{option} {path} is what is read: name another file")

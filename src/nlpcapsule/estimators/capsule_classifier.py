@@ -95,11 +95,7 @@ class CapsuleClassifier(CapsuleEstimator[LabelModel]):
     ) -> DocumentExplanation:
         """Explain labels of a text: the words, capsules, similar documents and parts that carried them.
 
-        Args:
-            text: The text.
-            labels: Labels to explain; None explains the best ones.
-            top_k: Labels to explain if none are given.
-            words: Words to name per label, at most.
+        Without labels, the best `top_k` are explained. Of each label, at most `words` words are named.
         """
         check_positive_integer("top_k", top_k)
         check_positive_integer("words", words)

@@ -18,7 +18,6 @@ def score_answers(
     *,
     padding_id: int = 0,
     batch: int = 64,
-    bf16: bool = False,
     advance: Callable[[int], None] | None = None,
 ) -> list[np.ndarray]:
     """Score candidates by the log-odds that they are right: one array per question, in the candidates' order.
@@ -40,8 +39,7 @@ def score_answers(
                 questions.answers.padded(answers, padding_id),  # (answers, l')
                 np.repeat(np.arange(len(rows)), counts),  # (answers,) the question of each
             )
-            with torch.autocast(device.type, dtype=torch.bfloat16, enabled=bf16):
-                logits = network(*(torch.from_numpy(array).to(device) for array in inputs))
+            logits = network(*(torch.from_numpy(array).to(device) for array in inputs))
             flat = logits.float().cpu().numpy()
         scores += np.split(flat, np.cumsum(counts)[:-1])
         if advance is not None:

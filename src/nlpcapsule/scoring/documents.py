@@ -50,15 +50,10 @@ def rank_documents(
     unused: np.ndarray | None = None,
     advance: Callable[[int], None] | None = None,
 ) -> LabelRankings:
-    """Score documents, some at a time, and rank their labels.
+    """Score documents, some at a time, and rank the `top_k` best labels of each, or all if there are fewer.
 
-    Args:
-        scorer: Scores labels.
-        tokens: N rows of token ids.
-        top_k: Labels returned per document (fewer where there are fewer).
-        candidates: (N, C) label ids to rank; None ranks those that the scorer chooses.
-        unused: As in `rank_scores`.
-        advance: Called with the number of documents done since its last call.
+    Ranks the labels that the scorer chooses, or the given `candidates` (N, C). `unused` is as in
+    `rank_scores`; `advance` gets the number of documents done since its last call.
     """
     rows, parts = [], []
     for chosen, scores in score_in_parts(scorer, tokens, candidates, top_k):

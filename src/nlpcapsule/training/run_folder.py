@@ -63,10 +63,9 @@ class RunFolder:
 
     def _remove_failed_run(self) -> None:
         """Remove the files of a run that ended before its first checkpoint; keep those of a running one."""
-        if _is_running(self.checkpoint / _NOTE):
-            raise ModelFolderError(
-                f"{self.path}: another process is training into it; name another folder with --output"
-            )
+        if self._is_running():
+            problem = "another process is training into it; name another folder with --output"
+            raise ModelFolderError(f"{self.path}: {problem}")
         for name in ("checkpoint", "tensorboard"):
             shutil.rmtree(self.path / name, ignore_errors=True)
         for path in self.path.glob("*metrics.jsonl"):
@@ -88,12 +87,23 @@ class RunFolder:
     @property
     def threads(self) -> int | None:
         """The number of threads that the run began with, if it has begun: another one changes last digits."""
+        found = self._note().get("threads")
+        return found if type(found) is int and found > 0 else None
+
+    def _note(self) -> dict[str, Any]:
+        """Return what the run began with; empty if it has not begun, or was ended while writing it."""
         try:
-            note: Any = read_json(self.checkpoint / _NOTE)
+            note = read_json(self.checkpoint / _NOTE)
         except DataError:
-            return None
-        found = note.get("threads") if isinstance(note, dict) else None
-        return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+            return {}
+        return note if isinstance(note, dict) else {}
+
+    def _is_running(self) -> bool:
+        """Return whether the process that began the run is still there."""
+        match self._note().get("process"):
+            case [str(machine), int(process)]:
+                return machine == platform.node() and process != os.getpid() and psutil.pid_exists(process)
+        return False
 
     def begin(self, config: Config, fingerprint: str) -> None:
         """Write a note of the data and settings, or on resuming check that they are unchanged."""
@@ -105,18 +115,14 @@ class RunFolder:
         }
         note = self.checkpoint / _NOTE
         if note.exists():
-            data, settings = _read_note(note)
-            if data != record["data"]:
-                raise ModelFolderError(
-                    f"{self.path}: the data are not those the run began with; resume with the same, or start "
-                    "again in another folder"
-                )
-            changed = _differences(settings, record["config"])
+            began, advice = self._note(), "resume with the same, or start again in another folder"
+            if not isinstance(began.get("config"), dict) or "data" not in began:
+                raise ModelFolderError(f"{note} is damaged; {START_AGAIN}")
+            if began["data"] != record["data"]:
+                raise ModelFolderError(f"{self.path}: the data are not those the run began with; {advice}")
+            changed = ", ".join(_differences(began["config"], record["config"]))
             if changed:
-                raise ConfigError(
-                    f"{self.path}: the run began with other settings ({', '.join(changed)}); resume with the "
-                    "same, or start again in another folder"
-                )
+                raise ConfigError(f"{self.path}: the run began with other settings ({changed}); {advice}")
         elif self._process.is_main_process:
             write_text(note, json.dumps(record, indent=2) + "\n")
 
@@ -141,28 +147,6 @@ class RunFolder:
 def _is_part(name: str) -> bool:
     """Return whether a file or folder is temporary, as `remove_parts` knows them."""
     return name.startswith(".part-") or (name.startswith(".") and name.endswith(".part"))
-
-
-def _is_running(note: Path) -> bool:
-    """Return whether the process that wrote a note is still there."""
-    try:
-        found: Any = read_json(note)
-    except DataError:  # it was ended while writing its note
-        return False
-    match found:
-        case {"process": [str(machine), int(process)]}:
-            return machine == platform.node() and process != os.getpid() and psutil.pid_exists(process)
-        case _:
-            return False
-
-
-def _read_note(note: Path) -> tuple[str, dict]:
-    """Return the data's fingerprint and the settings that a run started with."""
-    try:
-        earlier = read_json(note)
-        return earlier["data"], dict(earlier["config"])
-    except (DataError, ValueError, KeyError, TypeError):
-        raise ModelFolderError(f"{note} is damaged; {START_AGAIN}") from None
 
 
 def _differences(earlier: dict, now: dict, prefix: str = "") -> list[str]:

@@ -107,15 +107,7 @@ def _write_report(
     documents = list(file)
     files.tell_bad_rows(file.source, file.report)
     model.check_measurable((label for document in documents for label in document.labels), strict)
-    facts = {
-        "model": folder.name or str(folder),
-        "version": str(model.facts.version or 1),
-        "system": model.config.model.name,
-        "data": files.shown(file.source),
-        "documents": f"{len(documents):,}",
-        "labels of the model": f"{len(model.labels):,}",
-        "training documents": f"{model.facts.training_documents:,}",
-    }
+    facts = {"model": folder.name or str(folder), "data": files.shown(file.source)}
     progress.start("documents", len(documents))
     report = evaluate_for_report(model, documents, facts, progress.advance)
     write_text(path, evaluation_html(report))

@@ -1,6 +1,7 @@
 """The manifest: the list of a model folder's files and their checksums."""
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nlpcapsule import __version__
+from nlpcapsule.atomic_files import write_text
 from nlpcapsule.errors import DataError, ModelFolderError, quoted
 from nlpcapsule.model_folder.current import CURRENT, VERSIONS, current_place
 from nlpcapsule.strict_json import read_json, read_text
@@ -105,7 +107,7 @@ def checked_files(folder: Path) -> ModelFiles:
             )
         if not path.is_file():
             raise ModelFolderError(f"{folder}: the file {name} is missing; restore it or train again")
-        if checksum(path) != expected:
+        if _checksum(path) != expected:
             raise ModelFolderError(
                 f"{path} is not as it was written (truncated or edited); restore it or train again"
             )
@@ -130,8 +132,14 @@ def listed_names(folder: Path) -> list[str] | None:
     return [name for name in checksums if _is_inside(name)] if isinstance(checksums, dict) else None
 
 
-def checksum(path: Path) -> str:
-    """Return the SHA-256 of a file."""
+def write_manifest(folder: Path, names: Iterable[str]) -> None:
+    """Write the manifest of files in a folder."""
+    checksums = {name: _checksum(folder / name) for name in sorted(names)}
+    manifest = {"format_version": FORMAT_VERSION, "nlpcapsule": __version__, "sha256": checksums}
+    write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+
+
+def _checksum(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -18,7 +18,6 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import nn
 
-from nlpcapsule import __version__
 from nlpcapsule.atomic_files import atomic_path, sync, sync_tree, write_text
 from nlpcapsule.encoders.transformer import TRANSFORMER_FILE, TransformerEncoder
 from nlpcapsule.errors import ModelFolderError, NlpCapsuleError
@@ -28,16 +27,15 @@ from nlpcapsule.model_folder.card import model_card
 from nlpcapsule.model_folder.current import VERSIONS
 from nlpcapsule.model_folder.manifest import (
     CARD,
-    FORMAT_VERSION,
     FUSION,
     LEXICAL,
     MANIFEST,
     SAVED,
     SAVING,
     checked_files,
-    checksum,
     is_own_folder,
     listed_names,
+    write_manifest,
 )
 from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.lexical_scorer import LexicalScorer
@@ -86,7 +84,7 @@ def add_files(folder: Path, place: str, write: Callable[[Path], object]) -> None
             _put(folder / name, staged / name)
         (staged / place).mkdir()
         write(staged / place)
-        _write_manifest(staged, [*kept, *_files_below(staged / place, staged)])
+        write_manifest(staged, [*kept, *_files_below(staged / place, staged)])
 
     _stage(folder / SAVING, copy_and_add)
     _replace(folder)
@@ -221,13 +219,7 @@ def _write_files(model: LabelModel | AnswerModel, folder: Path) -> None:
     names = [*texts, *networks]
     if isinstance(model, LabelModel):
         names += _save_lexical(model.scorer, folder)
-    _write_manifest(folder, names)
-
-
-def _write_manifest(folder: Path, names: list[str]) -> None:
-    checksums = {name: checksum(folder / name) for name in sorted(names)}
-    manifest = {"format_version": FORMAT_VERSION, "nlpcapsule": __version__, "sha256": checksums}
-    write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+    write_manifest(folder, names)
 
 
 def _save_lexical(scorer: LabelScorer, folder: Path) -> list[str]:

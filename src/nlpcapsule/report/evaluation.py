@@ -92,12 +92,19 @@ def evaluate_for_report(
     Args:
         model: The model.
         documents: Documents with labels.
-        facts: To show at the top.
+        facts: To show at the top, before those of the model.
         advance: Called with the number of documents done since the last call, for progress.
     """
     encoded = encode_documents(documents, model.tokenizer, model.labels, model.config.text.max_tokens)
     rankings = model.rank_tokens(encoded.tokens, RANKED, advance)
     each = per_document_metrics(rankings.labels, list(encoded.labels))  # of documents with labels
+    facts |= {
+        "version": str(model.facts.version or 1),
+        "system": model.config.model.name,
+        "documents": f"{len(documents):,}",
+        "labels of the model": f"{len(model.labels):,}",
+        "training documents": f"{model.facts.training_documents:,}",
+    }
     return EvaluationReport(
         facts,
         model.evaluate(encoded, rankings),

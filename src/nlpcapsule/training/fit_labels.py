@@ -143,19 +143,13 @@ class NetworkTraining:
             return None
         nominated = self.nominate(self.data.dev.tokens, self.candidate_count)
         self.candidate_recall = candidate_recall(nominated[0], self.data.dev.labels, len(self.data.labels))
-        self._say_recall(nominated[0].shape[1])
+        recall, count = self.candidate_recall, nominated[0].shape[1]
+        if recall is not None:
+            self.progress.say(f"candidates: {recall:.1%} of the held-out documents' labels are among {count}")
+            if recall < LOW_RECALL:
+                advice = "set inference.candidates higher, or add data"
+                self.progress.say(f"warning: no network can find the other labels: {advice}")
         return nominated
-
-    def _say_recall(self, count: int) -> None:
-        """Print the recall of the candidates, and warn if it limits the accuracy."""
-        recall = self.candidate_recall
-        if recall is None:
-            return
-        self.progress.say(f"candidates: {recall:.1%} of the held-out documents' labels are among {count}")
-        if recall < LOW_RECALL:
-            self.progress.say(
-                "warning: no network can find the other labels: set inference.candidates higher, or add data"
-            )
 
     def nominate(self, tokens: Ragged, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the candidates (N, C) of documents, best first, and their scores (N, C)."""

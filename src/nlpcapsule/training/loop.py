@@ -18,12 +18,7 @@ from nlpcapsule.training.gradients import StepGradients
 from nlpcapsule.training.optimizers import build_optimizers, clip_gradients
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
-from nlpcapsule.training.row_updates import (
-    MovingAverage,
-    choose_row_updates,
-    exchange_rows,
-    keep_rows_apart,
-)
+from nlpcapsule.training.row_updates import MovingAverage, choose_row_updates, exchange_rows, keep_rows_apart
 from nlpcapsule.training.shared_work import joined_shares, mean_over_processes, this_process, value_of_main
 
 WARMUP = 0.15  # fraction of the steps in which the learning rate rises

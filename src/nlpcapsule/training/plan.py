@@ -64,10 +64,9 @@ def _plan_labels(data: PreparedLabels, config: Config, say: Callable[[str], None
     task = LabelTask(
         config, data.train, None, data.labels, data.tokenizer.padding_id, train_candidates=candidates
     )
-    outputs = {
-        "all": f"{count:,} labels (all)",
-        "batch": "the labels of its batch",
-    }.get(training.negatives, f"its labels and {training.negative_count:,} others ({training.negatives})")
+    outputs = {"all": f"{count:,} labels (all)", "batch": "the labels of its batch"}.get(
+        training.negatives, f"its labels and {training.negative_count:,} others ({training.negatives})"
+    )
     lines.append(f"a document is routed to {outputs}")
     lines += _measured(network, task, config, say)
     if row_tables(network):

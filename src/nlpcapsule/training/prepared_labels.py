@@ -96,14 +96,12 @@ def prepare_labels(
             for _ in range(config.text.min_count):  # words of names count as frequent enough
                 yield from thesaurus.texts(thesaurus)
 
-    given = given_tokenizer(config)
-    if given is not None:
-        tokenizer = given
-        for document in train:
-            label_rows.append(document.labels)
-            ids.append(document.id)
-    else:
+    tokenizer = given_tokenizer(config)
+    if tokenizer is None:
         tokenizer = WordTokenizer.train(texts(), config.text.vocabulary_size, config.text.min_count)
+    else:
+        for _ in texts():  # collects labels and ids
+            pass
     labels = LabelVocabulary.from_labels(label_rows)
     if thesaurus is not None:
         labels = labels.with_names(thesaurus)
@@ -123,16 +121,8 @@ def prepare_labels(
         vectors = starting_vectors(config, tokenizer, notes)
     elif config.text.vectors:
         notes.append("text.vectors is not read: a pretrained transformer has word vectors of its own")
-    return PreparedLabels(
-        tokenizer,
-        labels,
-        encoded,
-        held_out,
-        vectors,
-        tuple(notes),
-        thesaurus,
-        tuple(ids) if any(ids) else None,
-    )
+    own_ids = tuple(ids) if any(ids) else None
+    return PreparedLabels(tokenizer, labels, encoded, held_out, vectors, tuple(notes), thesaurus, own_ids)
 
 
 def _held_out(
@@ -140,20 +130,18 @@ def _held_out(
 ) -> tuple[Iterable[Document], Iterable[Document] | None]:
     """Return the training part and the held-out part, if any."""
     fraction, seed = config.training.dev_fraction, config.training.seed
-    if config.lexical is None or not fraction:
-        if config.lexical in (None, "auto"):
-            return (
-                _parts(train, rows_to_hold_out(sum(1 for _ in train), fraction, seed))
-                if fraction
-                else (train, None)
-            )
+    is_asked_for = config.lexical not in (None, "auto")
+    if not fraction and is_asked_for:
         raise ConfigError(
             f"model.lexical={config.lexical!r}: its scores and the network's are weighed on held-out "
             "documents, and there are none: give --dev data, or set training.dev_fraction"
         )
+    if not fraction:
+        return train, None
+    if config.lexical is None:
+        return _parts(train, rows_to_hold_out(sum(1 for _ in train), fraction, seed))
     labels = [tuple(map(sys.intern, document.labels)) for document in train]
     held_out = known_rows_to_hold_out(labels, fraction, seed)
-    is_asked_for = config.lexical != "auto"
     telling = sum(bool(labels[row]) for row in held_out)
     if telling >= (1 if is_asked_for else _FEWEST_DOCUMENTS):
         return _parts(train, held_out)

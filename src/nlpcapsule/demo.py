@@ -15,8 +15,6 @@ from rich.table import Table
 from nlpcapsule import __version__
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.config import DEFAULT_SYSTEM, Config
-from nlpcapsule.data.documents import Document
-from nlpcapsule.data.encoded import encode_documents
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.evaluation.report import metrics_table
 from nlpcapsule.model_folder import load_model
@@ -97,7 +95,10 @@ def run_demo(folder: Path, quiet: bool = False, compare: bool = False) -> dict[s
             path = folder / "models" / f"answers-{name}"
             rankers[name] = _trained(path, own, prepared, fit_answers, progress)
     label_tables = {
-        title: {name: evaluate_labels(model, load_documents(part)) for name, model in models.items()}
+        title: {
+            name: model.evaluate(model.encode_documents(load_documents(part)))
+            for name, model in models.items()
+        }
         for part, title in TEST_PARTS.items()
     }
     answers = {name: model.evaluate(questions["test"]) for name, model in rankers.items()}
@@ -143,13 +144,6 @@ def run_demo(folder: Path, quiet: bool = False, compare: bool = False) -> dict[s
         f"wrote {folder / 'report.html'} after {seconds:.0f} seconds", highlight=False, soft_wrap=True
     )
     return figures
-
-
-def evaluate_labels(model: LabelModel, documents: list[Document]) -> dict[str, float]:
-    """Return all metrics of a label model on documents."""
-    return model.evaluate(
-        encode_documents(documents, model.tokenizer, model.labels, model.config.text.max_tokens)
-    )
 
 
 def demo_tables(

@@ -47,7 +47,7 @@ def test_a_new_label_is_found_in_documents_that_were_not_shown(learned: Learned)
 
 
 def test_the_network_alone_tells_the_label_from_others(learned: Learned) -> None:
-    network = learned.model.scorer.network_only  # type: ignore[union-attr]
+    network = learned.model.scorer.parts.scorer  # type: ignore[union-attr]
     label = learned.model.labels.ids.index(HELD_BACK)
     own, other = (
         network.score(learned.model.encode([text.text for text in later_documents() if has(text.labels)]))

@@ -3,7 +3,7 @@
 import shlex
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from typer import Option
@@ -33,7 +33,8 @@ def compare(
     reading: ReadOptions,
     systems: Annotated[str | None, Option(metavar="NAMES", help=_SYSTEMS_HELP)] = None,
     task: Annotated[
-        str | None, Option(metavar="TASK", help="labels or answers.  [default: detected from the rows]")
+        Literal["labels", "answers"] | None,
+        Option(metavar="TASK", help="labels or answers.  [default: detected from the rows]"),
     ] = None,
     output: Annotated[Path, Option(metavar="DIR", help="Folder for the table and finished systems.")] = Path(
         "comparison"

@@ -76,8 +76,6 @@ def evaluate(
 def _evaluate_labels(
     model: LabelModel, file: files.DocumentFile, strict: bool, progress: TrainingProgress
 ) -> dict[str, Any]:
-    from nlpcapsule.data.encoded import encode_documents
-
     names: dict[str, None] = {}  # an ordered set, for the message
 
     def documents() -> Iterator[Document]:
@@ -85,7 +83,7 @@ def _evaluate_labels(
             names.update(dict.fromkeys(document.labels))
             yield document
 
-    encoded = encode_documents(documents(), model.tokenizer, model.labels, model.config.text.max_tokens)
+    encoded = model.encode_documents(documents())
     files.tell_bad_rows(file.source, file.report)
     model.check_measurable(names, strict)
     progress.start("documents", len(encoded))

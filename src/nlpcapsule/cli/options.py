@@ -2,13 +2,15 @@
 
 import functools
 import inspect
+import os
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from nlpcapsule.data.readers.formats import DOCUMENT_FORMATS, QUESTION_FORMATS
 from nlpcapsule.data.readers.reading import ReadOptions
+from nlpcapsule.errors import ConfigError
 
 Command = Callable[..., None]
 
@@ -24,6 +26,8 @@ Threads = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")]
+
+Device = Literal["auto", "cpu", "cuda"]  # auto takes a GPU where there is one
 
 FORMATS = ", ".join(dict.fromkeys([*DOCUMENT_FORMATS, *QUESTION_FORMATS]))
 
@@ -77,3 +81,14 @@ def reads_data(need_labels: bool) -> Callable[[Command], Command]:
         return with_read_options
 
     return decorate
+
+
+def choose_device(device: Device) -> None:
+    """Make the rest of this process compute on a device; one that is not there is a ConfigError."""
+    if device == "cpu":
+        os.environ["ACCELERATE_USE_CPU"] = "true"
+    elif device == "cuda":
+        import torch
+
+        if not torch.cuda.is_available():
+            raise ConfigError("--device cuda: torch finds no GPU; give --device cpu, or leave it out")

@@ -11,9 +11,8 @@ import typer
 from typer import Argument, Option
 
 from nlpcapsule.cli import files
-from nlpcapsule.cli.device import Device, choose_device
 from nlpcapsule.cli.files import say, shown
-from nlpcapsule.cli.options import Quiet, Threads, reads_data
+from nlpcapsule.cli.options import Device, Quiet, Threads, choose_device, reads_data
 from nlpcapsule.config import PRESETS, Config
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
 from nlpcapsule.errors import DataError, NlpCapsuleError

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from nlpcapsule.cli.device import Device, choose_device
 from nlpcapsule.cli.files import (
     DocumentFile,
     check_output_folder,
@@ -14,7 +13,7 @@ from nlpcapsule.cli.files import (
     refuse_same_stdin,
     tell_bad_rows,
 )
-from nlpcapsule.cli.options import Quiet, reads_data
+from nlpcapsule.cli.options import Device, Quiet, choose_device, reads_data
 from nlpcapsule.config import PRESETS, Config
 from nlpcapsule.data.readers.reading import ReadOptions
 

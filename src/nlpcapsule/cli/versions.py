@@ -105,7 +105,6 @@ def rollback(
 
 def _figures(folder: Path, number: int, documents: DocumentFile, quiet: bool) -> dict[str, float]:
     """Measure a version on documents."""
-    from nlpcapsule.data.encoded import encode_documents
     from nlpcapsule.model_folder import load_model
     from nlpcapsule.scoring.models import LabelModel
     from nlpcapsule.training.progress import TrainingProgress
@@ -113,7 +112,7 @@ def _figures(folder: Path, number: int, documents: DocumentFile, quiet: bool) ->
     model = load_model(folder, version=number)
     if not isinstance(model, LabelModel):
         raise DataError("this model ranks answers: measure it with `nlpcapsule evaluate`", folder)
-    encoded = encode_documents(documents, model.tokenizer, model.labels, model.config.text.max_tokens)
+    encoded = model.encode_documents(documents)
     with TrainingProgress(quiet) as progress:
         progress.start(f"version {number}", len(encoded))
         return model.evaluate(encoded, advance=progress.advance)

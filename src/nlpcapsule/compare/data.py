@@ -20,7 +20,6 @@ from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.training.preparation import hold_out
 
-KINDS = ("labels", "answers")
 HELD_OUT = 0.1  # fraction of train to select on, if there is no other part
 _SPLIT_SEED = 2019  # not the systems' seed: all seeds are compared on the same split
 _SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".txt", ".xml")
@@ -129,8 +128,6 @@ class UserFolder:
 
 def open_folder(folder: Path, reading: ReadOptions, kind: str | None = None) -> UserFolder:
     """Find the parts of a folder; without a kind, "labels" or "answers", detect it by the rows."""
-    if kind is not None and kind not in KINDS:
-        raise ConfigError(f"unknown task {kind!r}: expected 'labels' or 'answers'")
     if reading.split is not None:
         raise ConfigError("--split: the parts are files here, train, dev and test; leave it out")
     if not folder.is_dir():

@@ -120,13 +120,11 @@ def measure_labels(
     """
     started = time.perf_counter()
     rankings = model.rank_tokens(report.tokens, RANKED)
-    seconds = time.perf_counter() - started
+    seconds, iterations = time.perf_counter() - started, rankings.iterations
     record = RunRecord(
         figures=model.evaluate(report, rankings),
         milliseconds_per_document=round(1000 * seconds / len(report), 3),
-        documents_by_iterations=None
-        if rankings.iterations is None
-        else np.bincount(rankings.iterations).tolist(),
+        documents_by_iterations=None if iterations is None else np.bincount(iterations).tolist(),
         **_training_facts(model, config, folder, data),
     )
     return record, label_figures(rankings, report)

@@ -6,7 +6,6 @@ from typing import Self
 import numpy as np
 
 from nlpcapsule.config import Config
-from nlpcapsule.data.encoded import encode_documents
 from nlpcapsule.errors import DataError
 from nlpcapsule.estimators.base import CapsuleEstimator
 from nlpcapsule.estimators.inputs import checked_documents, checked_labels, checked_texts
@@ -129,9 +128,7 @@ class CapsuleClassifier(CapsuleEstimator[LabelModel]):
         model = self._fitted()
         documents = checked_documents(texts, labels)
         model.check_measurable(name for document in documents for name in document.labels)
-        return model.evaluate(
-            encode_documents(documents, model.tokenizer, model.labels, model.config.text.max_tokens)
-        )
+        return model.evaluate(model.encode_documents(documents))
 
     @property
     def classes_(self) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nlpcapsule.data.documents import Document
-from nlpcapsule.data.encoded import EncodedDocuments, encode_documents
+from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.evaluation.bootstrap import bootstrap_interval
 from nlpcapsule.evaluation.label_metrics import per_document_metrics
@@ -95,7 +95,7 @@ def evaluate_for_report(
         facts: To show at the top, before those of the model.
         advance: Called with the number of documents done since the last call, for progress.
     """
-    encoded = encode_documents(documents, model.tokenizer, model.labels, model.config.text.max_tokens)
+    encoded = model.encode_documents(documents)
     rankings = model.rank_tokens(encoded.tokens, RANKED, advance)
     each = per_document_metrics(rankings.labels, list(encoded.labels))  # of documents with labels
     facts |= {

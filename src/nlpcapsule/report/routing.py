@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from nlpcapsule.data.documents import Document
-from nlpcapsule.data.encoded import EncodedDocuments, encode_documents
+from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.networks.losses import label_loss
 from nlpcapsule.networks.routing_choice import RoutedSettings
@@ -53,7 +53,7 @@ def inspect_routing(model: LabelModel, documents: Sequence[Document], document: 
 def encoded_for(model: LabelModel, documents: Sequence[Document]) -> EncodedDocuments:
     """Encode documents for a model whose network routes; any other model is rejected first."""
     routed_settings(model)
-    return encode_documents(documents, model.tokenizer, model.labels, model.config.text.max_tokens)
+    return model.encode_documents(documents)
 
 
 def inspect_encoded(

@@ -56,11 +56,6 @@ class HybridScorer:
         return self.parts.lexical
 
     @property
-    def network_only(self) -> LabelScorer:
-        """The network without the lexical system, over all labels."""
-        return self.parts.scorer
-
-    @property
     def network(self) -> nn.Module | None:
         """The network; None where an exported one scores."""
         return self.parts.scorer.network

@@ -103,11 +103,5 @@ def _fitting(
 ) -> Fitting:
     checkpoint = folder.checkpoint / "lexical"
     checkpoint.mkdir(parents=True, exist_ok=True)
-    return Fitting(
-        words=vocabulary,
-        label_count=len(data.taught),
-        ignored=ignored,
-        seed=config.training.seed,
-        checkpoint=checkpoint,
-        advance=progress.parts,
-    )
+    label_count, seed = len(data.taught), config.training.seed
+    return Fitting(vocabulary, label_count, ignored, seed, checkpoint, progress.parts)

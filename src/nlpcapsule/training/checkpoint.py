@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
 from nlpcapsule.atomic_files import atomic_path
 from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.scoring.facts import Count
 from nlpcapsule.training.optimizers import optimizer_states, restore_optimizers
 
 Optimizers = Sequence[torch.optim.Optimizer]
@@ -36,28 +37,25 @@ START_AGAIN = (
 class Position:
     """Progress of a training run."""
 
-    epoch: int = 0  # epochs finished
-    batch: int = 0  # batches finished in the epoch under way
-    step: int = 0  # optimizer steps taken
+    __pydantic_config__: ClassVar = ConfigDict(strict=True, allow_inf_nan=False, extra="forbid")
+
+    epoch: Count = 0  # epochs finished
+    batch: Count = 0  # batches finished in the epoch under way
+    step: Count = 0  # optimizer steps taken
     best_score: float | None = None  # on dev
-    best_epoch: int = 0  # the epoch it was reached after, from 1
+    best_epoch: Count = 0  # the epoch it was reached after, from 1
     loss_sum: float = 0.0  # of the epoch under way
     history: list[dict[str, Any]] = field(default_factory=list)  # one record per epoch, as in metrics.jsonl
     finished: bool = False  # no epoch is left
 
     @classmethod
     def from_json(cls, text: str) -> Position:
-        """Parse the position that a checkpoint holds; a wrong one is a TypeError or a ValueError."""
-        position = cls(**json.loads(text))
-        counts = (position.epoch, position.batch, position.step, position.best_epoch)
-        if any(type(count) is not int or not 0 <= count < 2**53 for count in counts):
-            raise ValueError(f"epoch, batch, step and best epoch are {counts}")
-        numbers = (position.loss_sum, 0.0 if position.best_score is None else position.best_score)
-        if any(type(number) not in (int, float) or not math.isfinite(number) for number in numbers):
-            raise ValueError(f"the loss and the best score are {numbers}")
-        is_history = type(position.history) is list and all(type(row) is dict for row in position.history)
-        if not is_history or type(position.finished) is not bool:
-            raise ValueError("the history is no list of records")
+        """Parse the position that a checkpoint holds; a wrong one is a ValueError."""
+        try:
+            position = TypeAdapter(cls).validate_json(text)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
         if not position.best_epoch <= position.epoch == len(position.history):
             raise ValueError(f"{len(position.history)} records of {position.epoch} epochs")
         return position

@@ -10,6 +10,7 @@ import signal
 from dataclasses import asdict
 from pathlib import Path
 
+from benchmarks.checkout_command import checkout_command
 from benchmarks.cost_page import cost_markdown, cost_plots
 from benchmarks.cost_record import SEED, CostRecord, Spec
 from benchmarks.cost_systems import BASES, PRINTED, cost_specs
@@ -17,10 +18,7 @@ from benchmarks.table import COMMAND, Options, Table
 from nlpcapsule.compare.run_missing import ChildProcess, Run, raise_failures, run_missing
 from nlpcapsule.compare.table import Record
 from nlpcapsule.errors import ConfigError, did_you_mean
-from nlpcapsule.processes import module_command
 from nlpcapsule.provenance import checked_out_commit, provenance
-
-CHECKOUT = Path(__file__).parents[1]
 
 
 def make_cost(options: Options) -> Record:
@@ -93,7 +91,7 @@ def _run(spec: Spec, folder: Path, commit: str) -> Run:
         if child.code == -signal.SIGKILL:  # it ran out of memory, which is a result
             CostRecord.of_killed(spec, commit).save(record)
 
-    command = [*module_command("benchmarks.cost_cell", CHECKOUT)]
+    command = [*checkout_command("benchmarks.cost_cell")]
     command += [json.dumps(asdict(spec)), str(record), commit]
     return Run(
         spec.system, lambda: _finished(spec, folder) is not None, command=command, log=log, ended=ended

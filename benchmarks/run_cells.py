@@ -6,16 +6,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 
 from benchmarks.cell import Cell, cell_path
+from benchmarks.checkout_command import checkout_command
 from benchmarks.run_cell import run_cell
 from benchmarks.table import Options
 from nlpcapsule.compare.run_missing import Run, raise_failures, run_missing
-from nlpcapsule.processes import module_command
 from nlpcapsule.provenance import checked_out_commit
-
-CHECKOUT = Path(__file__).parents[1]
 
 
 def run_cells(cells: Sequence[Cell], options: Options) -> None:
@@ -34,7 +31,7 @@ def run_cells(cells: Sequence[Cell], options: Options) -> None:
 
 def _run(cell: Cell, options: Options, commit: str) -> Run:
     path = cell_path(cell, options.cells)
-    command = [*module_command("benchmarks", CHECKOUT), "cell", json.dumps(asdict(cell))]
+    command = [*checkout_command("benchmarks"), "cell", json.dumps(asdict(cell))]
     command += [str(options.cells), "--commit", commit]
     command += [] if options.data is None else ["--data", str(options.data)]
     return Run(

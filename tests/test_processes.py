@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from benchmarks.checkout_command import checkout_command
 from nlpcapsule import processes
 from nlpcapsule.processes import module_command, starting_workers
 
@@ -120,7 +121,7 @@ def test_modules_of_the_working_folder_are_not_imported(tmp_path: Path) -> None:
 def test_a_module_from_a_folder_comes_after_pythons_own(tmp_path: Path) -> None:
     (tmp_path / "random.py").write_text(HIJACK)
     (tmp_path / "mine.py").write_text("import random, sys\nprint(__name__, sys.argv[1:], random.__file__)\n")
-    command = [*module_command("mine", tmp_path), "a", "b"]
+    command = [*checkout_command("mine", tmp_path), "a", "b"]
     done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("__main__ ['a', 'b']")
     assert str(tmp_path) not in done.stdout

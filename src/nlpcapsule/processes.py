@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 PARENT_VARIABLE = "NLPCAPSULE_PARENT"  # the process id of the parent, for the child only
@@ -19,22 +18,16 @@ WATCH_SECONDS = 0.5
 
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux's prctl
 _SAFE_PATH = "PYTHONSAFEPATH"
-_RUN_FROM_FOLDER = (
-    "import runpy, sys; sys.path.append(sys.argv.pop(1)); "
-    "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
-)
 
 _watched: set[int] = set()
 
 
-def module_command(module: str, folder: Path | None = None) -> list[str]:
-    """Return the command that runs a module, from a folder if it is not installed.
+def module_command(module: str) -> list[str]:
+    """Return the command that runs a module.
 
     With `-P`, a file such as `random.py` in the working folder cannot shadow Python's module.
     """
-    if folder is None:
-        return [sys.executable, "-P", "-m", module]
-    return [sys.executable, "-P", "-c", _RUN_FROM_FOLDER, str(folder.absolute()), module]
+    return [sys.executable, "-P", "-m", module]
 
 
 def pool_options() -> dict[str, Any]:

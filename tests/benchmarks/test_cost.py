@@ -197,7 +197,7 @@ def test_failures_are_named_and_the_others_kept(options, monkeypatch):
 
 def test_a_killed_process_is_a_result(options, monkeypatch):
     killed = [sys.executable, "-c", "import os, sys; os.kill(os.getpid(), 9)"]
-    monkeypatch.setattr(cost, "module_command", lambda *_: killed)
+    monkeypatch.setattr(cost, "checkout_command", lambda *_: killed)
     record = COST.make(replace(options, run=True, systems=("paper-class-without-both",)))
     assert "out of memory (killed by the operating system)" in COST.markdown(record)
 

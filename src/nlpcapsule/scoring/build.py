@@ -18,11 +18,12 @@ def network_scorer(
     config: Config, tokenizer: WordTokenizer, network: nn.Module, nominator: nn.Module | None = None
 ) -> LabelScorer:
     """Return the scorer of a network, over all labels or over those that a nominator picks."""
-    scorer = NetworkScorer(network, tokenizer.padding_id, config.inference.batch_size)
+    padding_id, batch_size = tokenizer.padding_id, config.inference.batch_size
+    scorer = NetworkScorer(network, padding_id, batch_size)
     if nominator is None:
         return scorer
-    beside = NetworkScorer(nominator, tokenizer.padding_id, config.inference.batch_size)
-    return NominatedScorer(beside, scorer, config.inference.candidates)
+    nominating = NetworkScorer(nominator, padding_id, batch_size)
+    return NominatedScorer(nominating, scorer, config.inference.candidates)
 
 
 def hybrid_parts(
@@ -32,7 +33,7 @@ def hybrid_parts(
     network: nn.Module,
     lexical: WordEvidence,
 ) -> HybridParts:
-    """Return a network and its lexical system, ready to be joined."""
+    """Return a network and its lexical system, ready to be fused."""
     scorer = NetworkScorer(network, tokenizer.padding_id, config.inference.batch_size)
     count = config.inference.candidates or CANDIDATES
     return HybridParts(lexical, scorer, label_frequency(labels.counts), count)

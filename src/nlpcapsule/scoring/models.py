@@ -10,14 +10,9 @@ import numpy as np
 from scipy.special import expit
 
 from nlpcapsule.config import Config
+from nlpcapsule.data import encoded
 from nlpcapsule.data.documents import Document, Question
-from nlpcapsule.data.encoded import (
-    EncodedDocuments,
-    EncodedQuestions,
-    encode_documents,
-    encode_questions,
-    encode_texts,
-)
+from nlpcapsule.data.encoded import EncodedDocuments, EncodedQuestions
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.tokens import WordTokenizer
@@ -74,11 +69,11 @@ class LabelModel:
 
     def encode(self, texts: Sequence[str]) -> Ragged:
         """Tokenize texts."""
-        return encode_texts(texts, self.tokenizer, self.config.text.max_tokens)
+        return encoded.encode_texts(texts, self.tokenizer, self.config.text.max_tokens)
 
     def encode_documents(self, documents: Iterable[Document]) -> EncodedDocuments:
         """Tokenize documents, with their labels as ids."""
-        return encode_documents(documents, self.tokenizer, self.labels, self.config.text.max_tokens)
+        return encoded.encode_documents(documents, self.tokenizer, self.labels, self.config.text.max_tokens)
 
     def rank_tokens(
         self, tokens: Ragged, top_k: int, advance: Callable[[int], None] | None = None
@@ -174,7 +169,7 @@ class AnswerModel:
 
     def encode(self, questions: Sequence[Question]) -> EncodedQuestions:
         """Tokenize questions and candidates."""
-        return encode_questions(questions, self.tokenizer, self.config.text.max_tokens)
+        return encoded.encode_questions(questions, self.tokenizer, self.config.text.max_tokens)
 
     def log_odds(
         self, questions: Sequence[Question], advance: Callable[[int], None] | None = None

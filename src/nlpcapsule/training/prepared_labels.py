@@ -142,8 +142,8 @@ def _held_out(
         return _parts(train, rows_to_hold_out(sum(1 for _ in train), fraction, seed))
     labels = [tuple(map(sys.intern, document.labels)) for document in train]
     held_out = known_rows_to_hold_out(labels, fraction, seed)
-    telling = sum(bool(labels[row]) for row in held_out)
-    if telling >= (1 if is_asked_for else _FEWEST_DOCUMENTS):
+    labelled = sum(bool(labels[row]) for row in held_out)
+    if labelled >= (1 if is_asked_for else _FEWEST_DOCUMENTS):
         return _parts(train, held_out)
     if not is_asked_for:
         return train, None  # the network works alone

@@ -4,7 +4,7 @@ import queue
 import threading
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 Row = TypeVar("Row")
 
@@ -27,32 +27,25 @@ def arriving_chunks(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
 
     Another thread reads ahead by at most `size` rows.
     """
-    arrived: queue.Queue[Row | _End] = queue.Queue(maxsize=size)
+    arrived: queue.Queue[Any] = queue.Queue(maxsize=size)
 
     def read() -> None:
-        error: BaseException | None = None
         try:
             for row in rows:
                 arrived.put(row)
-        except BaseException as problem:  # raised again where the rows are used
-            error = problem
-        arrived.put(_End(error))
+            arrived.put(_End(None))
+        except BaseException as error:  # raised again where the rows are used
+            arrived.put(_End(error))
 
     threading.Thread(target=read, daemon=True, name="read-rows").start()
     while True:
-        chunk: list[Row] = []
-        item = arrived.get()
-        while not isinstance(item, _End):
-            chunk.append(item)
-            if len(chunk) == size:
-                break
-            try:
-                item = arrived.get_nowait()
-            except queue.Empty:
-                break
+        chunk = [arrived.get()]
+        while len(chunk) < size and not arrived.empty():
+            chunk.append(arrived.get())
+        end = chunk.pop() if isinstance(chunk[-1], _End) else None
         if chunk:
             yield chunk
-        if isinstance(item, _End):
-            if item.error is not None:
-                raise item.error
+        if end is not None:
+            if end.error is not None:
+                raise end.error
             return

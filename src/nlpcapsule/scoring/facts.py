@@ -1,5 +1,6 @@
 """Facts about a trained model that its weights do not contain."""
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -48,14 +49,11 @@ class ModelFacts:
             if name not in known:
                 problem = f"facts.json: unknown key {name!r}: {did_you_mean(name, known)}"
                 raise ModelFolderError(f"{problem}; remove it, or upgrade nlpcapsule")
-        changes = record.get("changes")  # JSON has no tuples
         try:
-            return _FACTS.validate_python(
-                {**record, "changes": tuple(changes) if isinstance(changes, list) else changes}
-            )
+            return _FACTS.validate_json(json.dumps(record))  # strict on Python values would refuse lists
         except ValidationError as error:
-            name = str(error.errors()[0]["loc"][0])
-            raise ModelFolderError(f"facts.json: {name}={str(record[name])[:80]} is impossible") from None
+            where = "".join(f"{name}={str(record[str(name)])[:80]}" for name in error.errors()[0]["loc"][:1])
+            raise ModelFolderError(f"facts.json: {where or 'a text'} is impossible") from None
 
 
 _FACTS = TypeAdapter(ModelFacts)

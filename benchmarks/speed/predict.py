@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.speed.rounds import Timing, command_cost, time_in_turn
-from nlpcapsule.cli.export import export_model
 from nlpcapsule.data.documents import Document
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.evaluation.bootstrap import paired_bootstrap
-from nlpcapsule.model_folder import add_files, load_for_prediction
+from nlpcapsule.export.export_model import export_model
+from nlpcapsule.export.prediction import load_for_prediction
+from nlpcapsule.model_folder import add_files
 from nlpcapsule.model_folder.manifest import ONNX
 from nlpcapsule.scoring.models import LabelModel
 

@@ -93,12 +93,12 @@ def predict(
         predict_in_shards(model, input, output, reading, report, options, **work)
         tell_bad_rows(input, report)
         return
-    from nlpcapsule import model_folder
+    from nlpcapsule.export.prediction import load_for_prediction
     from nlpcapsule.scoring.models import LabelModel
     from nlpcapsule.training.progress import TrainingProgress
 
     # An exported network has no capsules to show.
-    loaded = model_folder.load_model(model) if explain else model_folder.load_for_prediction(model, say=say)
+    loaded = load_for_prediction(model, say, exported=not explain)
     if suggest_unseen and not (isinstance(loaded, LabelModel) and (loaded.labels.counts == 0).any()):
         raise DataError(
             "--suggest-unseen: the model knows no label that its training documents do not have",

@@ -29,13 +29,11 @@ from nlpcapsule.model_folder.manifest import LEXICAL, MANIFEST, has_model
 
 if TYPE_CHECKING:
     from nlpcapsule.model_folder.loading import load_model
-    from nlpcapsule.model_folder.prediction import load_for_prediction
     from nlpcapsule.model_folder.saving import add_files, finish_interrupted_save, save_model, weights_of
 
 _MODULES = {
     "add_files": "saving",
     "finish_interrupted_save": "saving",
-    "load_for_prediction": "prediction",
     "load_model": "loading",
     "save_model": "saving",
     "weights_of": "saving",

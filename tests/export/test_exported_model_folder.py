@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 from nlpcapsule import CapsuleClassifier
-from nlpcapsule.cli.export import export_model
 from nlpcapsule.errors import ConfigError, ModelFolderError
+from nlpcapsule.export.export_model import export_model
 from nlpcapsule.export.onnx_scorer import OnnxScorer
+from nlpcapsule.export.prediction import load_for_prediction
 from nlpcapsule.learning.versions import write_version
-from nlpcapsule.model_folder import add_files, load_for_prediction, load_model, save_model
+from nlpcapsule.model_folder import add_files, load_model, save_model
 from nlpcapsule.model_folder.manifest import ONNX, checked_files
 from nlpcapsule.sample import load_documents
 from tests.cli.run_command import run_command
@@ -69,7 +70,7 @@ def test_a_model_without_an_export_is_loaded_with_torch(trained: Path) -> None:
 def test_without_the_runtime_torch_is_used_and_the_user_told(
     exported: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nlpcapsule.model_folder import prediction
+    from nlpcapsule.export import prediction
 
     monkeypatch.setattr(prediction, "has_runtime", lambda: False)
     said: list[str] = []

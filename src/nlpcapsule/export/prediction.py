@@ -25,15 +25,15 @@ GRAPH = f"{ONNX}/network.onnx"
 
 
 def load_for_prediction(
-    folder: str | Path, say: Callable[[str], None] = lambda text: None
+    folder: str | Path, say: Callable[[str], None] = lambda text: None, exported: bool = True
 ) -> LabelModel | AnswerModel:
-    """Load a model folder to rank texts with; `say` gets a remark for the user."""
+    """Load a model folder to rank texts with, from its exported network if wanted; `say` gets a remark."""
     folder = Path(folder)
-    if GRAPH in (listed_names(model_place(folder)) or ()):
+    if exported and GRAPH in (listed_names(model_place(folder)) or ()):
         if has_runtime():
             return load_guarded(folder, lambda place: _read(checked_files(place)), check_model)
         say("the model's exported network needs onnxruntime: pip install 'nlpcapsule[onnx]'; torch is used")
-    from nlpcapsule.model_folder.loading import load_model
+    from nlpcapsule.model_folder import load_model
 
     return load_model(folder)
 

@@ -70,13 +70,16 @@ def _read(files: ModelFiles) -> LabelModel:
     labels = LabelVocabulary.from_json(files.text("labels.json"))
     network = OnnxScorer.load(files.path(GRAPH), len(labels))
     scorer: LabelScorer = network
+    lexical_files: set[str] = set()
     if (FUSION in files) != (facts.lexical is not None):
         raise ModelFolderError(f"{FUSION} and the lexical system that facts.json names do not come together")
     if facts.lexical is not None:
         fusion = Fusion.from_json(files.json(FUSION))
         lexical = FittedEvidence.load(facts.lexical, files.folder / LEXICAL)
+        lexical_files = lexical.files
         count = config.inference.candidates or CANDIDATES
         scorer = HybridScorer(HybridParts(lexical, network, label_frequency(labels.counts), count), fusion)
+    files.refuse_unused(lexical_files, ("network.safetensors", "transformer.json"))
     return LabelModel(config, tokenizer, labels, scorer, facts)
 
 
@@ -84,6 +87,8 @@ def _config(files: ModelFiles) -> Config:
     """Return the settings that ranking needs; those of the model describe the network, which is exported."""
     record = files.json("config.json")
     try:
+        if record["task"] != "labels":
+            raise ModelFolderError("config.json: only label models have an exported network")
         text = TextSettings.model_validate(record["text"])
         inference = InferenceSettings.model_validate(record["inference"])
         model: Any = SimpleNamespace(lexical=record["model"].get("lexical"))

@@ -21,7 +21,7 @@ _MOST_SEARCHED = 100_000  # documents among which the nearest are sought; of mor
 _FEWEST = 300  # nearest negatives of a label, if there are as many
 _PER_HOLDER = 5  # nearest negatives per document with the label, if these are more
 _SAMPLED = 500  # documents that are negatives of every label that they do not have
-_WEIGHTS = 1_000  # largest weights of a label that are kept
+_WEIGHTS = 300  # largest weights of a label that are kept; 1,000 rank no better
 
 
 @dataclass(frozen=True)

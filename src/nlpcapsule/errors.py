@@ -101,6 +101,16 @@ def quoted(value: object) -> str:
         return f"{type(value).__name__} (too long to show)"
 
 
+def printable(text: str) -> str:
+    r"""Return a text without characters that control a terminal, since files may hold any; newlines stay.
+
+    Example:
+        >>> print(printable("a\x1b[31mb"))
+        a\x1b[31mb
+    """
+    return "".join(each if each.isprintable() or each in "\n\t" else ascii(each)[1:-1] for each in text)
+
+
 def cut(text: str, longest: int = _LONGEST_QUOTE) -> str:
     """Return a text for a message, shortened if it is long."""
     return text if len(text) <= longest else f"{text[:longest]}…"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from nlpcapsule import __version__
 from nlpcapsule.cli.app import app
 from nlpcapsule.errors import ModelFolderError
 
+EMPTY = "it is empty: there are no rows; check that this is the right file"
 COMMANDS = ["demo", "train", "evaluate", "predict", "inspect", "compare", "tune", "learn"]
 
 
@@ -141,13 +143,38 @@ def test_output_may_go_to_a_reader_that_stops_early(label_model: Path, sample: P
         assert process.stderr.read() == b""
 
 
+def redirected(redirection: str, *words: object) -> subprocess.CompletedProcess[str]:
+    """Run a command whose streams a shell redirects, with Python's own buffers."""
+    shell = ["sh", "-c", f'exec "$@" {redirection}', "sh", sys.executable, "-m", "nlpcapsule"]
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return subprocess.run(
+        [*shell, *map(str, words)], capture_output=True, text=True, timeout=60, env=variables, check=False
+    )
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_disk_is_a_message(label_model: Path, sample: Path) -> None:
-    program = [sys.executable, "-m", "nlpcapsule.cli.app"]
-    ranking = [*program, "predict", str(label_model), str(sample / "documents-dev.jsonl")]
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(ranking, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
-    assert done.returncode == 2
-    assert "error: " in done.stderr
-    assert "No space left on device" in done.stderr
-    assert "Traceback" not in done.stderr
+    for words in (["predict", label_model, sample / "documents-dev.jsonl", "-q"], ["--version"]):
+        done = redirected(">/dev/full", *words)
+        assert (done.returncode, done.stderr) == (2, "error: [Errno 28] No space left on device\n")
+    assert redirected("2>/dev/full", "predict", label_model, "nowhere").returncode == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there is no such shell here")
+def test_streams_that_are_closed_are_a_message(label_model: Path, sample: Path, tmp_path: Path) -> None:
+    done = redirected(">&-", "labels", "list", label_model)
+    assert (done.returncode, done.stderr) == (2, "error: [Errno 9] Bad file descriptor\n")
+    done = redirected("<&-", "predict", label_model, "-")
+    assert (done.returncode, done.stderr) == (2, f"error: <stdin>: {EMPTY}\n")
+    texts, output = sample / "documents-dev.jsonl", tmp_path / "out.jsonl"
+    done = redirected("<&- >&- 2>&-", "predict", label_model, texts, "--output", output)
+    assert done.returncode == 0
+    rows = output.read_text(encoding="utf-8").splitlines()
+    assert len([json.loads(row) for row in rows]) == len(texts.read_text(encoding="utf-8").splitlines())
+
+
+def test_a_message_cannot_control_the_terminal(tmp_path: Path) -> None:
+    done = run_command("train", tmp_path / "\x1b[2Ja.jsonl", "--output", tmp_path / "model")
+    assert done.code == 2
+    assert "\x1b" not in done.err
+    assert r"\x1b[2Ja.jsonl" in done.err

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import mmap
+from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from nlpcapsule.data.growing_array import GrowingArray
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.lexical import bag_of_words
 from nlpcapsule.lexical.bag_of_words import BagOfWords
+from nlpcapsule.processes import pool_options
 
 
 def is_mapped(array: np.ndarray) -> bool:
@@ -33,6 +36,20 @@ def test_values_are_those_appended(most, monkeypatch):
     assert is_mapped(array) == (most < 13)
     array[0] = 5  # as with an array in memory
     assert array[0] == 5
+
+
+@pytest.mark.parametrize("has_proc", [True, False])
+def test_worker_processes_read_the_file(has_proc, monkeypatch):
+    monkeypatch.setattr(growing_array, "MOST_IN_MEMORY", 7)
+    if not has_proc:
+        monkeypatch.setattr(Path, "exists", lambda path: False)
+    growing = GrowingArray(np.int64)
+    growing.append(np.arange(20))
+    array = growing.array()
+    monkeypatch.undo()
+    del growing
+    sums = joblib.Parallel(n_jobs=2, **pool_options())(joblib.delayed(np.sum)(array[k:]) for k in range(3))
+    assert [int(value) for value in sums] == [190, 190, 189]
 
 
 def test_nothing_appended_is_an_empty_array():

@@ -118,6 +118,7 @@ def test_an_id_without_a_word_is_never_found(write) -> None:
         ("", "the file has no vectors"),
         ("\n\n", "the file has no vectors"),
         ("3 2\ncat 1 2\n", "header promises 3 words and the file has 1"),
+        ("cat " + "1 " * 20_000 + "\n", "line 1: 20,000 numbers after the word, expected at most 16,384"),
         ("CAT 1 2\n", "none of the vocabulary's 5 words"),
     ],
 )

@@ -21,7 +21,8 @@ from nlpcapsule.learning.versions import write_version
 from nlpcapsule.model_folder import add_files, load_model, save_model
 from nlpcapsule.model_folder.manifest import ONNX, checked_files
 from nlpcapsule.sample import load_documents
-from tests.cli.run_command import run_command
+from saved_models import edit, seal
+from tests.cli.run_command import assert_refused, run_command
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
@@ -110,9 +111,10 @@ def test_added_files_replace_earlier_ones_and_a_failure_changes_nothing(copied: 
     with pytest.raises(ModelFolderError, match="disk full"):
         add_files(copied, ONNX, fail)
     assert {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()} == before
-    add_files(copied, ONNX, lambda place: (place / "other").write_text("other"))
-    assert {path.name for path in (copied / ONNX).iterdir()} == {"other"}
-    assert f"{ONNX}/other" in checked_files(copied).names
+    weights = "network.onnx.data"
+    add_files(copied, ONNX, lambda place: (place / weights).write_text("other"))
+    assert {path.name for path in (copied / ONNX).iterdir()} == {weights}
+    assert f"{ONNX}/network.onnx" not in checked_files(copied).names
     assert load_for_prediction(copied).network is not None
 
 
@@ -171,3 +173,42 @@ def test_an_inspection_inside_the_folder_does_not_spoil_the_model(trained: Path,
     assert done.code == 0, done.err
     assert (folder / "inspection").is_dir()
     load_model(folder)
+
+
+@pytest.mark.parametrize("name", ["evil.bin", "lexical/evil.bin", "onnx/evil.so", "nominator.safetensors"])
+def test_a_listed_file_that_an_exported_model_does_not_read_is_refused(copied: Path, name: str) -> None:
+    (copied / name).write_bytes(b"x")
+    seal(copied, name)
+    for load in (load_for_prediction, load_model):
+        with pytest.raises(ModelFolderError):
+            load(copied)
+
+
+def test_an_exported_answer_model_is_refused(copied: Path) -> None:
+    edit(copied, "config.json", lambda config: config.update(task="answers"))
+    with pytest.raises(ModelFolderError, match="only label models"):
+        load_for_prediction(copied)
+
+
+def test_an_exported_network_that_fails_later_is_one_message(copied: Path, tmp_path: Path) -> None:
+    """A graph that knows the tokens that are tried when it is loaded, and no others."""
+    onnx = pytest.importorskip("onnx")
+    node, kind = onnx.helper.make_node, onnx.TensorProto
+    table = onnx.numpy_helper.from_array(np.zeros((40, 1), np.float32), "table")
+    nodes = [
+        node("Gather", ["table", "tokens"], ["rows"]),
+        node("ReduceSum", ["rows"], ["sum"], keepdims=0),
+        node("Cast", ["candidates"], ["numbers"], to=kind.FLOAT),
+        node("Add", ["numbers", "sum"], ["logits"]),
+    ]
+    inputs = [
+        onnx.helper.make_tensor_value_info(name, kind.INT64, [1, None]) for name in ("tokens", "candidates")
+    ]
+    outputs = [onnx.helper.make_tensor_value_info("logits", kind.FLOAT, None)]
+    graph = onnx.helper.make_graph(nodes, "graph", inputs, outputs, initializer=[table])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, copied / ONNX / "network.onnx")
+    seal(copied, f"{ONNX}/network.onnx")
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n".join(TEXTS), encoding="utf-8")
+    assert_refused(run_command("predict", copied, texts), "the exported network failed: .*out of data bounds")

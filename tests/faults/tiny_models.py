@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from nlpcapsule.model_folder.exporting import export_model
 from tiny_runs import SIZES, fit_documents, fit_questions, some_documents, tiny_config
 from tiny_transformer import write_transformer
 
@@ -21,6 +22,7 @@ NETWORKS = [
     "hybrid with trees",
     "hybrid with names",
     "hybrid on a transformer",
+    "exported hybrid",
     "nominated",
     "official",
     "kim-cnn",
@@ -55,6 +57,7 @@ ON_A_TRANSFORMER = (
     "cross-encoder",
 )
 NEEDS = {"omikuji": "omikuji", "hybrid with trees": "omikuji", "fasttext": "fasttext"}
+NEEDS |= {"exported hybrid": "onnxruntime"}
 NEEDS |= dict.fromkeys(["fast-xml", "pd-sparse"], "numba") | dict.fromkeys(ON_A_TRANSFORMER, "transformers")
 
 
@@ -94,7 +97,7 @@ class TinyModels:
     def _train_network(self, place: Path, name: str) -> None:
         if name in SIZES:
             config = tiny_config(model=name, **SMALL)
-        elif name == "hybrid":
+        elif name in ("hybrid", "exported hybrid"):
             config = tiny_config(**SMALL, lexical="one-vs-rest")
         elif name == "hybrid with trees":
             config = tiny_config(**SMALL, lexical="omikuji")
@@ -117,6 +120,8 @@ class TinyModels:
             encoder = self.transformer() if name in ON_A_TRANSFORMER else {}
             config = Config.build("labels", name, overrides={**SMALL, **encoder})
         fit_documents(place, config)
+        if name == "exported hybrid":
+            export_model(place)
 
     def _train_answers(self, place: Path, name: str) -> None:
         if name in SIZES:

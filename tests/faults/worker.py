@@ -22,8 +22,8 @@ import torch
 from outcomes import NetworkUsed, refused_or_works
 
 from nlpcapsule.data.documents import Candidate, Question
-from nlpcapsule.model_folder import load_model
-from nlpcapsule.scoring.models import LabelModel
+from nlpcapsule.model_folder import load_for_prediction, load_model
+from nlpcapsule.scoring.models import AnswerModel, LabelModel
 
 TEXTS = ["The street lamp outside our house has been dark for a week.", ""]
 QUESTION = Question(TEXTS[0], (Candidate("the lamp is dark"), Candidate(TEXTS[0]), Candidate("")))
@@ -31,7 +31,12 @@ MEMORY = 2**34  # bytes of addresses: what asks for more gets a MemoryError, and
 
 
 def open_and_rank(case: dict[str, Any]) -> None:
-    model = load_model(case["folder"], device="cpu")
+    rank(load_model(case["folder"], device="cpu"))
+    if Path(case["folder"], "onnx").exists():
+        rank(load_for_prediction(case["folder"]))
+
+
+def rank(model: LabelModel | AnswerModel) -> None:
     if isinstance(model, LabelModel):
         ranked = [(row.label, row.name, row.score) for found in model.rank(TEXTS, top_k=7) for row in found]
         assert ranked, "no labels"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nlpcapsule.errors import DataError
+from nlpcapsule.errors import DataError, NlpCapsuleError
 from nlpcapsule.learning.store import FeedbackStore
 from tests.cli.run_command import assert_refused, run_command
 
@@ -181,3 +181,48 @@ def test_a_killed_process_loses_nothing_that_it_acknowledged(path: Path) -> None
         with FeedbackStore(path) as store:
             stored = {row["row"] for row in store.export()}
         assert {int(line) for line in acknowledged if line.endswith("\n")} <= stored
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("accepted", "no JSON"),
+        ("accepted", '{"a": 1}'),
+        ("accepted", "[1]"),
+        ("rejected", "null"),
+        ("rejected", "[" * 100_000),
+        ("accepted", b"\xff"),
+        ("text", b"\xff"),
+    ],
+)
+def test_a_damaged_row_is_named(path: Path, column: str, value: object) -> None:
+    with FeedbackStore(path) as store:
+        store.add("a", "ada", "text", ["x"], [])
+        store.add("b", "ada", "text", ["x"], [])
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"UPDATE feedback SET {column} = ? WHERE id = 2", (value,))
+    connection.close()
+    with FeedbackStore(path) as store, pytest.raises(DataError, match=r"row 2 is damaged"):
+        list(store.export())
+
+
+def test_a_damaged_file_is_refused_or_works(path: Path) -> None:
+    with FeedbackStore(path) as store:
+        for number in range(30):
+            store.add(f"d{number}", "ada", "some text " * 20, ["x"], ["y"])
+    content, generator, refused = path.read_bytes(), random.Random("store"), 0
+    for _ in range(200):
+        damaged = bytearray(content)
+        for _ in range(generator.choice([1, 5, 50])):
+            damaged[generator.randrange(len(damaged))] = generator.randrange(256)
+        path.write_bytes(damaged[: generator.choice([len(damaged), generator.randrange(len(damaged))])])
+        try:
+            with FeedbackStore(path) as store:
+                list(store.export())
+                store.counts()
+                store.erase(person="ada")
+        except NlpCapsuleError:
+            refused += 1
+        for left in path.parent.glob(f"{path.name}*"):
+            left.unlink()
+    assert refused > 50

@@ -166,3 +166,29 @@ def test_a_killed_learn_leaves_no_broken_folder(
     new.write_text(rows[-1].replace("lamp", "lantern"), encoding="utf-8")
     assert run_command("learn", folder, new, "-q").code == 0
     assert list((folder / "versions").glob(".*")) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("labels.json", "[1]"),
+        ("labels.json", "7"),
+        ("labels.json", '[{"label": "a"}]'),
+        ("labels.json", '[{"label": ["a"], "documents": 1}]'),
+        ("facts.json", "[]"),
+        ("facts.json", "{"),
+    ],
+)
+def test_a_damaged_version_is_named(folder: Path, name: str, text: str) -> None:
+    (folder / "versions" / "0002" / name).write_text(text, encoding="utf-8")
+    for words in (["list", folder], ["list", folder, "--json"], ["compare", folder, 1, 2]):
+        assert_refused(run_command("versions", *words), rf"version 2 of .* is damaged: .*{name}")
+
+
+def test_a_version_cannot_control_the_terminal(folder: Path) -> None:
+    (folder / "versions" / "0002" / "facts.json").write_text(
+        '{"changes": ["a\\u001b[2Jb"]}', encoding="utf-8"
+    )
+    done = run_command("versions", "list", folder)
+    assert "\x1b" not in done.out
+    assert r"a\x1b[2Jb" in done.out

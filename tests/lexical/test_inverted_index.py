@@ -9,7 +9,7 @@ from sklearn.preprocessing import normalize
 
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.lexical import one_vs_rest
+from nlpcapsule.lexical import nearest_negatives, one_vs_rest
 from nlpcapsule.lexical.candidates import candidate_recall, nominate_to_file
 from nlpcapsule.lexical.inverted_index import InvertedIndex, largest_entries
 from nlpcapsule.lexical.nearest_negatives import NearestNegatives
@@ -44,6 +44,18 @@ def fit(folder, documents, seed=1) -> OneVsRest:
 def many_labels(monkeypatch):
     """Any data are too large to train each label on every document."""
     monkeypatch.setattr(one_vs_rest, "MOST_WORK", 0)
+
+
+def in_this_process(features, tasks, count, settings, seed):
+    """Fit blocks of labels where a test can change constants."""
+    for task in tasks:
+        yield one_vs_rest._fit_block(*task, features, settings.C, settings.smallest_weight, seed)
+
+
+def test_more_documents_than_fit_in_memory_are_not_all_trained_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(one_vs_rest, "MOST_DOCUMENTS", 100)
+    assert fit(tmp_path, topical_documents(count=101)).centroids is not None
+    assert fit(tmp_path, topical_documents(count=100)).centroids is None
 
 
 def test_nominations_are_those_of_a_dense_product():
@@ -96,6 +108,16 @@ def test_labels_trained_on_their_nearest_negatives_are_found(tmp_path, many_labe
     labels, margins = fitted.top(test.tokens, 3)
     assert np.mean(labels[:, 0] == test.labels.values) > 0.95
     assert (np.diff(margins, axis=1) <= 0).all()
+
+
+def test_frequent_labels_are_trained_on_a_part_of_their_documents(tmp_path, many_labels, monkeypatch):
+    monkeypatch.setattr(one_vs_rest, "_fit_blocks", in_this_process)
+    every = fit(tmp_path / "all", topical_documents())
+    monkeypatch.setattr(nearest_negatives, "_MOST", 4)
+    part = fit(tmp_path / "part", topical_documents())
+    assert np.abs(every.weights - part.weights).max() > 0.01
+    test = topical_documents(seed=7)
+    assert np.mean(part.top(test.tokens, 1)[0][:, 0] == test.labels.values) > 0.9
 
 
 def test_a_saved_system_with_centroids_ranks_the_same(tmp_path, many_labels):

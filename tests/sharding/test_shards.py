@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 
 import pytest
@@ -95,3 +96,72 @@ def test_the_error_of_a_worker_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(engines, "_run", lambda command: (2, "error: the model is damaged"))
     with pytest.raises(NlpCapsuleError, match=r"^the model is damaged$"):
         engines.run_locally(shards, "model", [], lambda text: None)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rows": 3},
+        {"rows": [4, 4, -2]},
+        {"rows": [4.0, 4, 2]},
+        {"chunk": 0},
+        {"chunk": -3},
+        {"chunk": "2"},
+        {"identity": []},
+        {"identity": None},
+    ],
+)
+def test_a_damaged_manifest_is_refused(tmp_path, change):
+    output = tmp_path / "out.jsonl"
+    shards = split_rows(documents(10), 3, 2, output, IDENTITY)
+    record = json.loads((shards.folder / "manifest.json").read_text())
+    (shards.folder / "manifest.json").write_text(json.dumps({**record, **change}))
+    with pytest.raises(NlpCapsuleError, match="is damaged; remove"):
+        find_shards(output, IDENTITY)
+
+
+@pytest.mark.parametrize("change", ["cut", "emptied", "a row less", "a row more", "no text"])
+def test_results_that_are_not_those_of_the_rows_lose_nothing(tmp_path, change):
+    output = tmp_path / "out.jsonl"
+    shards = split_rows(documents(10), 3, 2, output, IDENTITY)
+    rank_as_is(shards)
+    rows = shards.results(0).read_bytes()
+    less, more = b"".join(rows.splitlines(True)[1:]), rows + b"{}\n"
+    damaged = {
+        "cut": rows[:-3],
+        "emptied": b"",
+        "a row less": less,
+        "a row more": more,
+        "no text": b"\xff\n" * 4,
+    }
+    shards.results(0).write_bytes(damaged[change])
+    with pytest.raises(NlpCapsuleError, match=r"results-00000\.jsonl is damaged; remove it"):
+        shards.join(output)
+    assert not output.exists()
+    shards.results(0).unlink()
+    rank_as_is(shards)
+    shards.join(output)
+    assert len(output.read_text().splitlines()) == 10
+
+
+def test_results_that_are_a_pipe_or_a_link_are_not_waited_for(tmp_path):
+    shards = split_rows(documents(10), 3, 2, tmp_path / "out.jsonl", IDENTITY)
+    os.mkfifo(shards.results(0))
+    shards.results(1).symlink_to("/dev/zero")
+    assert shards.unfinished == [0, 1, 2]
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_folder_of_other_files_is_neither_used_nor_removed(tmp_path, is_link):
+    output = tmp_path / "out.jsonl"
+    folder = tmp_path / "mine" if is_link else shard_folder(output)
+    folder.mkdir()
+    (folder / "rows-00000.jsonl").write_text("")
+    if is_link:
+        shard_folder(output).symlink_to(folder)
+    else:
+        (folder / "precious.txt").write_text("mine")
+    before = sorted(folder.iterdir())
+    with pytest.raises(NlpCapsuleError, match="holds other files"):
+        find_shards(output, IDENTITY)
+    assert sorted(folder.iterdir()) == before

@@ -25,7 +25,7 @@ from nlpcapsule.cli import (
     tune,
     versions,
 )
-from nlpcapsule.errors import NlpCapsuleError, out_of_memory
+from nlpcapsule.errors import NlpCapsuleError, out_of_memory, printable
 
 # Typer uses click's errors or its built-in copies; this is the UsageError of either.
 UsageError: Any = typer.BadParameter.__base__
@@ -120,19 +120,24 @@ def _message(error: Exception) -> str | None:
         return f"a number is too large ({error}); lower the settings and options that were given"
     if isinstance(error, UnicodeEncodeError):
         place = ascii(error.object[max(0, error.start - 40) : error.end + 40])
-        return f"{place} cannot be written as UTF-8; rename the file or folder that is called so"
+        return f"{place} cannot be written as UTF-8; give the file, folder or label another name"
     return str(error) if isinstance(error, OSError) else None
 
 
 def _end_without_reader() -> NoReturn:
     """Exit silently, as other programs do when the reader of their output has closed it."""
+    _drop_unwritten()
+    sys.exit(BROKEN_PIPE)
+
+
+def _drop_unwritten() -> None:
+    """Drop output that cannot be written; Python would try again while exiting, and exit with code 120."""
     for stream in (sys.__stdout__, sys.__stderr__):
         with suppress(OSError, ValueError, AttributeError):
             try:
                 stream.flush()  # type: ignore[union-attr]
-            except OSError:  # otherwise Python would write the buffer while exiting, and fail again
+            except OSError:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # type: ignore[union-attr]
-    sys.exit(BROKEN_PIPE)
 
 
 def _refuse_usage(error: Any) -> NoReturn:
@@ -144,8 +149,10 @@ def _refuse_usage(error: Any) -> NoReturn:
 
 
 def _fail(message: str) -> NoReturn:
-    typer.secho("error:", fg="red", bold=True, err=True, nl=False)
-    typer.echo(f" {message}", err=True)
+    with suppress(OSError):  # a full disk, or no reader, behind standard error
+        typer.secho("error:", fg="red", bold=True, err=True, nl=False)
+        typer.echo(f" {printable(message)}", err=True)
+    _drop_unwritten()
     sys.exit(2)
 
 

@@ -11,7 +11,7 @@ import typer
 from nlpcapsule.cli.files import DocumentFile, check_folder_name, errors_about, say
 from nlpcapsule.cli.options import ModelFolder, Quiet, reads_data
 from nlpcapsule.data.readers.reading import ReadOptions
-from nlpcapsule.errors import DataError
+from nlpcapsule.errors import DataError, printable
 
 if TYPE_CHECKING:
     from nlpcapsule.learning.versions import Version
@@ -44,7 +44,10 @@ def list_versions(
         record = _record(version)
         mark = " (current)" if version.is_current else ""
         table.add_row(
-            f"{version.number}{mark}", str(record["labels"]), str(record["documents"]), version.what
+            f"{version.number}{mark}",
+            str(record["labels"]),
+            str(record["documents"]),
+            printable(version.what),
         )
     Console(markup=False, highlight=False).print(table)
 

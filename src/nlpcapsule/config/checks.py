@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 LARGEST_NUMBER = 2**31 - 1  # larger seeds and sizes do not fit into the libraries' integers
 LONGEST_LIST = 64  # values of one setting
 # Bounds of memory and time, far above what is useful; by the last part of a setting's name.
-_LARGEST_SIZE = 2**14
+LARGEST_SIZE = 2**14
 _SIZES = "embedding_size capsule_size document_size state_size size filters condensed channels bottleneck"
 _MOST = {
-    **dict.fromkeys(_SIZES.split(), _LARGEST_SIZE),
+    **dict.fromkeys(_SIZES.split(), LARGEST_SIZE),
     "windows": 512,
     "layers": 64,
     "order": 16,

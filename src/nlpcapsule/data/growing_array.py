@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
-from typing import IO
+from mmap import ACCESS_COPY, mmap
+from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 
-MOST_IN_MEMORY = 2**24  # values; more are kept in a temporary file
+MOST_IN_MEMORY = 2**22  # values; more are kept in a temporary file
 
 
 class GrowingArray:
@@ -35,8 +38,15 @@ class GrowingArray:
         if self._file is None:
             return np.concatenate([np.zeros(0, dtype=self._dtype), *self._parts])
         self._write()
+        assert self._file is not None
         # Changes stay in memory, as with any other array.
-        return np.asarray(np.memmap(self._file, dtype=self._dtype, mode="c"))
+        place = Path(f"/proc/{os.getpid()}/fd/{self._file.fileno()}")
+        if not place.exists():  # worker processes get a copy
+            return np.frombuffer(mmap(self._file.fileno(), 0, access=ACCESS_COPY), self._dtype)
+        mapped: Any = np.memmap(self._file, dtype=self._dtype, mode="c")
+        # Joblib's workers map the same file. It is open as long as the array is in use.
+        mapped.filename, mapped.file = place, self._file
+        return np.asarray(mapped)
 
     def _write(self) -> None:
         if self._file is None:

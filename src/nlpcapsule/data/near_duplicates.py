@@ -7,7 +7,8 @@ banding proposes candidates and only those are compared exactly.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
+from itertools import islice
 
 import numpy as np
 
@@ -17,6 +18,7 @@ SHINGLE_TOKENS = 5
 HASHES = 128
 ACCEPTED_MISS_RATE = 1e-3
 DOCUMENTS_PER_CHUNK = 256
+_KEPT = 4_096  # dev documents whose shingles are kept for the next comparison
 SEED = 20190728
 FILLER = -1  # pads documents of fewer than 5 tokens to one shingle, which no longer document can have
 
@@ -41,24 +43,39 @@ def find_near_duplicates(
     """
     if not 0 < threshold <= 1:
         raise ConfigError(f"threshold must be above 0 and at most 1; got {threshold}")
-    train, dev = list(train), list(dev)
+    dev = list(dev)
     rows = _rows_per_band(threshold)
-    keys = _band_keys(train, rows)  # (bands, N)
+    keys = np.hstack(
+        [_band_keys(part, rows) for part in _chunks(dev)] or [_band_keys([], rows)]
+    )  # (bands, M)
     order = np.argsort(keys, axis=1, kind="stable").astype(np.int32)
     bands = list(zip(order, np.take_along_axis(keys, order, axis=1), strict=True))
-    train_shingles = cache(lambda index: np.unique(_shingles([train[index]])[0]))
+
+    @lru_cache(maxsize=_KEPT)
+    def dev_shingles(index: int) -> np.ndarray:
+        return np.unique(_shingles([dev[index]])[0])
+
     pairs: list[tuple[int, int, float]] = []
-    for start in range(0, len(dev), DOCUMENTS_PER_CHUNK):
-        chunk = dev[start : start + DOCUMENTS_PER_CHUNK]
+    start = 0
+    for chunk in _chunks(train):  # training documents are many, and never all in memory
         for place, candidates in enumerate(_candidates(_band_keys(chunk, rows), bands)):
+            if not len(candidates):
+                continue
             shingles = np.unique(_shingles([chunk[place]])[0])
-            similarities = _jaccard(shingles, [train_shingles(int(index)) for index in candidates])
+            similarities = _jaccard(shingles, [dev_shingles(int(index)) for index in candidates])
             pairs.extend(
-                (int(index), start + place, float(similarity))
+                (start + place, int(index), float(similarity))
                 for index, similarity in zip(candidates, similarities, strict=True)
                 if similarity >= threshold
             )
+        start += len(chunk)
+    pairs.sort(key=lambda pair: (pair[1], pair[0]))
     return NearDuplicates(pairs, len({dev_index for _, dev_index, _ in pairs}))
+
+
+def _chunks(documents: Iterable[np.ndarray]) -> Iterator[list[np.ndarray]]:
+    remaining = iter(documents)
+    return iter(lambda: list(islice(remaining, DOCUMENTS_PER_CHUNK)), [])
 
 
 def _rows_per_band(threshold: float) -> int:
@@ -73,9 +90,9 @@ def _rows_per_band(threshold: float) -> int:
 
 
 def _candidates(keys: np.ndarray, bands: list[tuple[np.ndarray, np.ndarray]]) -> Iterator[np.ndarray]:
-    """Yield, for each column of keys (bands, B), the sorted indices of training documents that share a band.
+    """Yield, for each column of keys (bands, B), the sorted indices of dev documents that share a band.
 
-    `bands` are, for each band, the training documents in the order of their keys, and the sorted keys.
+    `bands` are, for each band, the dev documents in the order of their keys, and the sorted keys.
     """
     limits = [
         (np.searchsorted(known, wanted, "left"), np.searchsorted(known, wanted, "right"))

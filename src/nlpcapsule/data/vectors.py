@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from nlpcapsule.config.checks import LARGEST_SIZE
 from nlpcapsule.data.readers.lines import TextFile, is_stream
 from nlpcapsule.data.readers.reading import Place, whole_number
 from nlpcapsule.errors import DataError, quoted
@@ -92,6 +93,8 @@ def _check_field_count(fields: list[str], dimension: int, at: Place) -> None:
     numbers = len(fields) - 1
     if dimension < 1:
         raise at.broken("a word without numbers; expected a word, a space and its vector")
+    if dimension > LARGEST_SIZE:
+        raise at.broken(f"{dimension:,} numbers after the word, expected at most {LARGEST_SIZE:,}")
     # More fields are a word with spaces, unless the field after the word's first part is a number as well.
     if numbers < dimension or (numbers > dimension and _number(fields[-dimension - 1]) is not None):
         raise at.broken(f"{numbers} numbers after the word, expected {dimension}")

@@ -65,8 +65,8 @@ class OnnxScorer:
         try:
             session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # the library has no base class for its errors
-            problem = (str(error).splitlines() or [""])[0]
-            raise ModelFolderError(f"{path} is no network that ONNX Runtime can read: {problem}") from None
+            problem = f"{path} is no network that ONNX Runtime can read: {_first_line(error)}"
+            raise ModelFolderError(problem) from None
         inputs = {each.name for each in session.get_inputs()}
         if inputs not in ({"tokens"}, {"tokens", "candidates"}):
             raise ModelFolderError(f"{path} takes {sorted(inputs)}: expected tokens, and candidates")
@@ -95,7 +95,15 @@ class OnnxScorer:
     def _logits(self, tokens: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return the logits (C,) of labels (C,) for the token ids (l,) of a document."""
         inputs = {"tokens": tokens.astype(np.int64)[None]}
-        if len(self.session.get_inputs()) == 1:  # it scores all labels
-            return self.session.run(["logits"], inputs)[0][0, labels]
-        inputs["candidates"] = labels.astype(np.int64)[None]
-        return self.session.run(["logits"], inputs)[0][0]
+        scores_all = len(self.session.get_inputs()) == 1
+        if not scores_all:
+            inputs["candidates"] = labels.astype(np.int64)[None]
+        try:
+            logits = self.session.run(["logits"], inputs)[0][0]
+            return (logits[labels] if scores_all else logits).reshape(len(labels))
+        except Exception as error:  # the library has no base class for its errors
+            raise ModelFolderError(f"the exported network failed: {_first_line(error)}") from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0][:300]

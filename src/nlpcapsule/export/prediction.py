@@ -45,11 +45,14 @@ def _read(files: ModelFiles) -> LabelModel:
     labels = read_labels(files)
     network = OnnxScorer.load(files.path(GRAPH), len(labels))
     scorer: LabelScorer = network
+    lexical_files: set[str] = set()
     evidence = read_evidence(files, facts)
     if evidence is not None:
         lexical, fusion = evidence
+        lexical_files = lexical.files
         count = config.inference.candidates or CANDIDATES
         scorer = HybridScorer(HybridParts(lexical, network, label_frequency(labels.counts), count), fusion)
+    files.refuse_unused(lexical_files, ("network.safetensors", "transformer.json"))
     return LabelModel(config, tokenizer, labels, scorer, facts)
 
 
@@ -57,6 +60,8 @@ def _config(files: ModelFiles) -> Config:
     """Return the settings that ranking needs; those of the model describe the network, which is exported."""
     record = files.json("config.json")
     try:
+        if record["task"] != "labels":
+            raise ModelFolderError("config.json: only label models have an exported network")
         text = TextSettings.model_validate(record["text"])
         inference = InferenceSettings.model_validate(record["inference"])
         model: Any = SimpleNamespace(lexical=record["model"].get("lexical"))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nlpcapsule.errors import DataError, NlpCapsuleError
+from nlpcapsule.strict_json import parse_json
 
 _APPLICATION_ID = 0x4E4C5043  # "NLPC": marks the file as a feedback store
 _SCHEMA_VERSION = 1
@@ -150,12 +151,15 @@ class FeedbackStore:
                     " WHERE id > ? ORDER BY id LIMIT ?",
                     (after, _CHUNK),
                 ).fetchall()
-            for number, time, document, person, text, accepted, rejected in rows:
+            for number, *texts in rows:
+                if not all(isinstance(each, str) for each in texts):
+                    raise self._damaged(number)
+                time, document, person, text, accepted, rejected = texts
                 yield {
                     "id": document,
                     "text": text,
-                    "labels": json.loads(accepted),
-                    "rejected": json.loads(rejected),
+                    "labels": self._labels(accepted, number),
+                    "rejected": self._labels(rejected, number),
                     "person": person,
                     "time": time,
                     "row": number,
@@ -163,6 +167,18 @@ class FeedbackStore:
             if not rows:
                 return
             after = rows[-1][0]
+
+    def _labels(self, text: str, number: int) -> list[str]:
+        try:
+            labels = parse_json(text)
+        except DataError:
+            labels = None
+        if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+            raise self._damaged(number)
+        return labels
+
+    def _damaged(self, number: int) -> DataError:
+        return DataError(f"row {number} is damaged", self.path, hint="restore the file from a copy")
 
     def erase(self, document: str | None = None, person: str | None = None) -> int:
         """Remove the rows of a document, of a person, or of a person about a document.
@@ -232,7 +248,7 @@ class FeedbackStore:
             yield
         except sqlite3.OperationalError as error:
             raise NlpCapsuleError(f"{self.path}: the feedback store cannot be used: {error}") from None
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter for a message of SQLite
             raise DataError(f"is not a feedback store ({error})", self.path, hint="check the path") from None
         except OSError as error:
             raise NlpCapsuleError(f"{self.path}: cannot be made: {error.strerror or error}") from None

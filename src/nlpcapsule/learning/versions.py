@@ -12,8 +12,9 @@ from pathlib import Path
 import psutil
 
 from nlpcapsule.atomic_files import sync
-from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.errors import DataError, ModelFolderError
 from nlpcapsule.model_folder import MANIFEST, load_model, save_model
+from nlpcapsule.model_folder.checks import check_label_rows
 from nlpcapsule.model_folder.current import FIRST, VERSIONS, current_version, set_current, version_place
 from nlpcapsule.model_folder.manifest import model_place
 from nlpcapsule.scoring.facts import ModelFacts
@@ -142,8 +143,12 @@ def _check(folder: Path, number: int) -> None:
 
 def _version(folder: Path, number: int, is_current: bool) -> Version:
     place = model_place(folder, number)
-    facts = ModelFacts.from_json(read_json(place / "facts.json"))
-    labels = {}
-    if (place / "labels.json").exists():
-        labels = {row["label"]: row["documents"] for row in read_json(place / "labels.json")}
-    return Version(number, is_current, facts, labels)
+    rows = []
+    try:
+        facts = ModelFacts.from_json(read_json(place / "facts.json"))
+        if (place / "labels.json").exists():
+            rows = read_json(place / "labels.json")
+            check_label_rows(rows)
+    except (DataError, ModelFolderError) as error:
+        raise ModelFolderError(f"version {number} of {folder} is damaged: {error}") from None
+    return Version(number, is_current, facts, {row["label"]: row["documents"] for row in rows})

@@ -17,11 +17,14 @@ from scipy import sparse
 from nlpcapsule.lexical.inverted_index import InvertedIndex, largest_entries
 
 _NOMINATED = 100  # labels that a document may be a negative of
-_MOST_SEARCHED = 100_000  # documents among which the nearest are sought; of more, a sample
+_MOST_SEARCHED = 50_000  # documents among which the nearest are sought; of more, a sample
+_LABELS_PER_SEARCHED = 5  # where there are so many labels that the sample has to be larger
+_AT_A_TIME = 8_192  # documents, which bounds memory
 _FEWEST = 300  # nearest negatives of a label, if there are as many
 _PER_HOLDER = 5  # nearest negatives per document with the label, if these are more
+_MOST = 10_000  # documents with a label, and negatives, that it is trained on
 _SAMPLED = 500  # documents that are negatives of every label that they do not have
-_WEIGHTS = 1_000  # largest weights of a label that are kept
+_WEIGHTS = 300  # largest weights of a label that are kept; 1,000 rank no better
 
 
 @dataclass(frozen=True)
@@ -41,19 +44,19 @@ class NearestNegatives:
         count, label_count = targets.shape
         generator = np.random.default_rng(seed)
         sample = np.sort(generator.choice(count, min(_SAMPLED, count), replace=False))
-        searched = np.arange(count)
-        if count > _MOST_SEARCHED:
-            searched = np.sort(generator.choice(count, _MOST_SEARCHED, replace=False))
-        labels, cosines = centroids.nearest(features[searched], _NOMINATED)  # (N', K)
+        searched = np.arange(count, dtype=np.int32)
+        most = max(_MOST_SEARCHED, label_count // _LABELS_PER_SEARCHED)
+        if count > most:
+            searched = np.sort(generator.choice(searched, most, replace=False))
         own = targets.tocsr()
-        rows = np.repeat(searched, labels.shape[1])
-        pairs = rows * label_count + labels.ravel()
-        owned = np.repeat(np.arange(count, dtype=np.int64), np.diff(own.indptr)) * label_count + own.indices
-        wrong = ~np.isin(pairs, owned) & (cosines.ravel() > 0)
-        labels, cosines, rows = labels.ravel()[wrong], cosines.ravel()[wrong], rows[wrong]
+        parts = [
+            _wrong(searched[start : start + _AT_A_TIME], centroids, features, own)
+            for start in range(0, len(searched), _AT_A_TIME)
+        ]
+        labels, rows, cosines = (np.concatenate(column) for column in zip(*parts, strict=True))
         order = np.lexsort((rows, -cosines, labels))
         offsets = np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=label_count))])
-        return cls(rows[order].astype(np.int32), offsets, count, sample)
+        return cls(rows[order], offsets, count, sample)
 
     def part(self, start: int, end: int) -> NearestNegatives:
         """Return those of the labels from `start` to `end`, for another process."""
@@ -64,11 +67,22 @@ class NearestNegatives:
     def of(self, label: int, holders: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the negatives of a label that the documents `holders` have, and their weights."""
         nearest = self.documents[self.offsets[label] : self.offsets[label + 1]]
-        chosen = nearest[: max(_FEWEST, _PER_HOLDER * len(holders))]
+        chosen = nearest[: min(max(_FEWEST, _PER_HOLDER * len(holders)), _MOST)]
         sampled = self.sample[~np.isin(self.sample, np.concatenate([chosen, holders]))]
         others = self.document_count - len(chosen) - len(holders)
         weights = np.repeat([1.0, others / max(len(sampled), 1)], [len(chosen), len(sampled)])
         return np.concatenate([chosen, sampled]), weights
+
+
+def _wrong(
+    rows: np.ndarray, centroids: InvertedIndex, features: sparse.csr_matrix, own: sparse.csr_matrix
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the labels near to documents that do not have them, the documents, and the cosines."""
+    labels, cosines = centroids.nearest(features[rows], _NOMINATED)  # (N', K)
+    owned, first = own[rows], np.arange(len(rows), dtype=np.int64) * own.shape[1]
+    pairs = first[:, None] + labels
+    wrong = ~np.isin(pairs, np.repeat(first, np.diff(owned.indptr)) + owned.indices) & (cosines > 0)
+    return labels[wrong], np.repeat(rows, wrong.sum(axis=1)), cosines[wrong]
 
 
 def fit_on_rows(
@@ -81,6 +95,8 @@ def fit_on_rows(
     seed: int,
 ) -> tuple[sparse.csr_matrix, float]:
     """Train on chosen rows of (N, V), negatives by importance; return the weights (1, V) and the bias."""
+    share = max(1.0, len(holders) / _MOST)  # that one document with the label counts for
+    holders = holders[np.arange(0, len(holders), share).astype(np.int64)]
     chosen = features[np.concatenate([holders, negatives])].astype(np.float64)  # as liblinear takes it
     occurs = np.zeros(features.shape[1], dtype=np.int32)
     occurs[chosen.indices] = 1
@@ -91,7 +107,7 @@ def fit_on_rows(
     from sklearn.svm import LinearSVC  # slow to import and only needed here
 
     machine = LinearSVC(C=penalty, loss="squared_hinge", dual=True, random_state=seed)
-    machine.fit(rows, has_label, np.concatenate([np.ones(len(holders)), importance]))
+    machine.fit(rows, has_label, np.concatenate([np.full(len(holders), share), importance]))
     found = largest_entries(without_small(machine.coef_, smallest_weight), _WEIGHTS)
     weights = sparse.csr_matrix((found.data, words[found.indices], found.indptr), (1, features.shape[1]))
     return weights, float(machine.intercept_[0])

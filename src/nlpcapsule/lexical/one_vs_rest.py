@@ -45,6 +45,7 @@ class OneVsRestSettings(LexicalSettings):
 
 # Documents times labels that are all trained on: half an hour on two cores.
 MOST_WORK = 250_000_000
+MOST_DOCUMENTS = 100_000  # that all labels are trained on: each process holds them in memory
 _BLOCK = 32  # labels per checkpoint file
 _LARGE_BLOCK = 512  # the same where a label is trained on few documents
 _NOMINATED = 200  # labels that are ranked, at least, where centroids nominate them
@@ -72,7 +73,7 @@ class OneVsRest(LexicalRanker):
         features = bag.rows(documents.tokens)  # (N, V)
         targets = label_matrix(documents.labels, fitting.label_count).tocsc()  # (N, n)
         centroids = negatives = None
-        if len(documents) * fitting.label_count > MOST_WORK:
+        if len(documents) > MOST_DOCUMENTS or len(documents) * fitting.label_count > MOST_WORK:
             centroids = InvertedIndex.of_labels(features, targets.tocsr())
             negatives = NearestNegatives.find(centroids, features, targets, fitting.seed)
         else:

@@ -21,6 +21,7 @@ LEXICAL = "lexical"
 FUSION = "fusion.json"
 CARD = "MODEL_CARD.md"
 ONNX = "onnx"  # the exported network: `nlpcapsule.export.onnx_file`
+_EXPORTED = {f"{ONNX}/network.onnx", f"{ONNX}/network.onnx.data"}
 SAVING = ".nlpcapsule-saving"  # inside a model folder: a model that is being written
 SAVED = ".nlpcapsule-saved"  # a complete model that is about to replace the folder's model
 
@@ -52,15 +53,15 @@ class ModelFiles:
         self._used.add(name)
         return self.folder / name
 
-    def refuse_unused(self, lexical: Iterable[str] = ()) -> None:
+    def refuse_unused(self, lexical: Iterable[str] = (), other: Iterable[str] = ()) -> None:
         """Reject files that the manifest lists and the model does not read.
 
-        `lexical` are the files that the lexical system has read, relative to its folder.
+        `lexical` are the files that the lexical system has read, relative to its folder; `other` those that
+        another way to load the model reads.
         """
-        used = self._used | {CARD} | {f"{LEXICAL}/{name}" for name in lexical}
         # Exported files are read by prediction, the card by people.
-        unused = {name for name in self.names - used if not name.startswith(f"{ONNX}/")}
-        if unused:
+        used = self._used | _EXPORTED | {CARD, *other} | {f"{LEXICAL}/{name}" for name in lexical}
+        if unused := self.names - used:
             raise ModelFolderError(
                 f"{self.folder}: {MANIFEST} lists {quoted(min(unused))}, which this model does not read; "
                 "restore the folder or train again"

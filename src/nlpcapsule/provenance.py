@@ -1,5 +1,6 @@
 """The provenance of a result: command, commit, hardware, version and memory."""
 
+import os
 import platform
 import re
 import resource
@@ -28,7 +29,9 @@ def provenance(command: str, commit: str = "", **more: Any) -> dict[str, Any]:
 
 
 def checked_out_commit() -> str:
-    """Return the commit of the checkout with this code; "unknown" if it is installed without one."""
+    """Return NLPCAPSULE_COMMIT, or the commit of the checkout with this code; "unknown" without either."""
+    if given := os.environ.get("NLPCAPSULE_COMMIT"):
+        return given
     if shutil.which("git") is None:
         return UNKNOWN_COMMIT
     git = ["git", "-C", str(Path(__file__).parent)]

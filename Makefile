@@ -34,7 +34,7 @@ test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -m slow --kills 40 -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m slow --kills 100 -n 2 --dist loadfile
 	$(BIN)/python -m pytest tests/faults --faults 1000 -n 2 --dist loadfile
 
 coverage: $(STAMP)

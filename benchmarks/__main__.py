@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
-from benchmarks import reproduce_command
+from benchmarks import reproduce_command, tool_commands
 from benchmarks.speed import command as speed_command
 from nlpcapsule.errors import NlpCapsuleError
-
-if TYPE_CHECKING:
-    from nlpcapsule.scoring.models import LabelModel
 
 # Typer uses click's errors or its built-in copies; this is the UsageError of either.
 UsageError: Any = typer.BadParameter.__base__
@@ -28,6 +25,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("reproduce")(reproduce_command.reproduce)
+app.command("learn-labels")(tool_commands.learn_labels)
+app.command("faithfulness")(tool_commands.faithfulness)
+app.command("load")(tool_commands.load)
 app.add_typer(speed_command.app, name="speed")
 
 
@@ -115,30 +115,6 @@ def export(
         typer.echo(f"{part}: {count:,} documents")
 
 
-@app.command("learn-labels")
-def learn_labels(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Folder of real data; see docs/reproduce.md.")],
-    name: Annotated[str, typer.Option(metavar="NAME", help="The data set.")] = "eurlex15k",
-    output: Annotated[Path, typer.Option(metavar="FILE.json", help="File to write.")] = Path(
-        "results/learn-labels.json"
-    ),
-    labels: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Labels to hold back.")] = 200,
-    first: Annotated[
-        int | None, typer.Option(metavar="NUMBER", min=1, help="Training documents at most.")
-    ] = None,
-    preset: Annotated[str | None, typer.Option(metavar="NAME", help="Settings to start from.")] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting; may be repeated.")
-    ] = None,
-) -> None:
-    """Measure how well and how fast `learn` adds labels, against training from scratch."""
-    from benchmarks.learn_labels import measure
-
-    record = measure(name, data, output, labels, first, settings or [], preset)
-    shown = ("report_positives", "seconds", "figures", "recall_kept", "time_share", "old_P@1_lost")
-    typer.echo(json.dumps({key: record[key] for key in shown}, indent=2))
-
-
 @app.command()
 def difference(
     table: Annotated[reproduce_command.TableName, typer.Argument(metavar="TABLE", help="The table.")],
@@ -170,71 +146,6 @@ def difference(
 
 
 @app.command()
-def faithfulness(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder.")],
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents that it was not trained on.")],
-    first: Annotated[
-        int, typer.Option("--first", metavar="NUMBER", min=1, help="Documents to explain.")
-    ] = 500,
-    seed: Annotated[int, typer.Option("--seed", metavar="NUMBER", min=0, help="Of the random words.")] = 1,
-    output: Annotated[Path, typer.Option("--output", metavar="FILE.json", help="File to write.")] = Path(
-        "results/faithfulness.json"
-    ),
-) -> None:
-    """Measure whether deleting the words that explanations name makes labels less probable."""
-    from itertools import islice
-
-    from benchmarks.faithfulness import faithfulness as measure
-    from nlpcapsule.atomic_files import write_text
-    from nlpcapsule.data.readers.document_files import read_documents
-    from nlpcapsule.provenance import provenance
-    from nlpcapsule.training.progress import TrainingProgress
-
-    loaded = _label_model(model)
-    documents = list(islice(read_documents(data), first))
-    with TrainingProgress() as progress:
-        progress.start("documents", total=len(documents))
-        figures = measure(loaded, documents, seed=seed, advance=progress.advance)
-    command = f"python -m benchmarks faithfulness MODEL {data.name} --first {first} --seed {seed}"
-    figures = {**provenance(command, data=loaded.facts.data, seeds=[seed]), **figures}
-    write_text(output, json.dumps(figures, indent=2, ensure_ascii=False) + "\n")
-    typer.echo(json.dumps({name: figures[name] for name in figures if "named" in name or name == "fall"}))
-
-
-@app.command()
-def load(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder.")],
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents to send.")],
-    callers: Annotated[int, typer.Option("--callers", metavar="NUMBER", min=1, help="At a time.")] = 50,
-    seconds: Annotated[float, typer.Option("--seconds", metavar="NUMBER", min=1, help="How long.")] = 120,
-    workers: Annotated[
-        int, typer.Option("--workers", metavar="NUMBER", min=1, help="Processes of the service.")
-    ] = 1,
-    output: Annotated[Path, typer.Option("--output", metavar="FILE.json", help="File to write.")] = Path(
-        "results/load.json"
-    ),
-) -> None:
-    """Put `nlpcapsule serve` under load, and check that no feedback is lost."""
-    from itertools import islice
-
-    from benchmarks.load import batch_costs, load_test
-    from nlpcapsule.atomic_files import write_text
-    from nlpcapsule.data.readers.document_files import read_documents
-    from nlpcapsule.provenance import provenance
-
-    loaded = _label_model(model)
-    texts = [document.text for document in islice(read_documents(data), 1_000)]
-    command = f"python -m benchmarks load MODEL {data.name} --callers {callers} --seconds {seconds:g}"
-    figures = {
-        **provenance(command, data=loaded.facts.data),
-        "cost": batch_costs(loaded, texts),
-        "load": load_test(model, texts, callers, seconds, workers),
-    }
-    write_text(output, json.dumps(figures, indent=2) + "\n")
-    typer.echo(json.dumps({name: figures[name] for name in ("cost", "load")}, indent=2))
-
-
-@app.command()
 def readme(
     root: Annotated[Path, typer.Argument(metavar="FOLDER", help="The checkout.")] = Path(),
 ) -> None:
@@ -244,16 +155,6 @@ def readme(
 
     for page in PAGES:
         write_text(root / page, with_tables((root / page).read_text(encoding="utf-8"), root / "results"))
-
-
-def _label_model(folder: Path) -> LabelModel:
-    from nlpcapsule.model_folder import load_model
-    from nlpcapsule.scoring.models import LabelModel
-
-    model = load_model(folder)
-    if not isinstance(model, LabelModel):
-        raise NlpCapsuleError(f"{folder} ranks answers: expected a model that ranks labels")
-    return model
 
 
 def main() -> None:

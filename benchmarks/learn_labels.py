@@ -7,7 +7,9 @@ labels of the report part.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -22,12 +24,14 @@ from benchmarks.label_data import READERS
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.config import Config
 from nlpcapsule.data.documents import Document
-from nlpcapsule.errors import DataError
+from nlpcapsule.errors import DataError, ModelFolderError
 from nlpcapsule.evaluation.bootstrap import bootstrap_interval
 from nlpcapsule.learning.examples import Example
 from nlpcapsule.learning.learn import learn
 from nlpcapsule.model_folder import load_model, save_model
+from nlpcapsule.provenance import hardware
 from nlpcapsule.scoring.models import LabelModel
+from nlpcapsule.strict_json import read_json
 from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.prepared_labels import prepare_labels
 from nlpcapsule.training.progress import TrainingProgress
@@ -84,70 +88,148 @@ def hold_back(
     return HeldBack(labels, old, new, [_without(row, labels) for row in select], list(report))
 
 
-def measure(
-    name: str,
-    data: Path,
-    output: Path,
-    count: int,
-    first: int | None,
-    settings: Sequence[str],
-    preset: str | None,
-) -> dict[str, Any]:
-    """Train, learn, train from scratch, and write the figures.
+@dataclass(frozen=True)
+class Trained:
+    """A model on disk, and how long its training took.
 
-    Args:
-        name: The data set.
-        data: The folder of real data.
-        output: The file to write.
-        count: Labels to hold back.
-        first: Training documents at most; None takes all.
-        settings: Settings of both trainings, as "key=value".
-        preset: Their preset.
+    Attributes:
+        folder: The model folder.
+        seconds: Seconds of its training, without reading the data.
     """
-    train, select, report = READERS[name](data)
-    held = hold_back(train[:first], select, report, count)
-    config = Config.build("labels", None, None, settings, {}, preset)
-    with TemporaryDirectory() as place:
-        before, _ = _train(held.old, held.select, config, Path(place) / "before")
-        started = time.perf_counter()
-        loaded = load_model(Path(place) / "before")
-        assert isinstance(loaded, LabelModel)
-        with TrainingProgress() as progress:
-            learned = learn(loaded, [Example(row.text, row.labels, (), row.id) for row in held.new], progress)
-        save_model(learned.model, Path(place) / "learned")
-        learn_seconds = time.perf_counter() - started
+
+    folder: Path
+    seconds: float
+
+
+@dataclass(frozen=True)
+class LearnBenchmark:
+    """The two trainings and what is compared.
+
+    Attributes:
+        name: The data set.
+        held: Its documents.
+        select: Held-out documents with all their labels.
+        config: The settings of both trainings.
+        models: Folder of the models; those that are there are used again.
+    """
+
+    name: str
+    held: HeldBack
+    select: list[Document]
+    config: Config
+    models: Path
+
+    @classmethod
+    def read(
+        cls,
+        name: str,
+        data: Path,
+        models: Path,
+        count: int,
+        first: int | None = None,
+        settings: Sequence[str] = (),
+        preset: str | None = None,
+    ) -> LearnBenchmark:
+        """Read a data set and hold labels back.
+
+        Args:
+            name: The data set.
+            data: The folder of real data.
+            models: As the attribute.
+            count: Labels to hold back.
+            first: Training documents at most; None takes all.
+            settings: Settings of both trainings, as "key=value".
+            preset: Their preset.
+        """
+        config = Config.build("labels", None, None, settings, {}, preset)
+        train, select, report = READERS[name](data)
+        held = hold_back(train[:first], select, report, count)
+        return cls(name, held, list(select), config, models)
+
+    def trained(self, which: str) -> Trained:
+        """Return a model, which is trained unless it is there: "before" learning, or from "scratch".
+
+        Raises:
+            ModelFolderError: If the one that is there was trained differently.
+        """
+        if which == "before":
+            return self._trained(which, self.held.old, self.held.select)
         # Held-out documents keep the new labels here: training from scratch may use all that it would have.
-        scratch, scratch_seconds = _train(
-            [*held.old, *held.new], list(select), config, Path(place) / "scratch"
-        )
-    figures = {
-        system: _figures(model, held)
-        for system, model in {"before": before, "learned": learned.model, "scratch": scratch}.items()
-    }
-    record = {
-        "data": name,
-        "held_back_labels": count,
-        "report_positives": sum(len(held.labels.intersection(row.labels)) for row in held.report),
-        "documents": {"old": len(held.old), "new": len(held.new), "report": len(held.report)},
-        "settings": config.model_dump(mode="json"),
-        "seconds": {"learn": learn_seconds, "scratch": scratch_seconds},
-        "figures": figures,
-        "recall_kept": figures["learned"]["new recall@5"] / max(figures["scratch"]["new recall@5"], 1e-9),
-        "time_share": learn_seconds / scratch_seconds,
-        "old_P@1_lost": figures["before"]["old P@1"] - figures["learned"]["old P@1"],
-    }
-    write_text(output, json.dumps(record, indent=2) + "\n")
-    return record
+        return self._trained(which, [*self.held.old, *self.held.new], self.select)
+
+    def _trained(self, which: str, train: list[Document], dev: list[Document]) -> Trained:
+        folder, note = self.models / which, self.models / f"{which}.json"
+        begun = {"key": self._key(train, dev), "hardware": hardware()}
+        if note.exists():
+            found = read_json(note)
+            if {key: found[key] for key in begun} != begun:
+                raise ModelFolderError(
+                    f"{folder} was trained on other data, with other settings or on other hardware: name "
+                    "another folder with --models"
+                )
+            return Trained(folder, found["seconds"])
+        started = time.perf_counter()
+        prepared = prepare_labels(train, dev, self.config)
+        shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
+        with TrainingProgress() as progress:
+            progress.say(f"training the model {which!r} on {len(train):,} documents")
+            fit_labels(prepared, self.config, RunFolder(folder), progress)
+        seconds = time.perf_counter() - started
+        write_text(note, json.dumps({**begun, "seconds": seconds}) + "\n")
+        return Trained(folder, seconds)
+
+    def _key(self, train: list[Document], dev: list[Document]) -> str:
+        """Return a hash of all that a training depends on."""
+        rows = [[row.text, row.labels] for part in (train, dev) for row in part]
+        whole = json.dumps([len(train), rows, self.config.model_dump(mode="json")])
+        return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+    @property
+    def fingerprint(self) -> str:
+        """The data set and a hash of its documents, held-back labels and settings."""
+        return f"{self.name} {self._key([*self.held.old, *self.held.new], self.held.report)}"
+
+    def learned(self, model: Path, place: Path) -> tuple[LabelModel, dict[str, float]]:
+        """Return the model that has learned the new labels, and the seconds of each step; saves it."""
+        times = [time.perf_counter()]
+        loaded = _load(model)
+        times.append(time.perf_counter())
+        examples = [Example(row.text, row.labels, (), row.id) for row in self.held.new]
+        with TrainingProgress() as progress:
+            learned = learn(loaded, examples, progress).model
+        times.append(time.perf_counter())
+        save_model(learned, place)
+        times.append(time.perf_counter())
+        steps = zip(("load", "learn", "save"), np.diff(times).tolist(), strict=True)
+        return learned, dict(steps)
+
+    def measure(self) -> dict[str, Any]:
+        """Train what is missing, learn, and return the figures."""
+        before, scratch = self.trained("before"), self.trained("scratch")
+        with TemporaryDirectory(dir=self.models) as place:
+            model, steps = self.learned(before.folder, Path(place) / "learned")
+        figures = {"learned": _figures(model, self.held)}
+        for system, trained in {"before": before, "scratch": scratch}.items():
+            figures[system] = _figures(_load(trained.folder), self.held)
+        learn_seconds = sum(steps.values())
+        held = self.held
+        return {
+            "held_back_labels": len(held.labels),
+            "report_positives": sum(len(held.labels.intersection(row.labels)) for row in held.report),
+            "documents": {"old": len(held.old), "new": len(held.new), "report": len(held.report)},
+            "settings": self.config.model_dump(mode="json"),
+            "seconds": {"learn": learn_seconds, "scratch": scratch.seconds, "learn by step": steps},
+            "figures": figures,
+            "recall_kept": figures["learned"]["new recall@5"] / max(figures["scratch"]["new recall@5"], 1e-9),
+            "time_share": learn_seconds / scratch.seconds,
+            "old_P@1_lost": figures["before"]["old P@1"] - figures["learned"]["old P@1"],
+        }
 
 
-def _train(
-    train: list[Document], dev: list[Document], config: Config, folder: Path
-) -> tuple[LabelModel, float]:
-    started = time.perf_counter()
-    prepared = prepare_labels(train, dev, config)
-    with TrainingProgress() as progress:
-        model = fit_labels(prepared, config, RunFolder(folder), progress)
-    return model, time.perf_counter() - started
+def _load(folder: Path) -> LabelModel:
+    model = load_model(folder)
+    assert isinstance(model, LabelModel)
+    return model
 
 
 def _figures(model: LabelModel, held: HeldBack) -> dict[str, Any]:

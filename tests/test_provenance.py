@@ -31,3 +31,8 @@ def test_code_that_only_lies_in_somebody_elses_repository_has_no_commit(tmp_path
     installed.touch()
     monkeypatch.setattr(provenance, "__file__", str(installed))
     assert checked_out_commit() == "unknown"
+
+
+def test_a_copy_of_the_code_is_told_its_commit(monkeypatch):
+    monkeypatch.setenv("NLPCAPSULE_COMMIT", "abc")
+    assert checked_out_commit() == "abc"

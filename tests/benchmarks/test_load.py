@@ -1,9 +1,12 @@
 """The load test counts what was answered, what failed, and what was lost."""
 
+import sys
+
 import pytest
 
 pytest.importorskip("fastapi", reason="the extra 'serve' is not installed")
 
+from benchmarks import load
 from benchmarks.load import _percentiles, _request, batch_costs, load_test
 from nlpcapsule import CapsuleClassifier
 from nlpcapsule.errors import NlpCapsuleError
@@ -28,8 +31,9 @@ def test_a_service_under_load_loses_nothing(folder):
     assert found["requests"] == sum(row["requests"] for row in found["latency"].values())
 
 
-def test_a_service_that_does_not_start_is_reported(tmp_path):
-    with pytest.raises(NlpCapsuleError, match="did not start"):
+def test_a_service_that_does_not_start_is_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(load, "module_command", lambda _: [sys.executable, "-c", "exit('no model there')"])
+    with pytest.raises(NlpCapsuleError, match=r"(?s)did not start.*no model there"):
         load_test(tmp_path, ["a"], callers=1, seconds=1, workers=1)
 
 

@@ -174,6 +174,10 @@ def test_outputs_that_cannot_be_written(label_model: Path, sample: Path, tmp_pat
         (["train", data, "--output", plain], in_place_of_a_file),
         (["train", data, "--output", plain / "x"], r"plain is a file, so nothing can be written"),
         (["inspect", label_model, data, "--output", plain], in_place_of_a_file),
+        (["train", data, "--output", label_model / "x"], r"x lies in the model folder"),
+        (["learn", label_model, data, "--output", label_model / "versions" / "0002"], r"lies in the model"),
+        (["labels", "retire", label_model, "a", "--output", label_model / "x"], r"lies in the model folder"),
+        (["inspect", label_model, data, "--output", label_model / "x"], r"x lies in the model folder"),
         (["train", data, "--output", label_model], r"already holds a finished model; name another folder"),
     ]:
         assert_refused(run_command(*arguments), message)

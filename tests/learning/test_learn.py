@@ -13,6 +13,8 @@ from learned_models import HELD_BACK, later_documents, new_documents, old_docume
 
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
 from nlpcapsule.errors import DataError
+from nlpcapsule.explain import explain
+from nlpcapsule.learning import network_rows
 from nlpcapsule.learning.examples import Example, merge_examples, read_examples
 from nlpcapsule.learning.learn import Learned, learn
 from nlpcapsule.model_folder import load_model, save_model
@@ -136,6 +138,38 @@ def test_a_rejected_label_sinks(model: LabelModel) -> None:
     after = learn(model, [Example(text, (), (row.label,))]).model
     found = {row.label: row.score for row in after.rank([text], len(after.labels))[0]}
     assert found[row.label] < row.score
+
+
+def test_learned_documents_are_shown_by_their_ids(trained: Path, tmp_path: Path) -> None:
+    model = load_model(trained)
+    assert isinstance(model, LabelModel)
+    letters = new_documents(3)
+    found = [Example(letters[0].text, letters[0].labels, (), "letter-17"), *examples(3)[1:]]
+    save_model(learn(model, found).model, tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    assert isinstance(again, LabelModel)
+
+    def nearest(text: str) -> str:
+        return explain(again, text, top_k=1).similar[0].id
+
+    assert nearest(letters[0].text) == "letter-17"
+    count = len(again.scorer.lexical.neighbours.tokens)  # type: ignore[union-attr]
+    assert nearest(letters[2].text) == f"row {count}", "one without an id is named by its row"
+    known = old_documents()[0]
+    assert nearest(known.text) == known.id
+    later = learn(again, [Example(letters[2].text, ("brand-new",), (), "letter-18")]).model
+    assert explain(later, letters[2].text, top_k=1).similar[0].id == "letter-18"
+
+
+def test_documents_that_do_not_fit_into_memory_are_read_again(
+    learned: Learned, model: LabelModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(network_rows, "_MOST_BYTES", 0)
+    texts = texts_with(HELD_BACK)[:5]
+    again = learn(model, examples()).model.rank(texts, 3)
+    for ours, theirs in zip(again, learned.model.rank(texts, 3), strict=True):
+        assert [row.label for row in ours] == [row.label for row in theirs]
+        assert [row.score for row in ours] == pytest.approx([row.score for row in theirs], abs=1e-4)
 
 
 def test_a_model_without_documents_is_refused(model: LabelModel) -> None:

@@ -24,11 +24,6 @@ from nlpcapsule.lexical.one_vs_rest import OneVsRest, OneVsRestSettings
 SETTINGS = OneVsRestSettings()
 
 
-@pytest.fixture(autouse=True)
-def one_process(monkeypatch):
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
-
-
 @pytest.fixture(scope="module")
 def ranker(tmp_path_factory):
     return OneVsRest.fit(SETTINGS, documents_of_rule(240, seed=1), fitting_in(tmp_path_factory.mktemp("fit")))

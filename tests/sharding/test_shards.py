@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
+import sys
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,19 +84,39 @@ def test_a_killed_worker_is_started_again(tmp_path, monkeypatch):
     shards = split_rows(documents(10), 2, 2, tmp_path / "out.jsonl", IDENTITY)
     codes = iter([-9, -9, 0, 0])
 
-    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.CompletedProcess(command, next(codes), "", "")
+    def command(*_: object) -> list[str]:
+        return [
+            sys.executable,
+            "-c",
+            f"import os; os.kill(os.getpid(), -{code})" if (code := next(codes)) else "",
+        ]
 
-    monkeypatch.setattr(engines.subprocess, "run", run)
+    start = engines.Started.start
+    monkeypatch.setattr(engines.Started, "start", lambda self, _: start(self, command()))
     engines.run_locally(shards, "model", [], lambda text: None)
     assert next(codes, None) is None
 
 
 def test_the_error_of_a_worker_is_reported(tmp_path, monkeypatch):
     shards = split_rows(documents(10), 2, 2, tmp_path / "out.jsonl", IDENTITY)
-    monkeypatch.setattr(engines, "_run", lambda command: (2, "error: the model is damaged"))
+    monkeypatch.setattr(engines, "_run", lambda *_: (2, "error: the model is damaged"))
     with pytest.raises(NlpCapsuleError, match=r"^the model is damaged$"):
         engines.run_locally(shards, "model", [], lambda text: None)
+
+
+def test_a_prediction_that_is_stopped_does_not_wait_for_its_workers(tmp_path, monkeypatch):
+    shards = split_rows(documents(10), 3, 2, tmp_path / "out.jsonl", IDENTITY)
+    waiting = [sys.executable, "-c", "import time; time.sleep(600)"]
+    commands = iter([[sys.executable, "-c", ""], waiting, waiting])
+    monkeypatch.setattr(engines, "thread_count", lambda: 3)
+    monkeypatch.setattr(engines, "_command", lambda *_: next(commands))
+
+    def stop(text: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        engines.run_locally(shards, "model", [], stop)
+    assert psutil.Process().children() == []
 
 
 @pytest.mark.parametrize(

@@ -34,14 +34,12 @@ def names_by_optimizer(network):
     }
 
 
-def test_matrices_per_pair_have_sparse_adam_and_all_else_adamw():
+def test_matrices_per_pair_have_row_adam_and_all_else_adamw():
     network = label_network("paper", routing="em")
     found = names_by_optimizer(network)
-    assert found.keys() == {"AdamW", "SparseAdam"}
-    assert found["SparseAdam"] == ["transform.rows"]
-    assert sorted(found["AdamW"] + found["SparseAdam"]) == sorted(
-        name for name, _ in network.named_parameters()
-    )
+    assert found.keys() == {"AdamW", "RowAdam"}
+    assert found["RowAdam"] == ["transform.rows"]
+    assert sorted(found["AdamW"] + found["RowAdam"]) == sorted(name for name, _ in network.named_parameters())
 
 
 @pytest.mark.parametrize(
@@ -61,9 +59,8 @@ def test_networks_with_dense_gradients_have_adamw_alone(build):
     assert sorted(found["AdamW"]) == sorted(name for name, _ in network.named_parameters())
 
 
-def test_rows_are_updated_without_momentum_at_the_learning_rate_of_all():
+def test_rows_are_updated_at_the_learning_rate_of_all():
     rows = build_optimizers(network_with_sparse_gradients(), SETTINGS)[1].param_groups[0]
-    assert rows["betas"][0] == 0
     assert (rows["lr"], rows["factor"]) == (0.05, 1.0)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
 import sys
 from pathlib import Path
 from typing import Any
@@ -140,3 +142,35 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(MissingExtraError, match=r"nlpcapsule\[tune\]"):
         tune(None, Config.build("labels"), {}, tmp_path, 1, TrainingProgress(quiet=True))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "bytes",
+        "cut",
+        "pipe",
+        "DELETE FROM trial_params",
+        "UPDATE trial_values SET value = 1e308",
+        "UPDATE study_directions SET direction = 'MINIMIZE'",
+        "UPDATE trials SET state = 'x'",
+    ],
+)
+def test_a_damaged_study_is_refused(data: Path, tmp_path: Path, damage: str) -> None:
+    options = ["--output", tmp_path / "search", "--model=one-vs-rest"]
+    assert run_command("tune", data, *options, "--trials", 1).code == 0
+    study = tmp_path / "search" / "study.sqlite"
+    content = study.read_bytes()
+    if damage == "bytes":
+        study.write_bytes(b"no database" * 100)
+    elif damage == "cut":
+        study.write_bytes(content[: len(content) // 2])
+    elif damage == "pipe":
+        study.unlink()
+        os.mkfifo(study)
+    else:
+        with sqlite3.connect(study) as connection:
+            connection.execute(damage)
+        connection.close()
+    done = run_command("tune", data, *options, "--trials", 2)
+    assert_refused(done, r"study\.sqlite is (damaged|no plain file)")

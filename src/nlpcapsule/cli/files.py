@@ -15,6 +15,7 @@ from nlpcapsule.data.readers.lines import STDIN, is_stream
 from nlpcapsule.data.readers.question_files import read_questions
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
 from nlpcapsule.errors import DataError, NlpCapsuleError
+from nlpcapsule.model_folder.manifest import INSPECTION, listed_names
 
 
 @dataclass
@@ -111,8 +112,12 @@ def check_folder_name(path: Path) -> None:
 
 
 def check_output_folder(path: Path) -> None:
-    """Reject a folder that cannot be created or written."""
+    """Reject a folder that cannot be created or written, or whose files would spoil a model around it."""
     check_folder_name(path)
+    inside = Path(os.path.realpath(path))  # follows links, and does not fail on a loop of them
+    for model in inside.parents:
+        if inside.relative_to(model).parts[0] != INSPECTION and listed_names(model) is not None:
+            raise NlpCapsuleError(f"{path} lies in the model folder {model}: name another place")
     if path.exists() and not path.is_dir():
         raise NlpCapsuleError(f"{path} is a file: expected the name of a folder to write into")
     _check_parents(path / "any file")

@@ -32,7 +32,9 @@ def inspect(
     routing, such as hybrid, label-query and paper.
     """
     check_folder_name(model)
-    folder = output or model / "inspection"
+    from nlpcapsule.model_folder.manifest import INSPECTION
+
+    folder = output or model / INSPECTION
     check_output_folder(folder)
     from nlpcapsule.model_folder import load_model
     from nlpcapsule.report.inspection import inspect_model

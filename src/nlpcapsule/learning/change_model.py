@@ -10,6 +10,7 @@ from scipy import sparse
 from nlpcapsule.learning.evidence_rows import changed_evidence, label_centroids
 from nlpcapsule.learning.label_changes import LabelChange, hybrid_of
 from nlpcapsule.learning.network_rows import RowTraining, changed_network, train_rows
+from nlpcapsule.lexical.dense_products import dense_products
 from nlpcapsule.scoring.build import hybrid_parts
 from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.models import LabelModel
@@ -64,8 +65,5 @@ def change_model(
 
 
 def _similarity(change: LabelChange, centroids: sparse.csr_matrix, old: sparse.csr_matrix) -> np.ndarray:
-    """Return the cosine (n', n) of labels with old ones; 0 for labels that continue one, which need none."""
-    new = [label for label, source in enumerate(change.sources) if not source]
-    found = np.zeros((len(change.sources), old.shape[0]))
-    found[new] = (centroids[new] @ old.T.tocsr()).toarray()
-    return found
+    """Return the cosine (added, n) of the labels that are added with the old ones."""
+    return dense_products(centroids[change.added], old.T.tocsr())

@@ -15,7 +15,7 @@ from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.learning.label_changes import LabelChange
 from nlpcapsule.lexical.build import evidence_settings, lexical_system
 from nlpcapsule.lexical.evidence import FittedEvidence
-from nlpcapsule.lexical.inverted_index import InvertedIndex
+from nlpcapsule.lexical.inverted_index import InvertedIndex, unit_rows
 from nlpcapsule.lexical.name_match import NameMatch, word_texts
 from nlpcapsule.lexical.one_vs_rest import OneVsRest, OneVsRestSettings, fit_rows
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, label_matrix
@@ -57,12 +57,15 @@ def changed_evidence(
         documents=rows,
         labels=change.documents.labels,
         index=None if evidence.neighbours.index is None else InvertedIndex.of_documents(rows),
+        ids=change.documents.ids if any(change.documents.ids) else None,
         tokens=tokens,
     )
     documents = _taught_documents(words, change)
     ranker: LexicalRanker
     if isinstance(evidence.ranker, OneVsRest):
-        ranker = _changed_rows(evidence.ranker, evidence.name_match, change, documents, seed, advance)
+        features = rows if _same_words(evidence) else evidence.ranker.bag.rows(words)
+        labels = label_matrix(documents.labels, len(change.taught))  # (N, n')
+        ranker = _changed_rows(evidence.ranker, evidence.name_match, change, features, labels, seed, advance)
     elif change.only_renames:
         ranker = evidence.ranker
     else:  # a tree cannot take further labels; it is trained again, which is quick
@@ -87,11 +90,19 @@ def _rows_of_ids(labels: sparse.csr_matrix) -> Ragged:
     return Ragged(labels.indices.astype(np.int32), labels.indptr.astype(np.int64))
 
 
+def _same_words(evidence: FittedEvidence) -> bool:
+    """Return whether the lexical system and the search for similar documents weigh words alike."""
+    assert isinstance(evidence.ranker, OneVsRest)
+    bag = evidence.ranker.bag
+    return not bag.lead_tokens and np.array_equal(bag.idf, evidence.neighbours.bag.idf)
+
+
 def _changed_rows(
     ranker: OneVsRest,
     names: NameMatch | None,
     change: LabelChange,
-    documents: EncodedDocuments,
+    features: sparse.csr_matrix,
+    labels: sparse.csr_matrix,
     seed: int,
     advance: Advance,
 ) -> OneVsRest:
@@ -105,30 +116,17 @@ def _changed_rows(
             kept[row] = place[source[0]]
     centroids = None
     if ranker.centroids is not None:
-        labels = label_matrix(documents.labels, len(change.taught))
-        centroids = InvertedIndex.of_labels(ranker.bag.rows(documents.tokens), labels)
+        centroids = InvertedIndex.of_labels(features, labels)
     trained = np.flatnonzero(kept < 0)
     if not len(trained):
         return replace(ranker, weights=ranker.weights[kept], bias=ranker.bias[kept], centroids=centroids)
-    chosen = label_columns(documents, trained)
     settings = evidence_settings("one-vs-rest")
     assert isinstance(settings, OneVsRestSettings)
-    weights, bias = fit_rows(ranker.bag, chosen, len(trained), settings, seed, advance)
+    weights, bias = fit_rows(features, labels.tocsc()[:, trained], settings, seed, advance)
     stacked = sparse.vstack([ranker.weights, weights], format="csr")
     kept[trained] = len(ranker.bias) + np.arange(len(trained))
     bias = np.concatenate([ranker.bias, bias])[kept]
     return replace(ranker, weights=stacked[kept], bias=bias, centroids=centroids)
-
-
-def label_columns(documents: EncodedDocuments, labels: np.ndarray) -> EncodedDocuments:
-    """Return the documents with the chosen labels alone, numbered in their order."""
-    numbers = np.full(int(max(documents.labels.values.max(initial=0), labels.max(initial=0))) + 1, -1)
-    numbers[labels] = np.arange(len(labels))
-    values = numbers[documents.labels.values]
-    ends = np.concatenate([[0], np.cumsum(values >= 0)])
-    return EncodedDocuments(
-        documents.tokens, Ragged(values[values >= 0].astype(np.int32), ends[documents.labels.offsets])
-    )
 
 
 def _changed_names(names: NameMatch, change: LabelChange) -> NameMatch:
@@ -149,7 +147,4 @@ def _changed_names(names: NameMatch, change: LabelChange) -> NameMatch:
 
 def label_centroids(evidence: FittedEvidence) -> sparse.csr_matrix:
     """Return the mean tf-idf row of each label's documents, scaled to length 1: (n, V)."""
-    from sklearn.preprocessing import normalize
-
-    sums = evidence.neighbours.labels.T.tocsr() @ evidence.neighbours.documents
-    return normalize(sums).tocsr()
+    return unit_rows(evidence.neighbours.labels.T.tocsr() @ evidence.neighbours.documents)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -24,10 +24,12 @@ class KeptDocuments:
     Attributes:
         tokens: Token ids, as the network reads them.
         labels: (N, n) float32, sparse, of zeros and ones.
+        ids: Their identifiers, where they have any.
     """
 
     tokens: Ragged
     labels: sparse.csr_matrix
+    ids: Sequence[str | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +83,7 @@ class LabelChange:
             counts[order].tolist(),
             None if titles is None else [titles[label] for label in order],
         )
-        moved = KeptDocuments(documents.tokens, documents.labels[:, order].tocsr())
+        moved = replace(documents, labels=documents.labels[:, order].tocsr())
         rows = np.zeros(0, dtype=np.int64) if learned is None else learned
         return cls(vocabulary, tuple(sources[label] for label in order), moved, refit[order], rows)
 
@@ -90,6 +92,11 @@ class LabelChange:
         """Whether every label keeps its place, rows and documents."""
         in_place = self.sources == tuple((label,) for label in range(len(self.sources)))
         return in_place and not self.refit.any() and not len(self.learned)
+
+    @property
+    def added(self) -> np.ndarray:
+        """Ids of the labels that continue no old one."""
+        return np.flatnonzero([not source for source in self.sources])
 
     @property
     def taught(self) -> np.ndarray:
@@ -128,9 +135,12 @@ def kept_documents(evidence: FittedEvidence) -> KeptDocuments:
     Raises:
         DataError: If the model was written before models kept them.
     """
-    if evidence.neighbours.tokens is None:
+    neighbours = evidence.neighbours
+    if neighbours.tokens is None:
         raise DataError(
             "the model does not keep its training documents: an earlier version of nlpcapsule trained it",
             hint="train it again",
         )
-    return KeptDocuments(evidence.neighbours.tokens, evidence.neighbours.labels)
+    ids = list(neighbours.ids or ())
+    ids += [None] * (len(neighbours.tokens) - len(ids))
+    return KeptDocuments(neighbours.tokens, neighbours.labels, ids)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
@@ -40,7 +41,7 @@ def retire_labels(model: LabelModel, labels: Sequence[str]) -> LabelModel:
     gone = {_find(model, label) for label in labels}
     kept = [number for number in range(len(model.labels)) if number not in gone]
     documents = _documents(model)
-    without = KeptDocuments(documents.tokens, documents.labels[:, kept].tocsr())
+    without = replace(documents, labels=documents.labels[:, kept].tocsr())
     names = [model.labels.ids[number] for number in kept]
     what = f"retired {', '.join(map(repr, labels))}"
     return _changed(model, names, [(number,) for number in kept], without, [], what)
@@ -69,7 +70,7 @@ def merge_labels(
     documents = _documents(model)
     columns = documents.labels.tolil()
     columns[:, into] = documents.labels[:, [into, *sorted(gone)]].max(axis=1)
-    merged = KeptDocuments(documents.tokens, sparse.csr_matrix(columns[:, kept], dtype=np.float32))
+    merged = replace(documents, labels=sparse.csr_matrix(columns[:, kept], dtype=np.float32))
     names = [model.labels.ids[number] for number in kept]
     sources = [(into, *sorted(gone)) if number == into else (number,) for number in kept]
     what = f"merged {', '.join(map(repr, labels))} into {target!r}"

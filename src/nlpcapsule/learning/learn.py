@@ -126,14 +126,16 @@ def _merge(kept: KeptDocuments, tokens: Ragged, examples: Sequence[Example], ids
     labels = [
         set(old.indices[old.indptr[row] : old.indptr[row + 1]].tolist()) for row in range(len(kept.tokens))
     ]
-    texts: list[np.ndarray] = list(kept.tokens)
+    texts, names = list(kept.tokens), list(kept.ids)
     learned = set()
     for text, example in zip(tokens, examples, strict=True):
         row = rows.setdefault(text.tobytes(), len(texts))
         if row == len(texts):
             texts.append(text)
             labels.append(set())
+            names.append(None)
             learned.add(row)
+        names[row] = example.id or names[row]
         accepted = {ids[label] for label in example.accepted}
         rejected = {ids[label] for label in example.rejected if label in ids}
         decided = (labels[row] | accepted) - rejected
@@ -146,7 +148,8 @@ def _merge(kept: KeptDocuments, tokens: Ragged, examples: Sequence[Example], ids
         (np.ones(len(flat), dtype=np.float32), np.array(flat, dtype=np.int32), ends),
         shape=(len(texts), len(ids)),
     )
-    return _Merged(KeptDocuments(Ragged.from_rows(texts), matrix), np.array(sorted(learned), dtype=np.int64))
+    documents = KeptDocuments(Ragged.from_rows(texts), matrix, names)
+    return _Merged(documents, np.array(sorted(learned), dtype=np.int64))
 
 
 def _refitted(

@@ -16,12 +16,13 @@ from nlpcapsule.data.batches import batch_rows
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.learning.label_changes import LabelChange
-from nlpcapsule.networks.label_query import LabelQueryNetwork
+from nlpcapsule.networks.label_query import DocumentReading, LabelQueryNetwork
 from nlpcapsule.networks.label_table import LabelNameTable, LabelTable, log_rarity
 from nlpcapsule.networks.losses import label_loss
 
 _SIMILAR = 8  # old labels that a new label's rows start from
 _SHARPNESS = 4  # the more similar of two labels counts far more
+_MOST_BYTES = 2**30  # of documents that are kept as capsules
 
 
 @dataclass(frozen=True)
@@ -60,38 +61,40 @@ def changed_network(
     Args:
         network: The network; not changed.
         change: The change.
-        similarity: (n', n) cosine of the documents of new labels and those of old ones; not read for other
-            labels.
+        similarity: (added, n) cosine of the documents of each label of `change.added` and those of old ones.
     """
-    shares = _row_shares(change, similarity)  # (n', n)
+    device = next(network.parameters()).device
+    single = np.array([source[0] if len(source) == 1 else -1 for source in change.sources])
+    mixed = np.flatnonzero(single < 0)
+    shares = torch.from_numpy(_row_shares(change, mixed, similarity).astype(np.float32)).to(device)
+    kept = torch.from_numpy(single.clip(0)).to(device)
     found = copy.deepcopy(network)
     found.labels = LabelTable(len(change.labels))
-    device = next(network.parameters()).device
-    weights = torch.from_numpy(shares.astype(np.float32)).to(device)
-    single = torch.tensor([source[0] if len(source) == 1 else -1 for source in change.sources], device=device)
     for name, rows in network.labels.named_parameters():
         old = rows.detach()
-        mixed = (weights @ old.reshape(len(old), -1)).reshape(-1, *old.shape[1:])  # (n', …)
-        mixed[single >= 0] = old[single[single >= 0]]  # exactly as they were
-        found.labels.add(name, mixed)
+        moved = old[kept]  # exactly as they were
+        moved[mixed] = (shares @ old.reshape(len(old), -1)).reshape(-1, *old.shape[1:])
+        found.labels.add(name, moved)
     if network.names is not None:
         found.names = _changed_names(network.names, change)
     return found.to(device).eval()
 
 
-def _row_shares(change: LabelChange, similarity: np.ndarray) -> np.ndarray:
-    """Return the share (n', n) of each old label's rows in the first rows of each new one."""
-    shares = np.zeros(similarity.shape)
-    nearest = top_columns(similarity, _SIMILAR)  # (n', 8)
-    for label, source in enumerate(change.sources):
-        if source:
-            shares[label, list(source)] = 1 / len(source)
+def _row_shares(change: LabelChange, labels: np.ndarray, similarity: np.ndarray) -> np.ndarray:
+    """Return the share (labels, n) of each old label's rows in the first rows of new and merged labels."""
+    shares = np.zeros((len(labels), similarity.shape[1]))
+    row_of = {label: row for row, label in enumerate(change.added)}
+    nearest = top_columns(similarity, _SIMILAR)  # (added, 8)
+    for share, label in zip(shares, labels, strict=True):
+        if change.sources[label]:
+            share[list(change.sources[label])] = 1 / len(change.sources[label])
             continue
-        weights = similarity[label, nearest[label]].clip(0) ** _SHARPNESS
+        row = row_of[label]
+        weights = similarity[row, nearest[row]].clip(0) ** _SHARPNESS
         if weights.sum() == 0:  # no word in common with any label
-            shares[label] = 1 / len(similarity[label])
+            share[:] = 1 / len(share)
         else:
-            shares[label, nearest[label]] = weights / weights.sum()
+            share[nearest[row]] = weights / weights.sum()
     return shares
 
 
@@ -141,37 +144,71 @@ def train_rows(
     tables = list(network.labels.parameters())
     required = {weight: weight.requires_grad for weight in network.parameters()}
     try:
+        network.labels.sparse = True  # only the rows of these labels have gradients
         for weight in required:
             weight.requires_grad_(False)
         for table in tables:
             table.requires_grad_(True)
-        _descend(network, tables, tokens, targets, labels, padding_id, settings, advance)
+        readings = _Readings(network, tokens, padding_id, settings.batch_size)
+        _descend(network, tables, readings, targets, labels, settings, advance)
     finally:
+        network.labels.sparse = False
         for weight, was_required in required.items():
             weight.requires_grad_(was_required)
+
+
+class _Readings:
+    """Documents as the frozen part of a network reads them: once, if all of it fits into memory.
+
+    Args:
+        network: The network.
+        tokens: The documents.
+        padding_id: Id of the padding token.
+        batch_size: Documents read at a time.
+    """
+
+    def __init__(self, network: LabelQueryNetwork, tokens: Ragged, padding_id: int, batch_size: int) -> None:
+        self._network, self.tokens, self._padding_id = network, tokens, padding_id
+        self._device = next(network.parameters()).device
+        self._kept: DocumentReading | None = None
+        size = 4 * len(tokens) * network.settings.condensed * network.settings.capsule_size
+        if network.settings.condensed and size <= _MOST_BYTES:
+            order = np.argsort(tokens.lengths, kind="stable")  # little padding
+            starts = range(0, len(tokens), batch_size)
+            read = DocumentReading.joined([self._read(order[start : start + batch_size]) for start in starts])
+            self._kept = read.at(torch.from_numpy(np.argsort(order)).to(self._device))
+
+    def __call__(self, rows: np.ndarray) -> DocumentReading:
+        """Return some documents."""
+        if self._kept is None:
+            return self._read(rows)
+        return self._kept.at(torch.from_numpy(rows).to(self._device))
+
+    @torch.no_grad()
+    def _read(self, rows: np.ndarray) -> DocumentReading:
+        inputs = torch.from_numpy(self.tokens.padded(rows, self._padding_id)).to(self._device)  # (B, l)
+        return self._network.read(inputs)
 
 
 def _descend(
     network: LabelQueryNetwork,
     tables: list[nn.Parameter],
-    tokens: Ragged,
+    readings: _Readings,
     targets: np.ndarray,
     labels: np.ndarray,
-    padding_id: int,
     settings: RowTraining,
     advance: Callable[[int, int], None],
 ) -> None:
-    # Without weight decay, Adam leaves rows without a gradient exactly as they are.
-    optimizer = torch.optim.Adam(tables, lr=settings.learning_rate)
-    device = tables[0].device
+    # It leaves rows without a gradient exactly as they are.
+    optimizer = torch.optim.SparseAdam(tables, lr=settings.learning_rate)
+    device, lengths = tables[0].device, readings.tokens.lengths
     outputs = torch.from_numpy(labels).to(device)
-    batches = len(batch_rows(tokens.lengths, settings.batch_size, settings.seed, 0))
+    batches = len(batch_rows(lengths, settings.batch_size, settings.seed, 0))
     epochs = max(settings.epochs, math.ceil(settings.steps / batches))
     steps, done = epochs * batches, 0
     for epoch in range(epochs):
-        for rows in batch_rows(tokens.lengths, settings.batch_size, settings.seed, epoch):
-            inputs = torch.from_numpy(tokens.padded(rows, padding_id)).to(device)  # (B, l)
-            scored = network(inputs, outputs)
+        for rows in batch_rows(lengths, settings.batch_size, settings.seed, epoch):
+            scored = network.score(readings(rows), outputs)
             loss = label_loss("bce", scored.logits, torch.from_numpy(targets[rows]).to(device))
             optimizer.zero_grad()
             loss.backward()

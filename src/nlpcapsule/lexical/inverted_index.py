@@ -45,7 +45,7 @@ class InvertedIndex:
             return largest_entries(by_label[start : start + _ROWS_AT_A_TIME] @ features, _CENTROID_WORDS)
 
         starts = range(0, by_label.shape[0], _ROWS_AT_A_TIME)
-        return cls(_unit_rows(_without_common_words(sparse.vstack(in_threads(centroids, starts)))))
+        return cls(unit_rows(_without_common_words(sparse.vstack(in_threads(centroids, starts)))))
 
     @classmethod
     def of_documents(cls, features: sparse.csr_matrix) -> Self:
@@ -54,9 +54,7 @@ class InvertedIndex:
         def pruned(start: int) -> sparse.csr_matrix:
             return informative_words(features[start : start + _ROWS_AT_A_TIME])
 
-        return cls(
-            _unit_rows(sparse.vstack(in_threads(pruned, range(0, features.shape[0], _ROWS_AT_A_TIME))))
-        )
+        return cls(unit_rows(sparse.vstack(in_threads(pruned, range(0, features.shape[0], _ROWS_AT_A_TIME)))))
 
     @cached_property
     def _rows_by_word(self) -> sparse.csr_matrix:
@@ -140,7 +138,8 @@ def _without_common_words(rows: sparse.csr_matrix) -> sparse.csr_matrix:
     return rows
 
 
-def _unit_rows(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
+def unit_rows(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Scale the rows to length 1; empty rows stay empty."""
     matrix = matrix.tocsr()
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     squares = np.bincount(rows, np.square(matrix.data, dtype=np.float64), minlength=matrix.shape[0])

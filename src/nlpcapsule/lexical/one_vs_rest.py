@@ -158,9 +158,8 @@ def _ranked(labels: np.ndarray, margins: np.ndarray, top_k: int) -> tuple[np.nda
 
 
 def fit_rows(
-    bag: BagOfWords,
-    documents: EncodedDocuments,
-    label_count: int,
+    features: sparse.csr_matrix,
+    targets: sparse.csc_matrix,
     settings: OneVsRestSettings,
     seed: int,
     advance: Callable[[int, int], None] = lambda done, total: None,
@@ -168,9 +167,8 @@ def fit_rows(
     """Train labels on documents whose features an earlier training has weighted.
 
     Args:
-        bag: Turns tokens into features.
-        documents: The documents; their label ids are below `label_count`.
-        label_count: n', the labels to train.
+        features: (N, V) tf-idf rows.
+        targets: (N, n') labels to train.
         settings: C and the smallest weight.
         seed: The seed.
         advance: Called with (blocks of labels done, total), for progress.
@@ -178,8 +176,7 @@ def fit_rows(
     Returns:
         Weights (n', V) and bias (n',).
     """
-    features = bag.rows(documents.tokens).astype(np.float64)  # (N, V)
-    targets = label_matrix(documents.labels, label_count).tocsc()  # (N, n')
+    features, label_count = features.astype(np.float64), targets.shape[1]
     starts = range(0, label_count, _BLOCK)
     blocks = ((start, targets[:, start : start + _BLOCK], None) for start in starts)
     parts = {}

@@ -27,7 +27,8 @@ SAVED = ".nlpcapsule-saved"  # a complete model that is about to replace the fol
 
 # Files that a training, or the user, leaves in the folder; never read with the model.
 _OTHER_FILES = {"metrics.jsonl", "nominator-metrics.jsonl", "seconds.json", "README.md", "LICENSE", CURRENT}
-_OTHER_FOLDERS = {"checkpoint", "inspection", "tensorboard", VERSIONS}
+INSPECTION = "inspection"
+_OTHER_FOLDERS = {"checkpoint", INSPECTION, "tensorboard", VERSIONS}
 _CHECKSUM = re.compile(r"[0-9a-f]{64}")
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f\\:*?"<>|]')  # not portable, or misleading
 

@@ -20,8 +20,11 @@ The encoder is a convolution over time or a bidirectional LSTM, both over word v
 a pretrained transformer, which reads a long document in windows; there l counts the states of all windows.
 """
 
+from __future__ import annotations
+
 import math
-from typing import ClassVar, Literal
+from collections.abc import Sequence
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -36,7 +39,13 @@ from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.encoders.convolution import ConvolutionSettings
 from nlpcapsule.networks.answer_ranker import AnswerNetwork, TextCapsule
 from nlpcapsule.networks.label_table import LabelNameTable, LabelTable
-from nlpcapsule.networks.query_routing import CondensedCapsules, QueryRouting, WholeDocument, row_products
+from nlpcapsule.networks.query_routing import (
+    CondensedCapsules,
+    QueryRouting,
+    WholeDocument,
+    largest_states,
+    row_products,
+)
 from nlpcapsule.networks.routing_choice import RoutedSettings
 from nlpcapsule.networks.scored import FIRST_BIAS, Explanation, Scored
 from nlpcapsule.networks.word_match import TextReading
@@ -72,6 +81,36 @@ class LabelQuerySettings(RoutedSettings):
     def agreement(self) -> LabelAgreement:
         """The agreement of label capsules and capsules, apart from the scale of the capsules."""
         return "adaptive-kde" if self.routing == "adaptive-kde-unscaled" else self.routing
+
+
+class DocumentReading(NamedTuple):
+    """What the network keeps of documents for scoring labels.
+
+    Attributes:
+        capsules: (B, m, d).
+        mask: (B, m) real capsules; None if all are.
+        largest: (B, H) the maximum of the states, for the score of the whole document.
+        place: (B, E) to compare with label names.
+        attention: (B, m, l) the share of each token in each capsule, for explanations.
+    """
+
+    capsules: Tensor
+    mask: Tensor | None
+    largest: Tensor | None
+    place: Tensor | None
+    attention: Tensor | None = None
+
+    def at(self, rows: Tensor) -> DocumentReading:
+        """Return some of the documents."""
+        more = (None if part is None else part[rows] for part in self[1:])
+        return DocumentReading(self.capsules[rows], *more)
+
+    @classmethod
+    def joined(cls, parts: Sequence[DocumentReading]) -> DocumentReading:
+        """Return the documents of all parts, whose capsules are as many."""
+        capsules, *others = zip(*parts, strict=True)
+        more = (None if any(part is None for part in each) else torch.cat(each) for each in others)
+        return cls(torch.cat(capsules), *more)
 
 
 _SAMPLED = 128  # training documents that the documents' mean is computed from
@@ -139,24 +178,40 @@ class LabelQueryNetwork(QueryRouting):
 
         `valid` (B, n') is False at padding. `explain` returns attention and couplings as well.
         """
+        reading = self.read(tokens, explain)
+        return self.score(reading, outputs, valid)
+
+    def read(self, tokens: Tensor, explain: bool = False) -> DocumentReading:
+        """Return what the labels' scores need of documents (B, l); no label takes part in it."""
         states, real = self.document.encoder(tokens)  # (B, l, H)
         capsules, mask = self.document.condense(states, real)  # (B, m, d)
+        largest = None if self.whole is None else largest_states(states, real)
+        place = None
+        if self.names is not None and self.idf is not None:
+            place = self.document.encoder.place(tokens, states, real, self.idf)  # (B, E)
+        attention = self.document.attention(states, real).detach() if explain else None
+        return DocumentReading(capsules, mask, largest, place, attention)
+
+    def score(
+        self, reading: DocumentReading, outputs: Tensor | None = None, valid: Tensor | None = None
+    ) -> Scored:
+        """Score labels of documents that were read; the arguments are those of `forward`."""
+        capsules, is_explained = reading.capsules, reading.attention is not None
         coupling = self.labels.rows_of("query", outputs) @ self.key(capsules).transpose(1, 2)  # (B, n, m)
         if "slot" in self.labels:
             coupling = coupling + self.labels.rows_of("slot", outputs)
-        routed = self.route(capsules, coupling, mask, valid, keep_coupling=explain)
+        routed = self.route(capsules, coupling, reading.mask, valid, keep_coupling=is_explained)
         label_capsules = self.mlp(self.dropout(routed.label_capsules))  # (B, n, d)
         logits = row_products(label_capsules, self.labels.rows_of("output", outputs))  # (B, n)
         logits = logits + self.labels.rows_of("bias", outputs)
-        if self.whole is not None:
-            logits = logits + self.whole(states, real, self.labels.rows_of("whole", outputs))
+        if self.whole is not None and reading.largest is not None:
+            logits = logits + self.whole(reading.largest, self.labels.rows_of("whole", outputs))
         by_name = None
-        if self.names is not None and self.idf is not None:
-            place = self.document.encoder.place(tokens, states, real, self.idf)  # (B, E)
-            logits, by_name = self.names(logits, place, outputs)
+        if self.names is not None and reading.place is not None:
+            logits, by_name = self.names(logits, reading.place, outputs)
         explanation = None
-        if routed.coupling is not None:
-            explanation = Explanation(routed.coupling, self.document.attention(states, real).detach())
+        if routed.coupling is not None and reading.attention is not None:
+            explanation = Explanation(routed.coupling, reading.attention)
         return Scored(logits.float(), routed.iterations, routed.agreement, by_name, explanation)
 
 

@@ -15,13 +15,15 @@ without examples are rarer: by Good and Turing's estimate, as many documents aga
 of each (n₁: labels with one example, n₀: with none), and β' is lowered accordingly.
 """
 
+from __future__ import annotations
+
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import FunctionCtx
 
 _FIRST_GAIN, _FIRST_BIAS = 10.0, -8.0  # a cosine of 0.8 corresponds to even odds
 
@@ -43,6 +45,7 @@ class LabelTable(nn.Module):
     def __init__(self, label_count: int) -> None:
         super().__init__()
         self.label_count, self.sparse = label_count, False
+        self._read: _ReadIds | None = None  # of the last step; its tables share them
 
     def add(self, name: str, rows: Tensor) -> None:
         """Add a table that starts from rows (n, …)."""
@@ -66,25 +69,46 @@ class LabelTable(nn.Module):
             return rows_of(table, outputs)
         if outputs is None:
             outputs = torch.arange(len(table), device=table.device)
-        return _SparselyGathered.apply(table, outputs)
+        if self._read is None or self._read.ids is not outputs:
+            self._read = _ReadIds.of(outputs)
+        return _SparselyGathered.apply(table, self._read)
+
+
+@dataclass(frozen=True)
+class _ReadIds:
+    """The ids (…) that a step reads, sorted once for the gradients of all tables."""
+
+    ids: Tensor
+    order: Tensor  # (k,) positions of the ids, flattened, by ascending id
+    distinct: Tensor  # (r,) ascending
+    counts: Tensor  # (r,) how often each is read
+
+    @classmethod
+    def of(cls, ids: Tensor) -> Self:
+        in_order, order = ids.flatten().sort(stable=True)
+        distinct, counts = in_order.unique_consecutive(return_counts=True)
+        return cls(ids, order, distinct, counts)
 
 
 class _SparselyGathered(torch.autograd.Function):
     """Rows of a table, with a sparse gradient. Torch's embedding has one, but not for tables of numbers."""
 
     @staticmethod
-    def forward(ctx: FunctionCtx, table: Tensor, ids: Tensor) -> Tensor:
+    def forward(ctx: Any, table: Tensor, read: _ReadIds) -> Tensor:
         """Return rows (…, *rest) of a table (n, *rest) for ids (…)."""
-        ctx.save_for_backward(ids)
-        ctx.shape = table.shape  # type: ignore[attr-defined]
-        return table[ids]
+        ctx.read, ctx.shape = read, table.shape
+        return table[read.ids]
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        """Return the gradient of the table; rows that were read twice are in it twice."""
-        (ids,) = ctx.saved_tensors
-        values = gradient.reshape(-1, *ctx.shape[1:])
-        return torch.sparse_coo_tensor(ids.reshape(1, -1), values, ctx.shape, check_invariants=False), None
+        """Return the gradient of the table, with a row for each distinct id; sums have a fixed order."""
+        read: _ReadIds = ctx.read
+        values = gradient.reshape(len(read.order), -1)[read.order]  # (k, …)
+        sums = torch.segment_reduce(values, "sum", lengths=read.counts, axis=0)  # (r, …)
+        rows = sums.reshape(-1, *ctx.shape[1:])
+        return torch.sparse_coo_tensor(
+            read.distinct.unsqueeze(0), rows, ctx.shape, check_invariants=False, is_coalesced=True
+        ), None
 
 
 def rows_of(table: Tensor, outputs: Tensor | None) -> Tensor:

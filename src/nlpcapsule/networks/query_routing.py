@@ -112,15 +112,19 @@ class WholeDocument(nn.Module):
         super().__init__()
         self.mlp = nn.Sequential(nn.Linear(state_size, size), nn.GELU(), nn.Dropout(dropout))
 
-    def forward(self, states: Tensor, mask: Tensor | None, rows: Tensor) -> Tensor:
-        """Map states (B, l, H), a mask (B, l) and rows r (n, e) or (B, n, e) to scores (B, n)."""
-        if mask is not None:  # states may be negative, and padding's zeros would then be the maximum
-            states = states.masked_fill(~mask.unsqueeze(-1), -torch.inf)
-        largest = states.amax(dim=1)  # (B, H)
+    def forward(self, largest: Tensor, rows: Tensor) -> Tensor:
+        """Map maxima (B, H) and rows r (n, e) or (B, n, e) to scores (B, n)."""
         document = self.mlp(largest)  # (B, e)
         if rows.dim() == 2:
             return nn.functional.linear(document, rows)
         return (rows @ document.unsqueeze(-1)).squeeze(-1)
+
+
+def largest_states(states: Tensor, mask: Tensor | None) -> Tensor:
+    """Return the maximum (B, H) of states (B, l, H) that the mask (B, l) calls real."""
+    if mask is not None:  # states may be negative, and padding's zeros would then be the maximum
+        states = states.masked_fill(~mask.unsqueeze(-1), -torch.inf)
+    return states.amax(dim=1)
 
 
 def row_products(left: Tensor, right: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ reports ends the prediction.
 from __future__ import annotations
 
 import subprocess
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
@@ -18,6 +19,7 @@ from nlpcapsule.threads import thread_count
 
 _ATTEMPTS = 5  # of a shard whose worker is killed
 _REPORTED = 2  # exit code of an error with a message
+_KILLED = -9
 
 Say = Callable[[str], None]
 
@@ -29,8 +31,10 @@ def run_locally(shards: Shards, model: str, options: Sequence[str], say: Say) ->
         return
     workers = max(1, min(len(waiting), thread_count()))
     with ThreadPoolExecutor(workers) as threads:
-        shared = [*options, "--threads", str(max(1, thread_count() // workers))]
-        running = [threads.submit(_run, _command(shards, number, model, shared)) for number in waiting]
+        shared, started = [*options, "--threads", str(max(1, thread_count() // workers))], Started()
+        running = [
+            threads.submit(_run, _command(shards, number, model, shared), started) for number in waiting
+        ]
         try:
             for done, task in enumerate(as_completed(running), shards.count - len(waiting) + 1):
                 _raise_for(*task.result())
@@ -38,6 +42,7 @@ def run_locally(shards: Shards, model: str, options: Sequence[str], say: Say) ->
         except BaseException:
             for task in running:
                 task.cancel()
+            started.kill()  # otherwise the block would wait for them
             raise
 
 
@@ -79,13 +84,40 @@ def _command(shards: Shards, number: int, model: str, options: Sequence[str]) ->
     return [*module_command("nlpcapsule.sharding.worker"), *arguments, *options]
 
 
-def _run(command: list[str]) -> tuple[int, str]:
+class Started:
+    """Workers that are running, to be ended together."""
+
+    def __init__(self) -> None:
+        self._lock, self._workers, self._is_over = threading.Lock(), list[subprocess.Popen[str]](), False
+
+    def start(self, command: list[str]) -> subprocess.Popen[str] | None:
+        """Start a worker; None after `kill`."""
+        with self._lock:
+            if self._is_over:
+                return None
+            pipes: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+            self._workers.append(subprocess.Popen(command, env=child_environment(), **pipes))
+            return self._workers[-1]
+
+    def kill(self) -> None:
+        """End all workers, and start none any more."""
+        with self._lock:
+            self._is_over = True
+            for worker in self._workers:
+                worker.kill()
+
+
+def _run(command: list[str], started: Started | None = None) -> tuple[int, str]:
     """Run a worker, again if it is killed; return its exit code and what it printed about an error."""
+    started, code, told = started or Started(), _KILLED, ""
     for _ in range(_ATTEMPTS):
-        done = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=False)
-        if done.returncode >= 0:
+        worker = started.start(command)
+        if worker is None:
             break
-    return done.returncode, done.stderr.strip()
+        told, code = worker.communicate()[1], worker.returncode
+        if code >= 0:
+            break
+    return code, told.strip()
 
 
 def _raise_for(code: int, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Build and restore optimizers: AdamW, and SparseAdam for sparse gradients."""
+"""Build and restore optimizers: AdamW, and `RowAdam` for sparse gradients."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -7,20 +7,15 @@ import torch
 from torch import Tensor, nn
 
 from nlpcapsule.config.settings import TrainingSettings
+from nlpcapsule.training.row_adam import RowAdam
 from nlpcapsule.training.row_updates import row_tables
-
-# No momentum: a rarely read row would lose most of an update that is spread over later steps.
-# SparseAdam's bias correction counts the steps of all rows. A row that is first read late moves by
-# about 1 / sqrt(1 - 0.999) = 30 times the learning rate, and by less each time, as in Adagrad. AdamW moves
-# such a row as far in total, spread over the steps that follow.
-_ROW_BETAS = (0.0, 0.999)
 
 
 def build_optimizers(network: nn.Module, settings: TrainingSettings) -> list[torch.optim.Optimizer]:
     """Build the optimizers of a network; their groups have a `factor` on the learning rate.
 
     AdamW applies weight decay to matrices, not to biases and gains; a module's `own_rate` sets its peak rate.
-    Modules with `sparse` gradients get SparseAdam, which updates only the rows that a step has read.
+    Modules with `sparse` gradients get `RowAdam`, which updates only the rows that a step has read.
     """
     factors: dict[nn.Parameter, float] = {}
     sparse_parameters = list(row_tables(network).values())
@@ -44,8 +39,9 @@ def build_optimizers(network: nn.Module, settings: TrainingSettings) -> list[tor
         torch.optim.AdamW(groups, lr=settings.learning_rate, fused=True)
     ]
     if sparse_parameters:
+        torch.sparse.check_sparse_tensor_invariants.disable()  # the default; else torch warns
         group = {"params": sparse_parameters, "factor": 1.0}
-        optimizers.append(torch.optim.SparseAdam([group], lr=settings.learning_rate, betas=_ROW_BETAS))
+        optimizers.append(RowAdam([group], lr=settings.learning_rate))
     return optimizers
 
 
@@ -87,7 +83,7 @@ def restore_optimizers(optimizers: Sequence[torch.optim.Optimizer], tensors: dic
     states: list[dict[int, dict[str, Any]]] = [{} for _ in optimizers]
     for key, tensor in tensors.items():
         number, index, name = key.split(".", 2)
-        # SparseAdam counts its steps in a plain integer.
+        # RowAdam counts its steps in a plain integer.
         value = tensor if tensor.dim() or tensor.is_floating_point() else int(tensor)
         states[int(number)].setdefault(int(index), {})[name] = value
     for optimizer, state in zip(optimizers, states, strict=True):

@@ -86,14 +86,7 @@ def tune(
         )
     folder.mkdir(parents=True, exist_ok=True)
     _begin(folder, config, data.fingerprint(), sorted(space))
-    study = optuna.create_study(
-        storage=f"sqlite:///{(folder / STUDY).resolve()}",
-        study_name="nlpcapsule",
-        direction="maximize",
-        load_if_exists=True,
-        pruner=optuna.pruners.MedianPruner(n_startup_trials=_STARTUP, n_warmup_steps=_WARMUP),
-    )
-    _close_interrupted(optuna, study)
+    study = _open_study(optuna, folder / STUDY, set(space))
     done = len(_finished(optuna, study))
     # Seeded by the number of finished trials, so that a continued search does not repeat its first choices.
     study.sampler = optuna.samplers.TPESampler(seed=config.training.seed + done)
@@ -225,6 +218,33 @@ def _begin(folder: Path, config: Config, fingerprint: str, names: list[str]) -> 
             "another folder with --output"
         )
     shutil.rmtree(folder / "lexical", ignore_errors=True)  # of a search that was killed
+
+
+def _open_study(optuna: ModuleType, path: Path, names: set[str]) -> Study:
+    """Create or continue a study.
+
+    Raises:
+        NlpCapsuleError: If the file is damaged.
+    """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise NlpCapsuleError(f"{path} is no plain file; name another folder with --output")
+    try:
+        study = optuna.create_study(
+            storage=f"sqlite:///{path.resolve()}",
+            study_name="nlpcapsule",
+            direction="maximize",
+            load_if_exists=True,
+            pruner=optuna.pruners.MedianPruner(n_startup_trials=_STARTUP, n_warmup_steps=_WARMUP),
+        )
+        _close_interrupted(optuna, study)
+        complete = study.get_trials(states=(optuna.trial.TrialState.COMPLETE,))
+        is_sound = all(names <= {*trial.params} and 0 <= (trial.value or 0) <= 1 for trial in complete)
+        problem = "" if is_sound and study.direction.name == "MAXIMIZE" else "a trial has impossible values"
+    except Exception as error:  # of optuna, SQLAlchemy or SQLite, each of its own kind
+        problem = (str(error).splitlines() or [type(error).__name__])[0]
+    if problem:
+        raise NlpCapsuleError(f"{path} is damaged ({problem}); remove {path.parent} and start again")
+    return study
 
 
 def _finished(optuna: ModuleType, study: Study) -> list[Any]:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nlpcapsule.cli.device import Device, choose_device
-from nlpcapsule.cli.options import Threads
+from nlpcapsule.cli.options import Device, Threads, choose_device
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.threads import use_threads
 
@@ -65,7 +64,7 @@ def learn_labels(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting; may be repeated.")
     ] = None,
-    device: DeviceOption = Device.AUTO,
+    device: DeviceOption = "auto",
     threads: Threads = None,
     commit: CommitOption = "",
 ) -> None:
@@ -99,7 +98,7 @@ def faithfulness(
     output: Annotated[Path, typer.Option("--output", metavar="FILE.json", help="File to write.")] = Path(
         "results/faithfulness.json"
     ),
-    device: DeviceOption = Device.AUTO,
+    device: DeviceOption = "auto",
     threads: Threads = None,
     commit: CommitOption = "",
 ) -> None:
@@ -157,7 +156,7 @@ def _compute_on(device: Device, threads: int | None) -> None:
     """Choose the device and the threads before torch is imported."""
     use_threads(threads)
     choose_device(device)
-    if device is Device.CPU:
+    if device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a model that is loaded would take the GPU
 
 

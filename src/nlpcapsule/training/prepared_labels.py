@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -86,12 +87,12 @@ def prepare_labels(
             f"inference.threshold_for={config.inference.threshold_for!r}: a threshold is tuned on held-out "
             "documents, and there are none: give --dev data, or set training.dev_fraction"
         )
-    label_rows: list[tuple[str, ...]] = []
+    counts: Counter[str] = Counter()
     ids: list[str | None] = []
 
     def texts() -> Iterator[str]:
         for document in train:
-            label_rows.append(tuple(map(sys.intern, document.labels)))  # each name once in memory
+            counts.update(set(document.labels))
             ids.append(document.id)
             yield document.text
         if thesaurus is not None:
@@ -102,11 +103,11 @@ def prepare_labels(
     if given is not None:
         tokenizer = given
         for document in train:
-            label_rows.append(document.labels)
+            counts.update(set(document.labels))
             ids.append(document.id)
     else:
         tokenizer = WordTokenizer.train(texts(), config.text.vocabulary_size, config.text.min_count)
-    labels = LabelVocabulary.from_labels(label_rows)
+    labels = LabelVocabulary.from_counts(counts)
     if thesaurus is not None:
         labels = labels.with_names(thesaurus)
     length = config.text.max_tokens

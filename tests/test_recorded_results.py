@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import torch
 
 from nlpcapsule import AnswerRanker, CapsuleClassifier
 from nlpcapsule.sample import load_documents, load_questions
+
+load_documents, load_questions = cache(load_documents), cache(load_questions)
 
 RECORD = Path(__file__).parent / "recorded" / "results.json"
 # Since then sparse gradients have a shorter optimizer, which rounds differently: EM makes the most of that.

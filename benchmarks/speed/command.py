@@ -11,8 +11,7 @@ from typing import Annotated
 import typer
 
 from nlpcapsule.atomic_files import write_text
-from nlpcapsule.cli.device import Device, choose_device
-from nlpcapsule.cli.options import Threads
+from nlpcapsule.cli.options import Device, Threads, choose_device
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.threads import use_threads
 
@@ -80,13 +79,58 @@ def predict(
 
 
 @app.command()
+def train(
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="Folder of train, dev and test files; `export` writes one.")
+    ],
+    earlier: Annotated[
+        Path, typer.Option(metavar="CHECKOUT", help="A checkout of an earlier commit: the reference.")
+    ],
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of both trainings.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Trainings of each.")] = 2,
+    threads: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Threads of each.")] = 1,
+    output: Annotated[Path, typer.Option(metavar="FILE.json", help="Results file.")] = Path(
+        "results/speed-train.json"
+    ),
+) -> None:
+    """Train the small preset from raw text, with an earlier commit and with this one, in turn."""
+    from benchmarks.speed.train import Checkout, speed_of_training
+    from nlpcapsule.compare.data import open_folder
+    from nlpcapsule.data.readers.reading import ReadOptions
+    from nlpcapsule.provenance import provenance
+
+    files = open_folder(data, ReadOptions(), "labels")
+    if files.select is None:
+        raise ConfigError(f"{data}: expected train, dev and test files")
+    chosen = "".join(f" --set {setting}" for setting in settings or ())
+    checkouts = Checkout(earlier), Checkout(Path(__file__).parents[2])
+    named = f"{data.name} --earlier {checkouts[0].commit[:12]}{chosen} --rounds {rounds}"
+    header = provenance(
+        f"python -m benchmarks speed train {named}",
+        data=files.name,
+        threads=threads,
+        seed=1,
+    )
+    with TemporaryDirectory(prefix="speed-") as folder:
+        parts = (files.train, files.select, files.report)
+        found = speed_of_training(checkouts, parts, settings or (), threads, rounds, Path(folder), typer.echo)
+    write_text(output, json.dumps({**header, **found}, indent=2) + "\n")
+    typer.echo(
+        f"training takes {found['cpu_ratio']:.2f}x the CPU time ({found['ratio']:.2f}x on the clock) "
+        f"and loses {found['lost_points']:.2f} points of P@1"
+    )
+
+
+@app.command()
 def labels(
     counts: Annotated[
         list[int] | None,
         typer.Option("--labels", metavar="NUMBER", min=300, help="Labels; may be repeated, smallest first."),
     ] = None,
     batch_size: BatchSize = 32,
-    device: ChosenDevice = Device.AUTO,
+    device: ChosenDevice = "auto",
     preset: Annotated[
         str | None, typer.Option(metavar="NAME", help="small; none: the default network.")
     ] = "small",
@@ -125,7 +169,7 @@ def documents(
     labels: Annotated[int, typer.Option("--labels", metavar="NUMBER", min=10)] = 50_000,
     epochs: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Passes over the documents.")] = 1,
     batch_size: BatchSize = 32,
-    device: ChosenDevice = Device.AUTO,
+    device: ChosenDevice = "auto",
     threads: Threads = None,
     folder: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where data and model go for the time being.")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TextIO
 from unittest.mock import patch
 
 from nlpcapsule.cli.app import main
@@ -37,8 +38,13 @@ class Finished:
         return [line for line in self.err.splitlines() if line.startswith("error:")]
 
 
-def run_command(*arguments: object, stdin: bytes = b"", entry_point: Callable[[], None] = main) -> Finished:
-    """Calls the entry point of the `nlpcapsule` command, or another one."""
+def run_command(
+    *arguments: object,
+    stdin: bytes = b"",
+    entry_point: Callable[[], None] = main,
+    terminal: TextIO | None = None,
+) -> Finished:
+    """Calls the entry point of the `nlpcapsule` command, or another one; errors may go to a terminal."""
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="")
     # Python's own standard error escapes what cannot be encoded, too.
     err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="", errors="backslashreplace")
@@ -47,7 +53,7 @@ def run_command(*arguments: object, stdin: bytes = b"", entry_point: Callable[[]
         patch.object(sys, "argv", ["nlpcapsule", *map(str, arguments)]),
         patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")),
         patch.object(sys, "stdout", out),
-        patch.object(sys, "stderr", err),
+        patch.object(sys, "stderr", terminal or err),
     ):
         try:
             entry_point()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import re
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import pytest
 from run_command import run_command
 
 
-def run_on_terminal(*arguments: object) -> tuple[bytes, str]:
+def run_on_terminal(*arguments: object) -> tuple[str, str]:
     """Run a command whose standard error is a terminal: standard output, and what the terminal got."""
     terminal, end = pty.openpty()
     shown: list[bytes] = []
@@ -28,14 +26,14 @@ def run_on_terminal(*arguments: object) -> tuple[bytes, str]:
 
     reader = threading.Thread(target=read)
     reader.start()
-    command = [sys.executable, "-m", "nlpcapsule.cli.app", *map(str, arguments)]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=end, env=environment, timeout=120)
-    os.close(end)
+    with os.fdopen(end, "w", encoding="utf-8") as screen, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TERM", "xterm")
+        patch.setenv("COLUMNS", "100")
+        done = run_command(*arguments, terminal=screen)
     reader.join(timeout=10)
     os.close(terminal)
-    assert done.returncode == 0, shown
-    return done.stdout, b"".join(shown).decode()
+    assert done.code == 0, shown
+    return done.out, b"".join(shown).decode()
 
 
 @pytest.mark.parametrize(
@@ -55,7 +53,7 @@ def test_a_terminal_shows_nothing_if_told_to_be_quiet(sample: Path, label_model:
     data = sample / "documents-dev.jsonl"
     out, shown = run_on_terminal("predict", label_model, data, "--quiet")
     assert shown == ""
-    assert out.decode() == run_command("predict", label_model, data).out
+    assert out == run_command("predict", label_model, data).out
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate"])

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from nlpcapsule.model_folder.exporting import export_model
 from tiny_runs import SIZES, fit_documents, fit_questions, some_documents, tiny_config
 from tiny_transformer import write_transformer
 
 from nlpcapsule.config import Config
+from nlpcapsule.export.export_model import export_model
 
 SMALL = {"training.epochs": 1, "text.max_tokens": 20}
 LEXICAL = ["one-vs-rest", "omikuji", "fast-xml", "pd-sparse", "fasttext"]

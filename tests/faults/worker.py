@@ -22,7 +22,8 @@ import torch
 from outcomes import NetworkUsed, refused_or_works
 
 from nlpcapsule.data.documents import Candidate, Question
-from nlpcapsule.model_folder import load_for_prediction, load_model
+from nlpcapsule.export.prediction import load_for_prediction
+from nlpcapsule.model_folder import load_model
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 
 TEXTS = ["The street lamp outside our house has been dark for a week.", ""]

@@ -11,7 +11,7 @@ from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.lexical import nearest_negatives, one_vs_rest
 from nlpcapsule.lexical.candidates import candidate_recall, nominate_to_file
-from nlpcapsule.lexical.inverted_index import InvertedIndex, largest_entries
+from nlpcapsule.lexical.inverted_index import InvertedIndex
 from nlpcapsule.lexical.nearest_negatives import NearestNegatives
 from nlpcapsule.lexical.one_vs_rest import OneVsRest, OneVsRestSettings
 from nlpcapsule.lexical.ranker import Fitting
@@ -81,11 +81,6 @@ def test_every_label_is_nominated_once_if_all_are_asked_for():
     centroids = InvertedIndex.of_labels(random_rows(0), sparse.eye(40, LABELS, format="csr"))
     labels, _ = centroids.nearest(random_rows(3), 10 * LABELS)
     assert (np.sort(labels, axis=1) == np.arange(LABELS)).all()
-
-
-def test_the_largest_entries_of_each_row_are_kept():
-    matrix = sparse.csr_matrix([[1.0, -3.0, 2.0], [0.0, 0.5, 0.0]])
-    assert largest_entries(matrix, 2).toarray().tolist() == [[0, -3, 2], [0, 0.5, 0]]
 
 
 def test_a_negative_of_a_label_never_has_it():

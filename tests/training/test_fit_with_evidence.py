@@ -17,6 +17,7 @@ from nlpcapsule.networks.paper import PaperNetwork
 from nlpcapsule.report.routing import inspect_routing
 from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.network_scorer import NetworkScorer
+from nlpcapsule.training import preparation
 from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.preparation import DocumentPart, known_rows_to_hold_out
 from nlpcapsule.training.prepared_labels import prepare_labels
@@ -156,7 +157,7 @@ def test_the_system_is_one_vs_rest_unless_another_is_named():
     assert evidence_system("omikuji") == "omikuji"
 
 
-def test_what_is_held_out_leaves_every_label_an_example():
+def test_what_is_held_out_leaves_every_label_an_example(monkeypatch):
     documents = [Document(str(row), ("often", f"pair{row % 20}")) for row in range(40)]
     documents += [Document("once", (f"once{row}",)) for row in range(5)]
     labels = [document.labels for document in documents]
@@ -169,6 +170,8 @@ def test_what_is_held_out_leaves_every_label_an_example():
     }
     assert known_rows_to_hold_out(labels, 0.2, seed=1) != known_rows_to_hold_out(labels, 0.2, seed=2)
     assert len(known_rows_to_hold_out(labels, 0.2, seed=1)) == 9
+    monkeypatch.setattr(preparation, "MOST_HELD_OUT", 4)
+    assert len(known_rows_to_hold_out(labels, 0.2, seed=1)) == 4
 
 
 def test_documents_without_labels_are_held_out_like_others():

@@ -31,7 +31,7 @@ PATIENCE = 90  # seconds until a test gives up on a process
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
-    train = write_documents(folder / "train.jsonl", some_documents(160))
+    train = write_documents(folder / "train.jsonl", some_documents(96))
     dev = write_documents(folder / "dev.jsonl", some_documents(20, "dev"))
     return str(train), str(dev)
 

@@ -11,20 +11,22 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-_FEWEST = 2**19  # values: torch's dropout of fewer takes no noticeable time
+FEWEST_VALUES = 2**18  # torch's dropout of fewer takes no noticeable time
 _BYTES = 8  # of a random number
 
 
 def is_worthwhile(values: Tensor) -> bool:
     """Return whether bytes should decide about these values."""
-    return values.device.type == "cpu" and values.numel() >= _FEWEST
+    return values.device.type == "cpu" and values.numel() >= FEWEST_VALUES
 
 
-def draw_kept(shape: torch.Size, rate: float) -> tuple[Tensor, float]:
-    """Return a mask of this shape, False where a value is dropped, and the factor that keeps the expectation.
+def draw_kept(shape: torch.Size, rate: float, dtype: torch.dtype) -> tuple[Tensor, float]:
+    """Return 0 where a value is dropped and 1 elsewhere, and the factor that keeps the expectation.
+
+    Numbers of the values' own type, which also hold all bytes: products with booleans are not vectorised.
 
     Example:
-        >>> kept, factor = draw_kept(torch.Size([2, 3]), 0.25)
+        >>> kept, factor = draw_kept(torch.Size([2, 3]), 0.25, torch.float32)
         >>> kept.shape, round(factor, 4)
         (torch.Size([2, 3]), 1.3333)
     """
@@ -32,7 +34,7 @@ def draw_kept(shape: torch.Size, rate: float) -> tuple[Tensor, float]:
     numbers = torch.empty(-(-count // _BYTES), dtype=torch.int64)
     numbers.random_(torch.iinfo(torch.int64).min, None)  # all 64 bits are random
     dropped = round(256 * rate)
-    kept = numbers.view(torch.uint8)[:count] >= dropped
+    kept = numbers.view(torch.uint8)[:count].to(dtype).sub_(dropped - 1).clamp_(0, 1)
     return kept.reshape(shape), 256 / (256 - dropped)
 
 
@@ -43,8 +45,8 @@ class Dropout(nn.Dropout):
         """Drop values in training."""
         if not (self.training and self.p and is_worthwhile(input)):
             return super().forward(input)
-        kept, factor = draw_kept(input.shape, self.p)
-        return input * kept.to(input.dtype).mul_(factor)
+        kept, factor = draw_kept(input.shape, self.p, input.dtype)
+        return input * kept.mul_(factor)
 
 
 class _RectifiedAndDropped(torch.autograd.Function):
@@ -67,5 +69,5 @@ class _RectifiedAndDropped(torch.autograd.Function):
 
 def rectify_and_drop(values: Tensor, mask: Tensor, rate: float) -> Tensor:
     """Return ReLU and dropout of values, zero where a mask that broadcasts to them is False."""
-    kept, factor = draw_kept(values.shape, rate)
-    return _RectifiedAndDropped.apply(values, kept.logical_and_(mask), factor)
+    kept, factor = draw_kept(values.shape, rate, values.dtype)
+    return _RectifiedAndDropped.apply(values, kept.mul_(mask.to(values.dtype)), factor)

@@ -132,7 +132,10 @@ class TrainingSettings(Settings):
         description="decay of the moving average of weights, limited to a span of a quarter of the "
         "training; 0: off",
     )
-    precision: Literal["float32", "bf16"] = Field("float32", description="arithmetic of the forward pass")
+    precision: Literal["float32", "bf16", "auto"] = Field(
+        "float32",
+        description="arithmetic of the forward pass; auto: bf16 on CPUs with bf16 instructions, else float32",
+    )
     dev_fraction: float = Field(
         0.0,
         ge=0,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 
 from nlpcapsule.data.documents import Document, Question
 from nlpcapsule.data.labels import LabelVocabulary
-from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.data.ragged import GrowingRows, Ragged
 from nlpcapsule.data.tokens import WordTokenizer
 
 _CHUNK = 1_000  # texts tokenized at a time, which bounds memory
@@ -99,15 +98,15 @@ def encode_documents(
     documents: Iterable[Document], tokenizer: WordTokenizer, labels: LabelVocabulary, max_tokens: int
 ) -> EncodedDocuments:
     """Tokenize documents and look up their labels; the texts are not kept."""
-    names: list[tuple[str, ...]] = []
+    numbers, unseen = GrowingRows(), dict[str, int]()
 
-    def texts() -> Iterable[str]:
+    def texts() -> Iterator[str]:
         for document in documents:
-            names.append(tuple(map(sys.intern, document.labels)))  # each name once in memory
+            numbers.append(labels.numbers(document.labels, unseen))
             yield document.text
 
     tokens = encode_texts(texts(), tokenizer, max_tokens)
-    return EncodedDocuments(tokens, Ragged.from_rows(labels.encode(names)))
+    return EncodedDocuments(tokens, numbers.ragged())
 
 
 def encode_questions(

@@ -11,6 +11,7 @@ from typing import IO, Any
 import numpy as np
 
 MOST_IN_MEMORY = 2**22  # values; more are kept in a temporary file
+_PARTS = 1_024  # that are joined
 
 
 class GrowingArray:
@@ -22,21 +23,22 @@ class GrowingArray:
 
     def __init__(self, dtype: type[np.generic]) -> None:
         self._dtype = dtype
-        self._parts: list[np.ndarray] = []
-        self._waiting = 0  # values in `_parts`
+        self._parts: list[np.ndarray] = []  # the latest
+        self._blocks: list[np.ndarray] = []  # of many parts each: a small array takes more than its values
+        self._waiting = 0  # values in `_blocks`
         self._file: IO[bytes] | None = None
 
     def append(self, part: np.ndarray) -> None:
         """Append values (any number,)."""
         self._parts.append(part)
-        self._waiting += len(part)
-        if self._waiting > MOST_IN_MEMORY:
-            self._write()
+        if len(self._parts) >= _PARTS or len(part) > _PARTS:
+            self._join()
 
     def array(self) -> np.ndarray:
         """Return all values (total,)."""
+        self._join()
         if self._file is None:
-            return np.concatenate([np.zeros(0, dtype=self._dtype), *self._parts])
+            return np.concatenate([np.zeros(0, dtype=self._dtype), *self._blocks])
         self._write()
         assert self._file is not None
         # Changes stay in memory, as with any other array.
@@ -48,10 +50,18 @@ class GrowingArray:
         mapped.filename, mapped.file = place, self._file
         return np.asarray(mapped)
 
+    def _join(self) -> None:
+        if self._parts:
+            self._blocks.append(np.concatenate(self._parts, dtype=self._dtype, casting="unsafe"))
+            self._waiting += len(self._blocks[-1])
+            self._parts = []
+        if self._waiting > MOST_IN_MEMORY:
+            self._write()
+
     def _write(self) -> None:
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="nlpcapsule-")  # noqa: SIM115 - the mapping keeps it
-        for part in self._parts:
-            self._file.write(np.ascontiguousarray(part, dtype=self._dtype).data)
+        for block in self._blocks:
+            self._file.write(block.data)
         self._file.flush()
-        self._parts, self._waiting = [], 0
+        self._blocks, self._waiting = [], 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -28,7 +28,11 @@ class LabelVocabulary:
     @classmethod
     def from_labels(cls, labels: Iterable[Sequence[str]]) -> LabelVocabulary:
         """Collect the vocabulary from the label lists of the training documents."""
-        counter = Counter(id for row in labels for id in set(row))
+        return cls.from_counts(Counter(id for row in labels for id in set(row)))
+
+    @classmethod
+    def from_counts(cls, counter: Mapping[str, int]) -> LabelVocabulary:
+        """Create the vocabulary from the number of training documents of each label."""
         if not counter:
             raise DataError("no document has a label, so there is nothing to learn")
         ids = sorted(counter, key=lambda id: (-counter[id], id))
@@ -46,11 +50,16 @@ class LabelVocabulary:
     def __contains__(self, id: str) -> bool:
         return id in self._numbers
 
-    def encode(self, labels: Sequence[Sequence[str]]) -> list[list[int]]:
+    def encode(self, labels: Iterable[Sequence[str]]) -> list[list[int]]:
         """Return the numbers of label lists; unknown labels get new numbers from `len(self)` upwards."""
-        unseen = {id: None for row in labels for id in row if id not in self}
-        numbers = self._numbers | {id: len(self) + place for place, id in enumerate(unseen)}
-        return [[numbers[id] for id in row] for row in labels]
+        unseen: dict[str, int] = {}
+        return [self.numbers(row, unseen) for row in labels]
+
+    def numbers(self, row: Sequence[str], unseen: dict[str, int]) -> list[int]:
+        """Return the numbers of labels; `unseen` gets the numbers of those that are unknown."""
+        return [
+            self._numbers[id] if id in self else unseen.setdefault(id, len(self) + len(unseen)) for id in row
+        ]
 
     def to_json(self) -> str:
         """Return the text of labels.json."""

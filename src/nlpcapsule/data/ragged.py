@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -19,12 +20,10 @@ class Ragged:
     @classmethod
     def from_rows(cls, rows: Iterable[Sequence[int] | np.ndarray]) -> Ragged:
         """Pack rows; many values are kept in a file that is mapped into memory."""
-        values, lengths = GrowingArray(np.int32), [0]
+        growing = GrowingRows()
         for row in rows:
-            packed = np.asarray(row, dtype=np.int32)
-            values.append(packed)
-            lengths.append(len(packed))
-        return cls(values.array(), np.cumsum(lengths, dtype=np.int64))
+            growing.append(row)
+        return growing.ragged()
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -63,3 +62,20 @@ class Ragged:
         for target, row in zip(block, chosen, strict=True):
             target[: min(len(row), width)] = row[:width]
         return block
+
+
+class GrowingRows:
+    """Rows of integers, appended one by one."""
+
+    def __init__(self) -> None:
+        self._values, self._lengths = GrowingArray(np.int32), array("q", [0])
+
+    def append(self, row: Sequence[int] | np.ndarray) -> None:
+        """Append a row."""
+        packed = np.asarray(row, dtype=np.int32)
+        self._values.append(packed)
+        self._lengths.append(len(packed))
+
+    def ragged(self) -> Ragged:
+        """Return all rows."""
+        return Ragged(self._values.array(), np.cumsum(self._lengths, dtype=np.int64))

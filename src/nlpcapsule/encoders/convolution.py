@@ -6,9 +6,10 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from nlpcapsule.capsules.dropout import Dropout, is_worthwhile, rectify_and_drop
+from nlpcapsule.capsules.dropout import FEWEST_VALUES, Dropout, is_worthwhile, rectify_and_drop
 from nlpcapsule.config.settings import Widths
 from nlpcapsule.encoders.encoder import register_encoder
+from nlpcapsule.encoders.window_sums import DistinctWords
 from nlpcapsule.encoders.word_encoder import WordEncoder, WordEncoderSettings
 from nlpcapsule.registry import NetworkInputs
 
@@ -30,6 +31,7 @@ class ConvolutionEncoder(WordEncoder):
     """
 
     settings_type: ClassVar[type[ConvolutionSettings]] = ConvolutionSettings
+    rectified: ClassVar[bool] = True
 
     def __init__(self, settings: ConvolutionSettings, inputs: NetworkInputs) -> None:
         super().__init__(settings, inputs)
@@ -38,6 +40,27 @@ class ConvolutionEncoder(WordEncoder):
         self.dropout = Dropout(settings.token_dropout)
         self.convolutions = nn.ModuleList(nn.Conv1d(size, filters, width) for width in self.windows)
 
+    def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Encode documents: (B, l) → states (B, l, H) and the mask (B, l) of real tokens.
+
+        A large batch on a CPU is encoded by its distinct words, on whose vectors dropout then acts.
+        """
+        distinct = self._distinct_words(tokens)
+        if distinct is None:
+            return super().forward(tokens)
+        words = self.dropout(self.embedding.table(distinct.ids))  # (U, v)
+        sums = [distinct.convolve(words, each) for each in self.convolutions]
+        mask = tokens != self.embedding.padding_id
+        return self._activate(torch.cat(sums, dim=2), mask), mask
+
+    def _distinct_words(self, tokens: Tensor) -> DistinctWords | None:
+        """Return the distinct words of a batch if encoding by them is faster, and no graph is exported."""
+        is_running = not self.word_dropout.p if self.training else torch.is_inference_mode_enabled()
+        if not is_running or tokens.device.type != "cpu" or tokens.numel() * self.state_size < FEWEST_VALUES:
+            return None
+        distinct = DistinctWords.of(tokens, self.embedding.padding_id)
+        return distinct if 2 * len(distinct.ids) <= tokens.numel() else None
+
     def read(self, words: Tensor, mask: Tensor) -> Tensor:
         """Map word vectors (B, l, v) and a mask (B, l) to states (B, l, H)."""
         words = self.dropout(words).transpose(1, 2)  # (B, v, l)
@@ -45,8 +68,11 @@ class ConvolutionEncoder(WordEncoder):
         for width, convolution in zip(self.windows, self.convolutions, strict=True):
             left = (width - 1) // 2
             states.append(convolution(nn.functional.pad(words, (left, width - 1 - left))))  # (B, filters, l)
-        joined = torch.cat(states, dim=1)  # (B, H, l)
-        if self.training and self.dropout.p and is_worthwhile(joined):
+        return self._activate(torch.cat(states, dim=1).transpose(1, 2), mask)
+
+    def _activate(self, sums: Tensor, mask: Tensor) -> Tensor:
+        """Return ReLU and dropout of sums (B, l, H), zero where the mask (B, l) is False."""
+        if self.training and self.dropout.p and is_worthwhile(sums):
             # Later steps read states one after the other: copying them once here saves copies there.
-            return rectify_and_drop(joined.transpose(1, 2).contiguous(), mask.unsqueeze(-1), self.dropout.p)
-        return self.dropout(torch.relu(joined).transpose(1, 2) * mask.unsqueeze(-1))  # (B, l, H)
+            return rectify_and_drop(sums.contiguous(), mask.unsqueeze(-1), self.dropout.p)
+        return self.dropout(torch.relu(sums) * mask.unsqueeze(-1))  # (B, l, H)

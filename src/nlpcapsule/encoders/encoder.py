@@ -30,6 +30,7 @@ class Encoder(nn.Module, ABC):
 
     state_size: int  # H
     name_size: int  # E, the size of the vectors that words, names and documents are compared by
+    rectified: ClassVar[bool] = False  # whether no state is negative
     own_rate: float | None = None  # peak learning rate of the encoder; None uses the network's
 
     def __init__(self, settings: Any, inputs: NetworkInputs) -> None:

@@ -15,10 +15,10 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from nlpcapsule.data.growing_array import GrowingArray
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.word_frequency import document_frequency
 from nlpcapsule.lexical.arrays import check_array, check_range, single_integer
+from nlpcapsule.lexical.sparse_rows import stacked_rows
 
 LEAD_TOKENS = 60  # words, the most informative part of many documents
 LEAD_TOKENS_HELP = "first words of a document that are additional, separate features; 0: none"
@@ -54,15 +54,9 @@ class BagOfWords:
         """
         if len(tokens) <= _DOCUMENTS_AT_A_TIME:
             return self._rows(tokens)
-        weights, words = GrowingArray(np.float32), GrowingArray(np.int32)
-        lengths = [np.zeros(1, dtype=np.int64)]
-        for start in range(0, len(tokens), _DOCUMENTS_AT_A_TIME):
-            part = self._rows(tokens.slice(start, start + _DOCUMENTS_AT_A_TIME))
-            weights.append(part.data)
-            words.append(part.indices)
-            lengths.append(np.diff(part.indptr).astype(np.int64))
-        parts = (weights.array(), words.array(), np.cumsum(np.concatenate(lengths)))
-        return sparse.csr_matrix(parts, shape=(len(tokens), self.width))
+        starts = range(0, len(tokens), _DOCUMENTS_AT_A_TIME)
+        parts = (self._rows(tokens.slice(start, start + _DOCUMENTS_AT_A_TIME)) for start in starts)
+        return stacked_rows(parts, (len(tokens), self.width))
 
     def _rows(self, tokens: Ragged) -> sparse.csr_matrix:
         whole = _weighted(tokens, self.idf)

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from nlpcapsule.lexical.arrays import check_array
+from nlpcapsule.lexical.sparse_rows import largest_entries, stacked_rows, transposed
 from nlpcapsule.threads import thread_count
 
 _CENTROID_WORDS = 50  # more cost time and find hardly more labels
@@ -50,16 +51,14 @@ class InvertedIndex:
     @classmethod
     def of_documents(cls, features: sparse.csr_matrix) -> Self:
         """Index documents (N, V)."""
-
-        def pruned(start: int) -> sparse.csr_matrix:
-            return informative_words(features[start : start + _ROWS_AT_A_TIME])
-
-        return cls(unit_rows(sparse.vstack(in_threads(pruned, range(0, features.shape[0], _ROWS_AT_A_TIME)))))
+        starts = range(0, features.shape[0], _ROWS_AT_A_TIME)
+        parts = (unit_rows(informative_words(features[s : s + _ROWS_AT_A_TIME])) for s in starts)
+        return cls(stacked_rows(parts, features.shape))
 
     @cached_property
     def _rows_by_word(self) -> sparse.csr_matrix:
         """(V, n), of each word the rows that it weighs most in."""
-        return largest_entries(self.weights.T.tocsr(), _ROWS_PER_WORD)
+        return transposed(self.weights, _ROWS_PER_WORD)
 
     def nearest(self, features: sparse.csr_matrix, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows (N, K) int32 nearest to documents (N, V), nearest first, and their cosines (N, K).
@@ -89,16 +88,6 @@ class InvertedIndex:
 def informative_words(features: sparse.csr_matrix) -> sparse.csr_matrix:
     """Return documents (N, V) with their words of the largest weights alone."""
     return largest_entries(features, _DOCUMENT_WORDS)
-
-
-def largest_entries(matrix: sparse.csr_matrix, count: int) -> sparse.csr_matrix:
-    """Return the matrix with the `count` entries of each row that are largest by absolute value."""
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    order = np.lexsort((matrix.indices, -np.abs(matrix.data), rows))
-    rank = np.arange(len(rows)) - matrix.indptr[rows]  # `order` keeps the rows in place
-    kept = order[rank < count]
-    places = (rows[kept], matrix.indices[kept])
-    return sparse.csr_matrix((matrix.data[kept], places), shape=matrix.shape)
 
 
 def row_products(features: sparse.csr_matrix, rows: sparse.csr_matrix, chosen: np.ndarray) -> np.ndarray:

@@ -14,7 +14,8 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from nlpcapsule.lexical.inverted_index import InvertedIndex, largest_entries
+from nlpcapsule.lexical.inverted_index import InvertedIndex
+from nlpcapsule.lexical.sparse_rows import largest_entries
 
 _NOMINATED = 100  # labels that a document may be a negative of
 _MOST_SEARCHED = 50_000  # documents among which the nearest are sought; of more, a sample

@@ -136,6 +136,7 @@ class LabelQueryNetwork(QueryRouting):
         self.mlp = nn.Sequential(nn.Linear(size, size), nn.GELU())
         self.labels.add_random("output", size)  # o
         self.labels.add("bias", torch.full((label_count,), FIRST_BIAS))  # β
+        self.rectified = self.document.encoder.rectified
         self.whole: WholeDocument | None = None
         if settings.document_size:
             self.whole = WholeDocument(
@@ -185,7 +186,8 @@ class LabelQueryNetwork(QueryRouting):
         """Return what the labels' scores need of documents (B, l); no label takes part in it."""
         states, real = self.document.encoder(tokens)  # (B, l, H)
         capsules, mask = self.document.condense(states, real)  # (B, m, d)
-        largest = None if self.whole is None else largest_states(states, real)
+        # Padding's zeros are never above rectified states.
+        largest = None if self.whole is None else largest_states(states, None if self.rectified else real)
         place = None
         if self.names is not None and self.idf is not None:
             place = self.document.encoder.place(tokens, states, real, self.idf)  # (B, E)

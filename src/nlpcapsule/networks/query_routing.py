@@ -124,7 +124,8 @@ def largest_states(states: Tensor, mask: Tensor | None) -> Tensor:
     """Return the maximum (B, H) of states (B, l, H) that the mask (B, l) calls real."""
     if mask is not None:  # states may be negative, and padding's zeros would then be the maximum
         states = states.masked_fill(~mask.unsqueeze(-1), -torch.inf)
-    return states.amax(dim=1)
+    # In training the places of the maxima are kept: looking for them again would cost more.
+    return states.max(dim=1).values if states.requires_grad else states.amax(dim=1)
 
 
 def row_products(left: Tensor, right: Tensor) -> Tensor:

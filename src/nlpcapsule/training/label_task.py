@@ -17,6 +17,7 @@ from nlpcapsule.networks.losses import label_loss
 from nlpcapsule.scoring.documents import LabelRankings, rank_documents
 from nlpcapsule.scoring.network_scorer import NetworkScorer, device_of
 from nlpcapsule.training.loop import WARMUP
+from nlpcapsule.training.precision import is_bf16
 from nlpcapsule.training.shared_work import joined_shares, share_of
 
 MOST_DEV_DOCUMENTS = 2_000  # ranked after an epoch; the final figures are those of all
@@ -127,8 +128,8 @@ class LabelTask:
     def _rank_dev(self, network: nn.Module, rows: np.ndarray) -> np.ndarray:
         """Return the ranked labels (M', K) of some dev documents."""
         assert self.dev is not None
-        is_bf16 = self.config.training.precision == "bf16"
-        scorer = NetworkScorer(network, self.padding_id, self.config.inference.batch_size, bf16=is_bf16)
+        bf16 = is_bf16(self.config.training, device_of(network))
+        scorer = NetworkScorer(network, self.padding_id, self.config.inference.batch_size, bf16)
         candidates = None if self.dev_candidates is None else self.dev_candidates[rows]
         ranked = rank_documents(scorer, self.dev.tokens.take(rows), _RANKED, candidates=candidates).labels
         count = len(self.labels) if candidates is None else candidates.shape[1]

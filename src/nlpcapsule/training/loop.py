@@ -16,6 +16,7 @@ from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.training.checkpoint import Checkpoint, Position
 from nlpcapsule.training.gradients import StepGradients
 from nlpcapsule.training.optimizers import build_optimizers, clip_gradients
+from nlpcapsule.training.precision import is_bf16
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
 from nlpcapsule.training.row_updates import MovingAverage, choose_row_updates, exchange_rows, keep_rows_apart
@@ -66,8 +67,8 @@ def train_network(
     choose_row_updates(network, settings)
     tables = keep_rows_apart(network)
     optimizers = build_optimizers(network, settings)
-    is_bf16, allowed = settings.precision == "bf16", torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = allowed or is_bf16  # float32 operations may then use TF32
+    bf16, allowed = is_bf16(settings, accelerator.device), torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = allowed or bf16  # float32 operations may then use TF32
     batches_per_epoch = len(task.batches(0))
     accumulated = settings.gradient_accumulation_steps
     steps_per_epoch = math.ceil(batches_per_epoch / accumulated)
@@ -79,7 +80,7 @@ def train_network(
         average = MovingAverage(network, decay)
     position = checkpoint.restore(network, optimizers, average)
     trained = accelerator.prepare(network)
-    gradients = StepGradients(task, trained, accelerator, is_bf16)
+    gradients = StepGradients(task, trained, accelerator, bf16)
     done = position.epoch * batches_per_epoch + position.batch
     progress.start(task.title, settings.epochs * batches_per_epoch, done)
 

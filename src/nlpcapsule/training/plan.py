@@ -20,6 +20,7 @@ from nlpcapsule.training.fit_answers import PreparedAnswers, answer_network, ans
 from nlpcapsule.training.fit_labels import label_network, needs_nominator, with_partial_routing
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.loop import Task, train_network
+from nlpcapsule.training.precision import is_bf16
 from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.row_updates import row_tables
@@ -93,7 +94,7 @@ def _measured(network: nn.Module, task: Task, config: Config, say: Callable[[str
     whole = _duration(epoch * training.epochs)
     return [
         f"{parameters:,} weights on {process.device.type}, {process.num_processes} process(es), "
-        f"precision {training.precision}",
+        f"precision {'bf16' if is_bf16(training, process.device) else 'float32'}",
         f"{batches:,} batches of {training.batch_size} an epoch, "
         f"{training.gradient_accumulation_steps} batch(es) a step",
         f"about {_duration(epoch)} an epoch, {whole} for {training.epochs} epochs "

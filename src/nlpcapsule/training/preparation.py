@@ -17,6 +17,8 @@ from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.thresholds import best_threshold
 from nlpcapsule.scoring.documents import LabelRankings
 
+MOST_HELD_OUT = 5_000  # documents: enough for a few dozen fusion weights, at half a gigabyte of memory
+
 
 def hold_out(items: Sequence[Any], fraction: float, seed: int) -> tuple[list[Any], list[Any]]:
     """Split items into a training and a held-out part, both in the original order."""
@@ -36,13 +38,13 @@ def rows_to_hold_out(count: int, fraction: float, seed: int) -> set[int]:
 def known_rows_to_hold_out(labels: Sequence[Sequence[str]], fraction: float, seed: int) -> set[int]:
     """Return rows to hold out, of documents with these labels, that leave a document of every label.
 
-    There may be fewer than the fraction.
+    There may be fewer than the fraction, and there are at most `MOST_HELD_OUT`.
 
     Documents without labels are held out like others: where there are many, predicted labels are less often
     right, and the part that probabilities are fitted on must reflect that.
     """
     left = Counter(label for row in labels for label in set(row))
-    wanted = round(len(labels) * fraction)
+    wanted = min(round(len(labels) * fraction), MOST_HELD_OUT)
     chosen: set[int] = set()
     for index in np.random.default_rng(seed).permutation(len(labels)).tolist():
         own = set(labels[index])

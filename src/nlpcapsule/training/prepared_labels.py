@@ -2,6 +2,7 @@
 
 import hashlib
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -84,12 +85,12 @@ def prepare_labels(
             f"inference.threshold_for={config.inference.threshold_for!r}: a threshold is tuned on held-out "
             "documents, and there are none: give --dev data, or set training.dev_fraction"
         )
-    label_rows: list[tuple[str, ...]] = []
+    counts: Counter[str] = Counter()
     ids: list[str | None] = []
 
     def texts() -> Iterator[str]:
         for document in train:
-            label_rows.append(tuple(map(sys.intern, document.labels)))  # each name once in memory
+            counts.update(set(document.labels))
             ids.append(document.id)
             yield document.text
         if thesaurus is not None:
@@ -102,7 +103,7 @@ def prepare_labels(
     else:
         for _ in texts():  # collects labels and ids
             pass
-    labels = LabelVocabulary.from_labels(label_rows)
+    labels = LabelVocabulary.from_counts(counts)
     if thesaurus is not None:
         labels = labels.with_names(thesaurus)
     length = config.text.max_tokens

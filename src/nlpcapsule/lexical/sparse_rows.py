@@ -1,0 +1,71 @@
+"""Prune, stack and transpose sparse matrices that may be larger than memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from scipy import sparse
+
+from nlpcapsule.data.growing_array import GrowingArray
+
+_ROWS_AT_A_TIME = 4_096
+_ENTRIES_AT_A_TIME = 2**21  # that are transposed together
+
+
+def largest_entries(matrix: sparse.csr_matrix, count: int) -> sparse.csr_matrix:
+    """Return the matrix with the `count` entries of each row that are largest by absolute value."""
+    if np.diff(matrix.indptr).max(initial=0) <= count:
+        return matrix.sorted_indices()
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    order = np.lexsort((matrix.indices, -np.abs(matrix.data), rows))
+    rank = np.arange(len(rows)) - matrix.indptr[rows]  # `order` keeps the rows in place
+    kept = order[rank < count]
+    places = (rows[kept], matrix.indices[kept])
+    return sparse.csr_matrix((matrix.data[kept], places), shape=matrix.shape)
+
+
+def stacked_rows(parts: Iterable[sparse.csr_matrix], shape: tuple[int, int]) -> sparse.csr_matrix:
+    """Return rows (N, V) float32 from parts; many of them are in files that are mapped into memory."""
+    values, columns = GrowingArray(np.float32), GrowingArray(np.int32)
+    lengths = [np.zeros(1, dtype=np.int64)]
+    for part in parts:
+        values.append(part.data)
+        columns.append(part.indices)
+        lengths.append(np.diff(part.indptr).astype(np.int64))
+    return sparse.csr_matrix(
+        (values.array(), columns.array(), np.cumsum(np.concatenate(lengths))), shape=shape
+    )
+
+
+def transposed(matrix: sparse.csr_matrix, most: int) -> sparse.csr_matrix:
+    """Return a matrix (n, V) by columns: (V, n), of each column the entries of the largest values.
+
+    Entries are read once for every few million of them, so that memory holds these alone.
+    """
+    rows, columns = matrix.shape
+    if not matrix.nnz:
+        return sparse.csr_matrix((columns, rows), dtype=np.float32)
+    starts = range(0, rows, _ROWS_AT_A_TIME)
+    ends = [matrix.indptr[min(start + _ROWS_AT_A_TIME, rows)] for start in starts]
+    places = [slice(matrix.indptr[start], end) for start, end in zip(starts, ends, strict=True)]
+    counts = np.zeros(columns, dtype=np.int64)
+    for place in places:
+        counts += np.bincount(matrix.indices[place], minlength=columns)
+    block = np.cumsum(counts) // _ENTRIES_AT_A_TIME  # (V,) the part in which a column is read
+
+    def parts() -> Iterator[sparse.csr_matrix]:
+        for number in range(int(block[-1]) + 1):
+            low, high = np.searchsorted(block, [number, number + 1])
+            found = []
+            for start, place in zip(starts, places, strict=True):
+                words = matrix.indices[place]
+                chosen = np.flatnonzero((words >= low) & (words < high))
+                lengths = np.diff(matrix.indptr[start : start + _ROWS_AT_A_TIME + 1])
+                row_of = np.repeat(np.arange(start, start + len(lengths), dtype=np.int32), lengths)
+                found.append((matrix.data[place][chosen], words[chosen] - low, row_of[chosen]))
+            values, word, row = (np.concatenate(column) for column in zip(*found, strict=True))
+            part = sparse.csr_matrix((values, (word, row)), shape=(high - low, rows))
+            yield largest_entries(part, most)
+
+    return stacked_rows(parts(), (columns, rows))

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test test-slow coverage lint audit format wheel clean
+.PHONY: help setup demo test test-slow coverage lint audit docs format wheel clean
 
 help:
 	@echo "make demo       train on the embedded sample, write a report, serve the page"
@@ -12,6 +12,7 @@ help:
 	@echo "make test-slow  run the slow tests"
 	@echo "make coverage   run the tests and show which lines they miss"
 	@echo "make lint       ruff and mypy"
+	@echo "make docs       build the documentation as a site: site/index.html"
 	@echo "make audit      look up known vulnerabilities of the pinned packages"
 
 setup: $(STAMP)
@@ -49,6 +50,14 @@ lint: $(STAMP)
 audit:
 	.ci/audit $(PYTHON)
 
+# In an environment of its own, too: the reference is read from the source, so torch is not needed.
+docs:
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet -c constraints.txt $$($(PYTHON) -c \
+	  "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'])")
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+	@echo "open site/index.html"
+
 format: $(STAMP)
 	$(BIN)/ruff check --fix src benchmarks tests docs
 	$(BIN)/ruff format src benchmarks tests docs
@@ -57,4 +66,4 @@ wheel: $(STAMP)
 	$(BIN)/python -m build --wheel --no-isolation
 
 clean:
-	rm -rf $(VENV) .venv-audit demo-output dist build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-audit .venv-docs site demo-output dist build .pytest_cache .mypy_cache .ruff_cache

@@ -254,7 +254,7 @@ def make_model(tmp_path: Path) -> Callable[[str], Path]:
 
 def test_a_hybrid_with_trees_learns_too(tmp_path: Path) -> None:
     pytest.importorskip("omikuji")
-    model = train_small_hybrid(tmp_path / "model", lexical="omikuji")
+    model = train_small_hybrid(tmp_path / "model", lexical="omikuji", epochs=4)
     found = learn(model, examples())
     save_model(found.model, tmp_path / "learned")
     assert recall(found.model, HELD_BACK) > 0.7
@@ -266,7 +266,7 @@ def test_a_hybrid_with_label_names_learns_named_and_new_labels(tmp_path: Path) -
     }
     names[HELD_BACK] = {"name": "a lamp"}  # known by name alone
     (tmp_path / "names.json").write_text(json.dumps(names), encoding="utf-8")
-    model = train_small_hybrid(tmp_path / "model", label_names=str(tmp_path / "names.json"))
+    model = train_small_hybrid(tmp_path / "model", label_names=str(tmp_path / "names.json"), epochs=4)
     assert model.labels.counts[model.labels.ids.index(HELD_BACK)] == 0
     added = Example("Nothing like any of this was ever written.", ("never-named",))
     found = learn(model, [*examples(), added])

@@ -20,7 +20,7 @@ from nlpcapsule.scoring.models import LabelModel
 def test_indexes_grow_with_documents_and_labels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(neighbours, "MOST_EXACT", 0)
     monkeypatch.setattr(one_vs_rest, "MOST_WORK", 0)
-    train_small_hybrid(tmp_path / "model")
+    train_small_hybrid(tmp_path / "model", epochs=1)
     model = load_model(tmp_path / "model")
     assert isinstance(model, LabelModel)
     learned = learn(model, [Example(letter.text, letter.labels) for letter in new_documents(5)])

@@ -1,4 +1,4 @@
-"""Every command in the documentation runs as it is written, in a folder with the files that it names.
+"""Every command and Python example of the documentation runs as it is written, in a folder with its files.
 
 The README's own block has a test with expectations, `test_readme_commands.py`.
 """
@@ -6,6 +6,7 @@ The README's own block has a test with expectations, `test_readme_commands.py`.
 from __future__ import annotations
 
 import contextlib
+import csv
 import json
 import re
 import shlex
@@ -28,7 +29,7 @@ from nlpcapsule.sample import load_documents, load_questions
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
 # Commands that cannot run here, by what they hold; their options are checked all the same.
 CANNOT_RUN = {
     "pecos": "needs libpecos in an environment of its own",
@@ -140,11 +141,25 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for place in ("FOLDER", "sentence-transformers/all-MiniLM-L6-v2"):
         write_transformer(folder / place, positions=512)
     model = ["--output", folder / "MODEL", "--epochs", 1, "--quiet"]
-    done = run_command("train", folder / "train.jsonl", *model)
+    enough = [{"text": row.text, "labels": row.labels} for row in load_documents("train")[:150]]
+    write_rows(folder / "enough.jsonl", enough)  # for a hybrid, which holds some of them out
+    done = run_command("train", folder / "enough.jsonl", *model)
     assert done.code == 0, done.err
     for place in ("my-model", "demo-output/models/hybrid"):
         shutil.copytree(folder / "MODEL", folder / place)
-    write_rows(folder / "demo-output" / "data" / "documents-test-seen.jsonl", parts["test-seen"])
+    for part in ("train", "test-seen"):
+        write_rows(folder / "demo-output" / "data" / f"documents-{part}.jsonl", parts[part])
+    ranker = ["--task", "answers", "--output", folder / "demo-output/models/answers-label-query"]
+    done = run_command("train", folder / "questions.tsv", *ranker, "--epochs", 1, "--quiet")
+    assert done.code == 0, done.err
+    for name, part in {"letters.csv": "train", "letters-dev.csv": "dev", "news.csv": "dev"}.items():
+        keys = ("id", "text", "labels") if name == "news.csv" else ("number", "body", "tags")
+        with (folder / name).open("w", encoding="utf-8", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(keys)
+            rows.writerows(
+                (number, row["text"], "|".join(row["labels"])) for number, row in enumerate(parts[part])
+            )
     FeedbackStore(folder / "feedback.sqlite").add("letter-17", "ada", "It is dark.", ["street-light-out"], [])
     return folder
 
@@ -193,6 +208,22 @@ def test_every_command_runs(page: str, working_folder: Path) -> None:
         if done.code != 0:
             problems.append(f"{command.text}: {done.err[-500:]}")
     assert problems == [], "\n".join(problems)
+
+
+PYTHON = {
+    page: re.findall(
+        r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    for page in PAGES
+    if page != "README.md"
+}
+
+
+@pytest.mark.parametrize("page", [page for page, blocks in PYTHON.items() if blocks])
+def test_every_python_example_runs(page: str, working_folder: Path) -> None:
+    for number, block in enumerate(PYTHON[page]):
+        code = compile(block, f"{page}, example {number + 1}", "exec")
+        exec(code, {"__name__": "example"})
 
 
 def test_commands_are_found_and_few_of_them_are_left_out() -> None:

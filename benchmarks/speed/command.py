@@ -185,11 +185,11 @@ def documents(
     from nlpcapsule.provenance import provenance
 
     data = GeneratedLabels(labels=labels, documents=count)
-    options = TrainingOptions(epochs, device.value, batch_size)
+    options = TrainingOptions(epochs, device, batch_size)
     with TemporaryDirectory(prefix="speed-", dir=folder) as place:
         cost = cost_of_training(data, Path(place), options)
     command = f"python -m benchmarks speed documents --documents {count} --labels {labels} --epochs {epochs}"
-    command += f" --batch-size {batch_size} --device {device.value}"
+    command += f" --batch-size {batch_size} --device {device}"
     record = {**provenance(command, documents=count, seed=data.seed), **cost.to_json()}
     write_text(output, json.dumps(record, indent=2) + "\n")
     typer.echo(

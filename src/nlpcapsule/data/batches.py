@@ -1,7 +1,5 @@
 """Order documents into batches as a function of seed and epoch, so that resumed runs repeat it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 _POOL = 32  # batches sorted by length together: little padding, but still well shuffled

@@ -26,7 +26,7 @@ from nlpcapsule.model_folder.checks import check_config, check_label_rows, check
 from nlpcapsule.model_folder.guarded import first_line, load_guarded
 from nlpcapsule.model_folder.manifest import FUSION, LEXICAL, ModelFiles, checked_files
 from nlpcapsule.model_folder.nominator import nominator_config
-from nlpcapsule.networks.build import build_answer_network, build_label_network
+from nlpcapsule.networks.build import build_network
 from nlpcapsule.scoring.build import hybrid_parts, network_scorer
 from nlpcapsule.scoring.facts import ModelFacts
 from nlpcapsule.scoring.fusion import Fusion
@@ -86,8 +86,8 @@ def _read(files: ModelFiles, device: str) -> LabelModel | AnswerModel:
     sized = _plain(config, facts)
     if config.task == "answers":
         network = _network(
-            lambda: build_answer_network(
-                sized, tokenizer.size, tokenizer.padding_id, transformer=transformer
+            lambda: build_network(
+                sized, tokenizer.size, padding_id=tokenizer.padding_id, transformer=transformer
             ),
             files.path(NETWORK),
         )
@@ -98,8 +98,12 @@ def _read(files: ModelFiles, device: str) -> LabelModel | AnswerModel:
         ranker = lexical_system(config.model).load(config.model, files.folder / LEXICAL)
         return LabelModel(config, tokenizer, labels, LexicalScorer(ranker, len(labels)), facts)
     network = _network(
-        lambda: build_label_network(
-            sized, tokenizer.size, len(labels), tokenizer.padding_id, transformer=transformer
+        lambda: build_network(
+            sized,
+            tokenizer.size,
+            label_count=len(labels),
+            padding_id=tokenizer.padding_id,
+            transformer=transformer,
         ),
         files.path(NETWORK),
     )
@@ -108,7 +112,9 @@ def _read(files: ModelFiles, device: str) -> LabelModel | AnswerModel:
     if NOMINATOR in files:
         beside = nominator_config(sized)
         nominator = _network(
-            lambda: build_label_network(beside, tokenizer.size, len(labels), tokenizer.padding_id),
+            lambda: build_network(
+                beside, tokenizer.size, label_count=len(labels), padding_id=tokenizer.padding_id
+            ),
             files.path(NOMINATOR),
         )
         nominator.to(device).eval()

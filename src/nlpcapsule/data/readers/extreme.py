@@ -50,11 +50,6 @@ def is_layout(folder: Path) -> bool:
     return any(_part_file(folder, part) for part in PREFIXES)
 
 
-def is_row(keys: set[str]) -> bool:
-    """Return whether a JSON row with these keys comes from the repository."""
-    return "target_ind" in keys and bool(keys & {"title", "content"})
-
-
 def is_svmlight_header(line: str) -> bool:
     """Return whether a line is the header of an svmlight-like file: "points features labels"."""
     return HEADERS["svmlight"][0].fullmatch(line.strip()) is not None

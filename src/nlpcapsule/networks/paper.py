@@ -247,7 +247,7 @@ register(
             "labels": {
                 "training": {
                     "negatives": "batch",
-                    "weight_decay": 0,
+                    "weight_decay": 0.0,
                     "batch_size": 64,
                     "learning_rate": 3e-3,
                 },

@@ -28,11 +28,7 @@ def read_questions(
 ) -> Iterator[Question]:
     """Stream the questions of a file, a WikiQA folder, or standard input ("-"), in order.
 
-    Each has all its candidates. The report is filled while reading.
-
-    Raises:
-        DataError: If the source cannot be read, has no rows, or has only bad ones.
-        BadRowError: If a row is bad, and bad rows are not skipped.
+    Each has all its candidates. The report is filled, and errors are raised, as by `read_documents`.
 
     Example:
         >>> for question in read_questions("questions.tsv"):  # doctest: +SKIP

@@ -25,7 +25,7 @@ from nlpcapsule import __version__
 from nlpcapsule.config import Config
 from nlpcapsule.data.outputs import all_outputs, batch_outputs, uniform_outputs
 from nlpcapsule.networks.answer_ranker import answer_loss
-from nlpcapsule.networks.build import build_answer_network, build_label_network
+from nlpcapsule.networks.build import build_network
 from nlpcapsule.networks.losses import label_loss
 from nlpcapsule.processes import end_with_parent
 from nlpcapsule.provenance import hardware, peak_process_memory
@@ -95,7 +95,7 @@ class _LabelWork:
             None if array is None else torch.from_numpy(array).to(device)
             for array in (outputs.ids, outputs.targets, outputs.valid)
         )
-        self.network = build_label_network(config, spec.vocabulary, spec.labels).to(device).train()
+        self.network = build_network(config, spec.vocabulary, label_count=spec.labels).to(device).train()
         self.iterations: float | None = None
 
     def loss(self) -> Tensor:
@@ -111,7 +111,9 @@ class _LabelWork:
         if not candidates:
             return lambda: self.network(self.tokens)
         beside = nominator_config(self.config)
-        nominator = build_label_network(beside, self.spec.vocabulary, self.spec.labels).to(self.device).eval()
+        nominator = (
+            build_network(beside, self.spec.vocabulary, label_count=self.spec.labels).to(self.device).eval()
+        )
         return lambda: self.network(self.tokens, nominator(self.tokens).logits.topk(candidates).indices)
 
 
@@ -129,7 +131,7 @@ class _AnswerWork:
         self.question_of = torch.arange(spec.batch, device=device)
         self.marks = torch.from_numpy(generator.integers(0, 2, spec.batch)).to(device)
         idf = np.ones(spec.vocabulary, dtype=np.float32)
-        self.network = build_answer_network(config, spec.vocabulary, idf=idf).to(device).train()
+        self.network = build_network(config, spec.vocabulary, idf=idf).to(device).train()
 
     def loss(self) -> Tensor:
         return answer_loss(self.kind, self.ranking()(), self.marks, self.question_of)

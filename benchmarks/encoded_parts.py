@@ -21,6 +21,7 @@ from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import DataError
+from nlpcapsule.lexical.neighbours import ragged_arrays, ragged_from_arrays
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class EncodedParts:
         """Write the folder; word vectors are stored as float16."""
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("train", "select", "report"):
-            getattr(self, name).save(folder / f"{name}.safetensors")
+            save_documents(getattr(self, name), folder / f"{name}.safetensors")
         write_text(folder / "tokenizer.json", self.tokenizer.to_json())
         write_text(folder / "labels.json", self.labels.to_json())
         if self.vectors is not None:
@@ -85,11 +86,24 @@ class EncodedParts:
             json.loads((folder / "about.json").read_text(encoding="utf-8"))["name"],
             WordTokenizer.from_file(folder / "tokenizer.json"),
             LabelVocabulary.from_json((folder / "labels.json").read_text(encoding="utf-8")),
-            EncodedDocuments.load(folder / "train.safetensors"),
-            EncodedDocuments.load(folder / "select.safetensors"),
-            EncodedDocuments.load(folder / "report.safetensors"),
+            load_documents(folder / "train.safetensors"),
+            load_documents(folder / "select.safetensors"),
+            load_documents(folder / "report.safetensors"),
             vectors,
         )
+
+
+def save_documents(documents: EncodedDocuments, path: Path) -> None:
+    """Write a safetensors file; token ids take two bytes where they fit."""
+    labels = {"labels": documents.labels.values, "label_offsets": documents.labels.offsets}
+    save_file({**ragged_arrays(documents.tokens), **labels}, path)
+
+
+def load_documents(path: Path) -> EncodedDocuments:
+    """Read the output of `save_documents`."""
+    arrays = load_file(path)
+    labels = Ragged(arrays["labels"], arrays["label_offsets"])
+    return EncodedDocuments(ragged_from_arrays(arrays), labels)
 
 
 def _cut(tokens: Ragged, length: int, tokenizer: WordTokenizer) -> Ragged:

@@ -14,7 +14,7 @@ from nlpcapsule.atomic_files import atomic_path
 from nlpcapsule.config import Config
 from nlpcapsule.config.settings import InferenceSettings
 from nlpcapsule.model_folder import weights_of
-from nlpcapsule.networks.build import build_label_network
+from nlpcapsule.networks.build import build_network
 from nlpcapsule.scoring.build import nominator_config
 from nlpcapsule.training.fit_labels import needs_nominator, train_nominator
 from nlpcapsule.training.prepared_labels import PreparedLabels
@@ -58,8 +58,12 @@ def shared_nominator(
                 save_file(weights_of(trained), temporary)
             rmtree(work)
     tokenizer = data.tokenizer
-    nominator = build_label_network(
-        beside, tokenizer.size, len(data.labels), tokenizer.padding_id, data.vectors
+    nominator = build_network(
+        beside,
+        tokenizer.size,
+        label_count=len(data.labels),
+        padding_id=tokenizer.padding_id,
+        vectors=data.vectors,
     )
     nominator.load_state_dict(load_file(weights))
     return nominator.to(this_process().device).eval()

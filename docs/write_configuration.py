@@ -12,13 +12,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from nlpcapsule.config.nesting import NESTED, encoder_class, flatten
+from nlpcapsule.config.nesting import NESTED, flatten
 from nlpcapsule.config.settings import (
     InferenceSettings,
     TextSettings,
     TrainingSettings,
 )
-from nlpcapsule.registry import ENCODER_MODULES, find_system, system_names
+from nlpcapsule.registry import ENCODER_MODULES, find_encoder, find_system, system_names
 
 _INTRODUCTION = """\
 # Configuration
@@ -82,7 +82,10 @@ def render_reference() -> str:
         ),
         "## `[model.encoder]`\n\n"
         f"The encoder of a network, in a hybrid `[model.network.encoder]`: {_codes(ENCODER_MODULES)}.\n",
-        *(_section(f"### `name = {json.dumps(name)}`", encoder_class(name)) for name in ENCODER_MODULES),
+        *(
+            _section(f"### `name = {json.dumps(name)}`", find_encoder(name).settings_type)
+            for name in ENCODER_MODULES
+        ),
         _section("## `[training]`", TrainingSettings),
         _section("## `[inference]`", InferenceSettings),
         _own_defaults(),

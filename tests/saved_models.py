@@ -7,7 +7,7 @@ from nlpcapsule.config import Config
 from nlpcapsule.data.documents import Candidate, Question
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.tokens import WordTokenizer
-from nlpcapsule.networks.build import build_answer_network, build_label_network
+from nlpcapsule.networks.build import build_network
 from nlpcapsule.scoring.build import network_scorer, nominator_config
 from nlpcapsule.scoring.facts import ModelFacts
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
@@ -22,18 +22,22 @@ SIZES = {"max_tokens": 12, "embedding_size": 8, "filters": 4, "capsule_size": 4,
 def label_model(model="label-query", **settings):
     sizes = SIZES if model in ("label-query", "paper", "official") else {"embedding_size": 8, "filters": 4}
     config = Config.build("labels", model, overrides=sizes | settings)
-    network = build_label_network(config, TOKENIZER.size, len(LABELS), TOKENIZER.padding_id).eval()
+    network = build_network(
+        config, TOKENIZER.size, label_count=len(LABELS), padding_id=TOKENIZER.padding_id
+    ).eval()
     nominator = None
     if config.inference.candidates:
         beside = nominator_config(config)
-        nominator = build_label_network(beside, TOKENIZER.size, len(LABELS), TOKENIZER.padding_id).eval()
+        nominator = build_network(
+            beside, TOKENIZER.size, label_count=len(LABELS), padding_id=TOKENIZER.padding_id
+        ).eval()
     facts = ModelFacts(threshold=0.4, training_documents=9)
     return LabelModel(config, TOKENIZER, LABELS, network_scorer(config, TOKENIZER, network, nominator), facts)
 
 
 def answer_model(model="label-query"):
     config = Config.build("answers", model, overrides=SIZES)
-    network = build_answer_network(config, TOKENIZER.size, TOKENIZER.padding_id).eval()
+    network = build_network(config, TOKENIZER.size, padding_id=TOKENIZER.padding_id).eval()
     return AnswerModel(config, TOKENIZER, network, ModelFacts(epochs_run=1))
 
 

@@ -60,8 +60,14 @@ def test_numbers_of_a_class_label_become_names() -> None:
     assert dataset_columns(table) == (["a", "b"], [["weather", "winter"], []])
 
 
+@pytest.mark.parametrize("number", [-1, 3, 10**30, 0.5, float("nan")])
+def test_a_number_without_a_name_is_refused(number: Any) -> None:
+    with pytest.raises(DataError, match="is no number of its ClassLabel"):
+        dataset_columns(Table(Names(), text=["a"], labels=[[0, number]]))
+
+
 def test_a_single_number_is_one_label() -> None:
-    assert dataset_columns(Table(Names(), text=["a", "b"], labels=[1, None])) == (
+    assert dataset_columns(Table(Names(), text=["a", "b"], labels=[1.0, None])) == (
         ["a", "b"],
         [["weather"], []],
     )

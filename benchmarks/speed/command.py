@@ -78,49 +78,70 @@ def predict(
         )
 
 
+Parts = Annotated[
+    Path, typer.Argument(metavar="DATA", help="Folder of train, dev and test files; `export` writes one.")
+]
+Changes = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of all trainings.")
+]
+Trainings = Annotated[int, typer.Option("--rounds", metavar="NUMBER", min=1, help="Trainings of each.")]
+
+
 @app.command()
 def train(
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="Folder of train, dev and test files; `export` writes one.")
-    ],
+    data: Parts,
     earlier: Annotated[
         Path, typer.Option(metavar="CHECKOUT", help="A checkout of an earlier commit: the reference.")
     ],
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of both trainings.")
-    ] = None,
-    rounds: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Trainings of each.")] = 2,
+    settings: Changes = None,
+    rounds: Trainings = 2,
     threads: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Threads of each.")] = 1,
     output: Annotated[Path, typer.Option(metavar="FILE.json", help="Results file.")] = Path(
         "results/speed-train.json"
     ),
 ) -> None:
     """Train the small preset from raw text, with an earlier commit and with this one, in turn."""
-    from benchmarks.speed.train import Checkout, speed_of_training
-    from nlpcapsule.compare.data import open_folder
-    from nlpcapsule.data.readers.reading import ReadOptions
-    from nlpcapsule.provenance import provenance
+    from benchmarks.speed.train import HERE, Checkout, TrainingData, compare_trainings
 
-    files = open_folder(data, ReadOptions(), "labels")
-    if files.select is None:
-        raise ConfigError(f"{data}: expected train, dev and test files")
-    chosen = "".join(f" --set {setting}" for setting in settings or ())
-    checkouts = Checkout(earlier), Checkout(Path(__file__).parents[2])
-    named = f"{data.name} --earlier {checkouts[0].commit[:12]}{chosen} --rounds {rounds}"
-    header = provenance(
-        f"python -m benchmarks speed train {named}",
-        data=files.name,
-        threads=threads,
-        seed=1,
+    parts, before = TrainingData(data, settings or []), Checkout(earlier)
+    found = compare_trainings(
+        f"train {data.name} --earlier {before.commit[:12]} --rounds {rounds} --threads {threads}",
+        parts,
+        lambda folder: before.train(parts, threads, folder),
+        lambda folder: HERE.train(parts, threads, folder),
+        rounds,
+        output,
+        typer.echo,
     )
-    with TemporaryDirectory(prefix="speed-") as folder:
-        parts = (files.train, files.select, files.report)
-        found = speed_of_training(checkouts, parts, settings or (), threads, rounds, Path(folder), typer.echo)
-    write_text(output, json.dumps({**header, **found}, indent=2) + "\n")
     typer.echo(
         f"training takes {found['cpu_ratio']:.2f}x the CPU time ({found['ratio']:.2f}x on the clock) "
         f"and loses {found['lost_points']:.2f} points of P@1"
     )
+
+
+@app.command()
+def busy(
+    data: Parts,
+    settings: Changes = None,
+    rounds: Trainings = 2,
+    output: Annotated[Path, typer.Option(metavar="FILE.json", help="Results file.")] = Path(
+        "results/speed-busy.json"
+    ),
+) -> None:
+    """Train the small preset alone, and next to a process that keeps a core busy, in turn."""
+    from benchmarks.speed.train import HERE, TrainingData, compare_trainings, next_to_busy_process
+
+    parts = TrainingData(data, settings or [])
+    found = compare_trainings(
+        f"busy {data.name} --rounds {rounds}",
+        parts,
+        lambda folder: HERE.train(parts, None, folder),
+        next_to_busy_process(lambda folder: HERE.train(parts, None, folder)),
+        rounds,
+        output,
+        typer.echo,
+    )
+    typer.echo(f"next to a busy process, training takes {found['ratio']:.2f}x its time alone")
 
 
 @app.command()

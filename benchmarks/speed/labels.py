@@ -15,7 +15,7 @@ from nlpcapsule.config import Config
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.networks.build import build_label_network
+from nlpcapsule.networks.build import build_network
 from nlpcapsule.provenance import peak_process_memory
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.plan import time_steps
@@ -36,7 +36,7 @@ def speed_of_labels(counts: Sequence[int], config: Config, rounds: int) -> list[
     for count in counts:
         before = _memory_now()
         tasks[count] = _task(config, count)
-        networks[count] = build_label_network(config, _VOCABULARY, count)
+        networks[count] = build_network(config, _VOCABULARY, label_count=count)
         time_steps(networks[count], tasks[count], config.training, 1)
         memory[count] = _peak_memory() - before
     seconds: dict[int, list[float]] = {count: [] for count in counts}

@@ -1,4 +1,4 @@
-"""Training from raw text: this checkout against an earlier one, in turn and in one run."""
+"""Training from raw text: against an earlier checkout, or next to a busy process, in turn and in one run."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 
+from nlpcapsule.atomic_files import write_text
+from nlpcapsule.compare.data import UserFolder, open_folder
+from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.errors import ConfigError, NlpCapsuleError
+from nlpcapsule.provenance import provenance
 
 _COMMAND = "from nlpcapsule.cli.app import main; main()"  # as a checkout's own `nlpcapsule`
 
@@ -24,10 +29,27 @@ class Training:
     """One training of the small preset."""
 
     commit: str
+    load: float  # processes that computed in the minute before, this benchmark's included
     seconds: float
     cpu_seconds: float  # of all processes
     peak_memory_mib: float  # of the largest process
     precision_at_1: float  # on documents that neither training nor the choice of settings saw
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """A folder of train, dev and test files, and the settings of all trainings on it."""
+
+    folder: Path
+    settings: Sequence[str] = ()
+
+    @cached_property
+    def files(self) -> UserFolder:
+        """The files; a folder without one of the three parts is an error."""
+        files = open_folder(self.folder, ReadOptions(), "labels")
+        if files.select is None:
+            raise ConfigError(f"{self.folder}: expected train, dev and test files")
+        return files
 
 
 @dataclass(frozen=True)
@@ -45,24 +67,32 @@ class Checkout:
             raise ConfigError(f"{self.folder}: expected a checkout of this repository (git worktree add)")
         return done.stdout.strip()
 
-    def train(self, data: Sequence[Path], settings: Sequence[str], threads: int, folder: Path) -> Training:
-        """Train on a file, select on a second, and report P@1 on a third; `folder` gets the model."""
-        train, dev, test = map(str, data)
+    def train(self, data: TrainingData, threads: int | None, folder: Path) -> Training:
+        """Train on a file, select on a second, and report P@1 on a third.
+
+        Args:
+            data: The files, and settings as of `train --set`.
+            threads: Threads and worker processes; None lets the command choose.
+            folder: An empty folder, for the model.
+        """
+        train, dev, test = map(str, (data.files.train, data.files.select, data.files.report))
         model, figures = folder / "model", folder / "figures.json"
         output = "--output" if (self.folder / "benchmarks").is_dir() else "--out"  # its former name
-        pairs = [word for setting in settings for word in ("--set", setting)]
+        pairs = [word for setting in data.settings for word in ("--set", setting)]
         arguments = ["train", train, "--dev", dev, output, str(model), "--preset", "small", *pairs]
-        began = time.perf_counter()
+        load, began = os.getloadavg()[0], time.perf_counter()
         cpu_seconds, memory = self._run(arguments, threads)
         seconds = time.perf_counter() - began
         self._run(["evaluate", str(model), test, "--json", str(figures)], threads)
         found = json.loads(figures.read_text(encoding="utf-8"))
-        return Training(self.commit, seconds, cpu_seconds, memory, found["P@1"])
+        return Training(self.commit, load, seconds, cpu_seconds, memory, found["P@1"])
 
-    def _run(self, arguments: Sequence[str], threads: int) -> tuple[float, float]:
+    def _run(self, arguments: Sequence[str], threads: int | None) -> tuple[float, float]:
         """Run its command; return seconds of CPU time, workers included, and MiB of memory."""
-        chosen = {name: str(threads) for name in ("OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT")}
-        environment = os.environ | chosen | {"PYTHONPATH": str(self.folder / "src")}
+        names = ("OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
+        chosen = {} if threads is None else dict.fromkeys(names, str(threads))
+        kept = {name: value for name, value in os.environ.items() if name not in names}
+        environment = kept | chosen | {"PYTHONPATH": str(self.folder / "src")}
         command = [sys.executable, "-P", "-c", _COMMAND, *arguments]
         with TemporaryFile() as remarks:
             process = subprocess.Popen(command, env=environment, stdout=remarks, stderr=remarks)
@@ -75,31 +105,53 @@ class Checkout:
         return used.ru_utime + used.ru_stime, used.ru_maxrss / 2**10
 
 
-def speed_of_training(
-    checkouts: tuple[Checkout, Checkout],
-    data: Sequence[Path],
-    settings: Sequence[str],
-    threads: int,
+HERE = Checkout(Path(__file__).parents[2])
+
+
+def next_to_busy_process(train: Callable[[Path], Training]) -> Callable[[Path], Training]:
+    """Return a training while another process keeps a core busy."""
+
+    def run(folder: Path) -> Training:
+        process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        try:
+            return train(folder)
+        finally:
+            process.kill()
+            process.wait()
+
+    return run
+
+
+def compare_trainings(
+    command: str,
+    data: TrainingData,
+    reference: Callable[[Path], Training],
+    other: Callable[[Path], Training],
     rounds: int,
-    folder: Path,
+    output: Path,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Train with an earlier checkout and another one in turn.
+    """Train in two ways, in turn, each time into an empty folder, and write a results file.
 
     Returns:
         Medians over rounds of the ratios of CPU time and time, and of the points of P@1 lost; all trainings.
     """
+    header = provenance(f"python -m benchmarks speed {command}", data=data.files.name, settings=data.settings)
     found: list[list[Training]] = []
-    for number in range(rounds):
-        found.append([])
-        for index, checkout in enumerate(checkouts):
-            place = folder / f"{number}-{index}"
-            place.mkdir()
-            found[-1].append(checkout.train(data, settings, threads, place))
-            say(str(found[-1][-1]))
-    return {
-        "cpu_ratio": median(own.cpu_seconds / other.cpu_seconds for other, own in found),
-        "ratio": median(own.seconds / other.seconds for other, own in found),
-        "lost_points": 100 * median(other.precision_at_1 - own.precision_at_1 for other, own in found),
+    with TemporaryDirectory(prefix="speed-") as folder:
+        for number in range(rounds):
+            found.append([])
+            for index, train in enumerate((reference, other)):
+                place = Path(folder) / f"{number}-{index}"
+                place.mkdir()
+                found[-1].append(train(place))
+                say(str(found[-1][-1]))
+    record = {
+        "seed": 1,  # the default
+        "cpu_ratio": median(last.cpu_seconds / first.cpu_seconds for first, last in found),
+        "ratio": median(last.seconds / first.seconds for first, last in found),
+        "lost_points": 100 * median(first.precision_at_1 - last.precision_at_1 for first, last in found),
         "rounds": [[asdict(training) for training in turn] for turn in found],
     }
+    write_text(output, json.dumps({**header, **record}, indent=2) + "\n")
+    return record

@@ -70,7 +70,10 @@ def _label_row(row: Any, names: Sequence[str] | None, column: str) -> list[str]:
             f"the column {column!r} holds numbers such as {numbers[0]!r} without names",
             hint="cast it to a ClassLabel, or map it to strings",
         )
-    return [value if isinstance(value, str) else names[value] for value in values]  # type: ignore[index]
+    for value in numbers:
+        if value not in range(len(names or ())):
+            raise DataError(f"the column {column!r} holds {value!r}, which is no number of its ClassLabel")
+    return [value if isinstance(value, str) else names[int(value)] for value in values]  # type: ignore[index]
 
 
 def save_pretrained(model: LabelModel | AnswerModel, folder: str | Path) -> None:

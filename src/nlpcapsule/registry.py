@@ -184,14 +184,9 @@ def find_encoder(name: str) -> Any:
     """Return the encoder class of this name, importing only the module that registers it."""
     if name not in ENCODERS and name in ENCODER_MODULES:
         import_module(ENCODER_MODULES[name])
-    if not is_encoder(name):
+    if name not in ENCODERS:
         raise ConfigError(f"unknown encoder {quoted(name)}: {did_you_mean(name, encoder_names())}")
     return ENCODERS[name]
-
-
-def is_encoder(name: str) -> bool:
-    """Return whether there is an encoder of this name."""
-    return name in ENCODER_MODULES or name in ENCODERS
 
 
 def encoder_names() -> list[str]:
@@ -201,12 +196,11 @@ def encoder_names() -> list[str]:
 
 def system_names(task: str | None = None) -> list[str]:
     """Return the names of all systems, or of those for a task, importing only external ones."""
-    built_in = {"labels": LABEL_SYSTEMS, "answers": ANSWER_SYSTEMS}
-    names = [*LABEL_SYSTEMS, *ANSWER_SYSTEMS] if task is None else list(built_in[task])
-    known = {*LABEL_SYSTEMS, *ANSWER_SYSTEMS}
+    known = [*LABEL_SYSTEMS, *ANSWER_SYSTEMS]
+    names = {None: known, "labels": list(LABEL_SYSTEMS), "answers": list(ANSWER_SYSTEMS)}[task]
     others = [name for name in [*_registered, *_entry_points()] if name not in known]
-    names += [name for name in others if task is None or task in find_system(name).tasks]
-    return list(dict.fromkeys(names))
+    others = [name for name in others if task is None or task in find_system(name).tasks]
+    return list(dict.fromkeys([*names, *others]))
 
 
 @cache

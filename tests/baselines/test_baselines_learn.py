@@ -10,7 +10,7 @@ from class_constants import config_of
 from nlpcapsule.config import Config
 from nlpcapsule.data.documents import Document
 from nlpcapsule.model_folder import load_model
-from nlpcapsule.networks.build import build_label_network
+from nlpcapsule.networks.build import build_network
 from nlpcapsule.networks.losses import label_loss
 from nlpcapsule.registry import find_system
 from nlpcapsule.sample import load_documents
@@ -39,7 +39,7 @@ def small_config(name, **settings):
 
 def trained(name, tokens, targets, steps):
     """A network trained on one batch for a number of steps."""
-    network = build_label_network(small_config(name, max_tokens=LENGTH), WORDS, targets.shape[1])
+    network = build_network(small_config(name, max_tokens=LENGTH), WORDS, label_count=targets.shape[1])
     optimizer = torch.optim.Adam(network.parameters(), lr=0.02)
     for _ in range(steps):
         optimizer.zero_grad()

@@ -8,7 +8,7 @@ from tiny_transformer import write_transformer
 
 from nlpcapsule.baselines.linear_head import LinearHead
 from nlpcapsule.config import Config
-from nlpcapsule.networks.build import build_label_network
+from nlpcapsule.networks.build import build_network
 
 ROWS = token_rows(14, 9, 3)
 
@@ -43,7 +43,7 @@ def test_transformer_linear_takes_the_mean_of_label_querys_states(window, tmp_pa
     folder = str(write_transformer(tmp_path / "bert", vocabulary_size=VOCABULARY))
     settings = {"encoder": folder, "window": window, "max_tokens": 14}
     config = Config.build("labels", "transformer-linear", overrides=settings)
-    network = build_label_network(config, VOCABULARY, LABELS).eval()
+    network = build_network(config, VOCABULARY, label_count=LABELS).eval()
     states, mask = read_by_label_query(network, folder, window=window, max_tokens=14)
     documents = torch.stack([row[real].mean(dim=0) for row, real in zip(states, mask, strict=True)])
     torch.testing.assert_close(network(ROWS).logits, linear(network.head, documents))

@@ -10,7 +10,7 @@ from planted_texts import WORDS
 from tiny_data import tiny_parts
 from tiny_transformer import CLS, PAD, SEP, write_tokenizer
 
-from benchmarks.encoded_parts import EncodedParts
+from benchmarks.encoded_parts import EncodedParts, load_documents, save_documents
 from nlpcapsule.data.encoded import EncodedDocuments, encode_texts
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.tokens import WordTokenizer
@@ -100,3 +100,21 @@ def test_rows_of_a_word_tokenizer_are_simply_cut():
     for part in ("train", "select", "report"):
         before, after = (getattr(x, part).tokens for x in (parts, parts.cut(7)))
         assert [row.tolist() for row in after] == [row[:7].tolist() for row in before]
+
+
+@pytest.mark.parametrize("largest", [5, 70_000])
+def test_a_file_gives_the_same_documents_back(tmp_path, largest):
+    saved = EncodedDocuments(Ragged.from_rows([[2, 3], [largest]]), Ragged.from_rows([[0], [1, 2]]))
+    save_documents(saved, tmp_path / "a.safetensors")
+    loaded = load_documents(tmp_path / "a.safetensors")
+    assert [row.tolist() for row in loaded.tokens] == [[2, 3], [largest]]
+    assert [row.tolist() for row in loaded.labels] == [[0], [1, 2]]
+    assert loaded.tokens.values.dtype == np.int32
+    assert loaded.fingerprint() == saved.fingerprint()
+
+
+def test_token_ids_that_fit_take_two_bytes(tmp_path):
+    for name, token in (("small", 2**16 - 1), ("large", 2**16)):
+        documents = EncodedDocuments(Ragged.from_rows([[token] * 5000]), Ragged.from_rows([[0]]))
+        save_documents(documents, tmp_path / name)
+    assert (tmp_path / "large").stat().st_size - (tmp_path / "small").stat().st_size > 9_000

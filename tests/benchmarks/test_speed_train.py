@@ -2,11 +2,13 @@
 
 import json
 import subprocess
+from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
-from benchmarks.speed.train import Checkout, speed_of_training
+from benchmarks.speed.train import Checkout, TrainingData, compare_trainings, next_to_busy_process
 from nlpcapsule.errors import ConfigError, NlpCapsuleError
 
 # A made-up `nlpcapsule`: its model is a file, and its P@1 is fixed.
@@ -50,11 +52,13 @@ def checkouts(tmp_path):
 
 
 def run(checkouts, tmp_path: Path, *settings: str, rounds: int = 1) -> tuple[dict, list[str]]:
-    (tmp_path / "models").mkdir()
+    for name in ("train", "dev", "test"):
+        (tmp_path / f"{name}.jsonl").touch()
     told: list[str] = []
-    files = [tmp_path / name for name in ("train", "dev", "test")]
-    found = speed_of_training(checkouts, files, settings, 1, rounds, tmp_path / "models", told.append)
-    return json.loads(json.dumps(found)), told
+    data, output = TrainingData(tmp_path, settings), tmp_path / "found.json"
+    earlier, now = (partial(each.train, data, 1) for each in checkouts)
+    compare_trainings("train", data, earlier, now, rounds, output, told.append)
+    return json.loads(output.read_text()), told
 
 
 def test_checkouts_are_trained_in_turn_and_compared(checkouts, tmp_path):
@@ -75,3 +79,17 @@ def test_a_checkout_that_fails_says_why(checkouts, tmp_path):
 def test_a_folder_that_is_no_checkout_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="expected a checkout of this repository"):
         assert Checkout(tmp_path).commit
+
+
+def test_a_folder_without_dev_documents_is_refused(tmp_path):
+    for name in ("train", "test"):
+        (tmp_path / f"{name}.jsonl").touch()
+    with pytest.raises(ConfigError, match="expected train, dev and test files"):
+        assert TrainingData(tmp_path).files
+
+
+def test_a_process_keeps_a_core_busy_during_the_training_alone():
+    found = next_to_busy_process(lambda folder: [folder, *psutil.Process().children()])(Path("there"))
+    assert found[0] == Path("there")
+    assert len(found) == 2
+    assert not found[1].is_running()

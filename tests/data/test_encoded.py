@@ -97,25 +97,6 @@ def test_taken_documents_keep_tokens_and_labels_together(documents):
         assert taken.labels[new].tolist() == documents.labels[old].tolist()
 
 
-@pytest.mark.parametrize("largest", [5, 70_000])
-def test_a_file_gives_the_same_documents_back(tmp_path, documents, largest):
-    rows = [*documents.tokens, np.array([largest])]
-    saved = EncodedDocuments(Ragged.from_rows(rows), Ragged.from_rows([*documents.labels, np.array([1])]))
-    saved.save(tmp_path / "a.safetensors")
-    loaded = EncodedDocuments.load(tmp_path / "a.safetensors")
-    assert [row.tolist() for row in loaded.tokens] == [row.tolist() for row in saved.tokens]
-    assert [row.tolist() for row in loaded.labels] == [row.tolist() for row in saved.labels]
-    assert loaded.tokens.values.dtype == np.int32
-    assert loaded.fingerprint() == saved.fingerprint()
-
-
-def test_token_ids_that_fit_take_two_bytes(tmp_path):
-    for name, token in (("small", 2**16 - 1), ("large", 2**16)):
-        tokens = Ragged.from_rows([[token] * 5000])
-        EncodedDocuments(tokens, Ragged.from_rows([[0]])).save(tmp_path / name)
-    assert (tmp_path / "large").stat().st_size - (tmp_path / "small").stat().st_size > 9_000
-
-
 @pytest.mark.parametrize(
     ("tokens", "labels"),
     [

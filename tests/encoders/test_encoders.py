@@ -25,7 +25,7 @@ from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.encoders.bilstm import BiLSTMEncoder, BiLSTMSettings
 from nlpcapsule.errors import ConfigError, DataError, MissingExtraError
 from nlpcapsule.model_folder import load_model
-from nlpcapsule.networks.build import build_answer_network, build_label_network
+from nlpcapsule.networks.build import build_network
 from nlpcapsule.registry import NetworkInputs
 from nlpcapsule.scoring.build import network_scorer
 from nlpcapsule.scoring.models import LabelModel
@@ -63,7 +63,7 @@ def random_model(encoder, folder, condensed):
     """Weights large enough for documents and labels to differ."""
     config = encoder_config(encoder, folder, condensed=condensed)
     tokenizer = WordTokenizer.from_file(folder / "tokenizer.json")
-    network = build_label_network(config, tokenizer.size, len(LABELS), tokenizer.padding_id)
+    network = build_network(config, tokenizer.size, label_count=len(LABELS), padding_id=tokenizer.padding_id)
     with torch.no_grad():
         for name, parameter in network.named_parameters():
             # A capsule keeps its length: doubled, rounding alone would move a kernel of distances visibly.
@@ -131,7 +131,7 @@ def test_a_run_that_was_cut_short_ends_with_the_weights_it_would_have_had(
 @every_encoder
 def test_half_precision_gives_close_float32_scores_and_finite_gradients(encoder, folder):
     config = encoder_config(encoder, folder)
-    network = build_label_network(config, VOCABULARY, len(LABELS), PAD).train()
+    network = build_network(config, VOCABULARY, label_count=len(LABELS), padding_id=PAD).train()
     tokens = torch.randint(4, VOCABULARY, (3, 25), generator=torch.Generator().manual_seed(1))
     with torch.autocast("cpu", dtype=torch.bfloat16):
         logits = network(tokens).logits
@@ -147,7 +147,9 @@ def test_half_precision_gives_close_float32_scores_and_finite_gradients(encoder,
 
 @every_encoder
 def test_every_weight_is_trained(encoder, folder):
-    network = build_label_network(encoder_config(encoder, folder), VOCABULARY, len(LABELS), PAD)
+    network = build_network(
+        encoder_config(encoder, folder), VOCABULARY, label_count=len(LABELS), padding_id=PAD
+    )
     network(torch.arange(4, 24)[None]).logits.square().mean().backward()
     assert not [name for name, parameter in network.named_parameters() if parameter.grad is None]
 
@@ -169,7 +171,7 @@ def test_the_bilstm_reads_a_document_both_ways_and_no_further_than_its_words():
 
 def test_a_bilstm_reads_answers_too():
     config = encoder_config("bilstm", task="answers")
-    network = build_answer_network(config, VOCABULARY, PAD).eval()
+    network = build_network(config, VOCABULARY, padding_id=PAD).eval()
     assert isinstance(network.text.capsules.encoder, BiLSTMEncoder)
     with torch.no_grad():
         scores = network(torch.tensor([[4, 5]]), torch.tensor([[6, 7], [8, PAD]]), torch.tensor([0, 0]))
@@ -229,9 +231,11 @@ def test_a_window_wider_than_the_transformers_positions_is_refused(folder):
     with pytest.raises(
         ConfigError, match=r"reads 40 tokens at once and would be given 41: lower encoder\.win"
     ):
-        build_label_network(config, VOCABULARY, len(LABELS), PAD)
+        build_network(config, VOCABULARY, label_count=len(LABELS), padding_id=PAD)
     shorter = encoder_config("transformer", folder, window=512, max_tokens=40)
-    build_label_network(shorter, VOCABULARY, len(LABELS), PAD)  # no document needs a longer window
+    build_network(
+        shorter, VOCABULARY, label_count=len(LABELS), padding_id=PAD
+    )  # no document needs a longer window
 
 
 def test_without_the_library_the_message_says_how_to_get_it(folder, tmp_path, monkeypatch):

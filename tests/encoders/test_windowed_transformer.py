@@ -9,7 +9,7 @@ from tiny_transformer import CLS, PAD, SEP, SIZE, VOCABULARY, write_transformer
 
 from nlpcapsule.config.settings import TrainingSettings
 from nlpcapsule.encoders.windowed_transformer import cut_windows, leave_out
-from nlpcapsule.networks.build import build_label_network
+from nlpcapsule.networks.build import build_network
 from nlpcapsule.training import loop
 from nlpcapsule.training.optimizers import build_optimizers
 
@@ -23,7 +23,7 @@ def folder(tmp_path_factory):
 
 def network_of(folder, **settings):
     config = encoder_config("transformer", folder, **settings)
-    return build_label_network(config, VOCABULARY, LABELS, PAD)
+    return build_network(config, VOCABULARY, label_count=LABELS, padding_id=PAD)
 
 
 def text_rows(*lengths, seed=3):

@@ -32,12 +32,6 @@ def test_the_columns_come_in_the_order_asked_for():
     assert header.index("documents") < header.index("P@1")
 
 
-def test_fractions_stay_fractions_when_asked():
-    text = printed(metrics_table(ROWS, ["P@1", "MAP 95% low"], percent=False))
-    assert "0.8062" in text
-    assert "0.1000" in text
-
-
 def test_markdown_has_the_same_cells_and_survives_a_bar_in_a_name():
     assert metrics_markdown(ROWS, ["P@1", "documents"]) == (
         "| system | P@1 | documents |\n"

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nlpcapsule.config import Config
-from nlpcapsule.networks.build import build_label_network
+from nlpcapsule.networks.build import build_network
 from nlpcapsule.networks.label_query import LabelQueryNetwork
 
 VOCABULARY, LABELS, LENGTH = 40, 9, 14
@@ -41,7 +41,7 @@ def exported_kind(kind: str, **settings: Any) -> LabelQueryNetwork:
     if others:
         values["condensed"] = 0
     config = Config.build("labels", "label-query", overrides=values)
-    network = build_label_network(config, VOCABULARY, LABELS, transformer=TRANSFORMER)
+    network = build_network(config, VOCABULARY, label_count=LABELS, transformer=TRANSFORMER)
     assert isinstance(network, LabelQueryNetwork)
     with torch.no_grad():
         network.labels.query.mul_(torch.linspace(0.5, 8, LABELS).unsqueeze(1))

@@ -13,7 +13,7 @@ from tiny_networks import (
 )
 
 from nlpcapsule.networks.answer_ranker import answer_loss
-from nlpcapsule.networks.build import build_answer_network
+from nlpcapsule.networks.build import build_network
 
 ALONE = [  # the capsules' cosine without the words
     *(
@@ -103,7 +103,7 @@ def test_half_precision_gives_float32_scores():
 
 def test_a_network_that_does_not_rank_answers_is_refused():
     with pytest.raises(TypeError, match="kim-cnn has no network for answers"):
-        build_answer_network(tiny_config("kim-cnn"), VOCABULARY)
+        build_network(tiny_config("kim-cnn").model_copy(update={"task": "answers"}), VOCABULARY)
 
 
 def random_candidates():

@@ -22,7 +22,7 @@ from nlpcapsule.baselines.official import OfficialNetwork
 from nlpcapsule.baselines.released_xml_cnn import ReleasedXMLCNN
 from nlpcapsule.baselines.transformer_linear import TransformerLinear
 from nlpcapsule.baselines.xml_cnn import XMLCNN
-from nlpcapsule.networks.build import build_answer_network, build_label_network
+from nlpcapsule.networks.build import build_network
 from nlpcapsule.networks.kim_cnn import KimCNN
 from nlpcapsule.networks.label_query import LabelQueryNetwork
 from nlpcapsule.networks.paper import PaperNetwork
@@ -75,7 +75,7 @@ def test_answer_networks_start_from_seed_and_vectors_too(model, size):
     first, again = tiny_answer_network(model).state_dict(), tiny_answer_network(model).state_dict()
     assert all(torch.equal(first[name], again[name]) for name in first)
     vectors = np.ones((VOCABULARY, size), dtype=np.float32)
-    network = build_answer_network(tiny_config(model, "answers"), VOCABULARY, vectors=vectors)
+    network = build_network(tiny_config(model, "answers"), VOCABULARY, vectors=vectors)
     capsules = network.text.capsules
     embedding = capsules.embedding if model == "paper" else capsules.encoder.embedding
     assert embedding.size == max(size, SIZES[model]["embedding_size"])
@@ -84,7 +84,7 @@ def test_answer_networks_start_from_seed_and_vectors_too(model, size):
 
 def test_another_padding_token_is_respected():
     config = tiny_config("label-query")
-    network = build_label_network(config, VOCABULARY, LABELS, padding_id=7).eval()
+    network = build_network(config, VOCABULARY, label_count=LABELS, padding_id=7).eval()
     with torch.no_grad():
         short = network(torch.tensor([[1, 2]])).logits
         filled = network(torch.tensor([[1, 2, 7, 7]])).logits

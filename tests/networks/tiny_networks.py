@@ -5,7 +5,7 @@ from importlib.util import find_spec
 import torch
 
 from class_constants import config_of
-from nlpcapsule.networks.build import build_answer_network, build_label_network
+from nlpcapsule.networks.build import build_network
 
 VOCABULARY, LABELS, LENGTH, PADDING = 40, 9, 14, 0
 CAPSULE_ROUTINGS = ["dynamic", "em", "kde", "kde-em", "adaptive-kde"]
@@ -90,12 +90,14 @@ def tiny_config(model, task="labels", **settings):
 def tiny_network(model, labels=LABELS, vectors=None, **settings):
     transformer = TINY_TRANSFORMER if model in ON_A_TRANSFORMER else None
     config = tiny_config(model, **settings)
-    return build_label_network(config, VOCABULARY, labels, PADDING, vectors, transformer).eval()
+    return build_network(
+        config, VOCABULARY, label_count=labels, padding_id=PADDING, vectors=vectors, transformer=transformer
+    ).eval()
 
 
 def tiny_answer_network(model, **settings):
     config = tiny_config(model, "answers", **settings)
-    return build_answer_network(config, VOCABULARY, PADDING).eval()
+    return build_network(config, VOCABULARY, padding_id=PADDING).eval()
 
 
 def token_rows(*lengths, width=None, seed=5):

@@ -17,7 +17,7 @@ from nlpcapsule.data.encoded import encode_documents
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import NlpCapsuleError
-from nlpcapsule.networks.build import build_answer_network, build_label_network
+from nlpcapsule.networks.build import build_network
 from nlpcapsule.networks.losses import label_loss
 from nlpcapsule.report.inspection import inspect_model
 from nlpcapsule.report.iteration_effects import effects_of_iterations
@@ -69,7 +69,7 @@ def model_of(name: str, *assignments: str, candidates: int = 0) -> LabelModel:
     config = Config.build(model=name, assignments=[*settings, *assignments])
     tokenizer = WordTokenizer.train([document.text for document in DOCUMENTS], min_count=1)
     labels = LabelVocabulary.from_labels([document.labels for document in DOCUMENTS])
-    network: Any = build_label_network(config, tokenizer.size, len(labels)).eval()
+    network: Any = build_network(config, tokenizer.size, label_count=len(labels)).eval()
     with torch.no_grad():
         if name == "label-query":
             network.document.encoder.embedding.table.weight.mul_(20)
@@ -87,7 +87,7 @@ def model_of(name: str, *assignments: str, candidates: int = 0) -> LabelModel:
             network.transform.rows.mul_(1e5)
     nominator = None
     if candidates:
-        nominator = build_label_network(nominator_config(config), tokenizer.size, len(labels)).eval()
+        nominator = build_network(nominator_config(config), tokenizer.size, label_count=len(labels)).eval()
     return LabelModel(config, tokenizer, labels, network_scorer(config, tokenizer, network, nominator))
 
 
@@ -99,7 +99,7 @@ def loss_one_by_one(model: LabelModel, routing: str, iterations: int) -> float:
     """The loss with a network built anew for a routing and a number of iterations, document by document."""
     settings = model.config.model.model_copy(update={"routing": routing, "iterations": iterations})
     config = model.config.model_copy(update={"model": settings})
-    network = build_label_network(config, model.tokenizer.size, len(model.labels)).eval()
+    network = build_network(config, model.tokenizer.size, label_count=len(model.labels)).eval()
     network.load_state_dict(model.network.state_dict())
     losses = []
     for document in DOCUMENTS:
@@ -248,7 +248,7 @@ def test_networks_that_do_not_route_are_refused(name: str, tmp_path: Path) -> No
 def test_answer_models_are_refused(tmp_path: Path) -> None:
     config = Config.build("answers", "label-query", assignments=SMALL)
     tokenizer = WordTokenizer.train([document.text for document in DOCUMENTS], min_count=1)
-    model = AnswerModel(config, tokenizer, build_answer_network(config, tokenizer.size))
+    model = AnswerModel(config, tokenizer, build_network(config, tokenizer.size))
     with pytest.raises(NlpCapsuleError, match="ranks answers"):
         inspect_model(model, DOCUMENTS, tmp_path, 0)
 

@@ -15,7 +15,7 @@ from nlpcapsule.capsules.vote_scale import VoteScale
 from nlpcapsule.data.documents import Candidate, Question
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.tokens import WordTokenizer
-from nlpcapsule.networks.build import build_answer_network, build_label_network
+from nlpcapsule.networks.build import build_network
 from nlpcapsule.scoring.build import network_scorer, nominator_config
 from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
@@ -57,12 +57,13 @@ def random_label_model(model: str, routing: str | None, **settings: Any) -> Labe
         sizes = {key: value for key, value in sizes.items() if key != "routing"}
     config = config_of("labels", model, sizes | adaptive(model, routing) | settings)
     tokenizer = word_tokenizer()
-    network = build_label_network(config, tokenizer.size, len(LABELS), tokenizer.padding_id)
+    network = build_network(config, tokenizer.size, label_count=len(LABELS), padding_id=tokenizer.padding_id)
     nominator = None
     if config.inference.candidates:
         beside = nominator_config(config)
         nominator = scaled(
-            build_label_network(beside, tokenizer.size, len(LABELS), tokenizer.padding_id), 2.0
+            build_network(beside, tokenizer.size, label_count=len(LABELS), padding_id=tokenizer.padding_id),
+            2.0,
         )
     scorer = network_scorer(config, tokenizer, scaled(network, _SCALE[model]), nominator)
     return LabelModel(config, tokenizer, LABELS, scorer)
@@ -86,7 +87,7 @@ def random_answer_model(model: str, routing: str) -> AnswerModel:
     overrides = _CAPSULES | {"routing": routing} | adaptive(model, routing)
     config = config_of("answers", model, overrides)
     tokenizer = word_tokenizer()
-    network = build_answer_network(config, tokenizer.size, tokenizer.padding_id)
+    network = build_network(config, tokenizer.size, padding_id=tokenizer.padding_id)
     scale, offset = network.scale.item(), network.offset.item()
     scaled(network, _SCALE[model])
     with torch.no_grad():  # only the routing is to be stirred

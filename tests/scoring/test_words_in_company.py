@@ -12,7 +12,7 @@ from random_models import questions, word_tokenizer
 from scipy.special import expit
 
 from nlpcapsule.config import Config
-from nlpcapsule.networks.build import build_answer_network
+from nlpcapsule.networks.build import build_network
 from nlpcapsule.scoring.models import AnswerModel
 
 TOLERANCE = 1e-5
@@ -25,7 +25,7 @@ def weighted_model(model):
     config = Config.build("answers", model, overrides={**sizes, "overlap": True})
     tokenizer = word_tokenizer()
     idf = np.random.default_rng(1).uniform(0, 4, tokenizer.size)
-    network = build_answer_network(config, tokenizer.size, tokenizer.padding_id, idf=idf).eval()
+    network = build_network(config, tokenizer.size, padding_id=tokenizer.padding_id, idf=idf).eval()
     with torch.no_grad():
         for parameter in network.match.parameters():
             parameter.mul_(3)

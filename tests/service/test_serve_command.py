@@ -64,7 +64,14 @@ def test_a_port_that_is_taken_is_refused(label_folder):
 
 def test_an_empty_token_file_is_refused(label_folder, tmp_path):
     (tmp_path / "token").write_text("\n", encoding="utf-8")
-    assert "holds no token" in refused(label_folder, "--token-file", tmp_path / "token")
+    for path in (tmp_path / "token", "/dev/zero"):
+        assert "holds no token" in refused(label_folder, "--token-file", path)
+
+
+def test_no_more_processes_are_started_than_a_machine_bears(label_folder):
+    done = CliRunner().invoke(app, ["serve", str(label_folder), "--workers", "100000000"])
+    assert done.exit_code == 2
+    assert "--workers" in done.output
 
 
 def test_a_hierarchy_that_is_none_is_refused(label_folder, tmp_path):

@@ -11,7 +11,7 @@ from tiny_runs import fit_documents, some_documents, tiny_config
 from nlpcapsule.data.documents import Document
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.model_folder import load_model, weights_of
-from nlpcapsule.networks.build import build_label_network
+from nlpcapsule.networks.build import build_network
 from nlpcapsule.networks.paper import PaperNetwork
 from nlpcapsule.scoring.network_scorer import NetworkScorer
 from nlpcapsule.scoring.nominated_scorer import NominatedScorer
@@ -213,7 +213,7 @@ def test_the_sampled_negatives_depend_on_the_step_alone():
 def test_epochs_are_compared_on_a_fixed_sample_of_many_dev_documents(monkeypatch):
     config = tiny_config()
     data = prepare_labels(some_documents(64), some_documents(40, "dev"), config)
-    network = build_label_network(config, data.tokenizer.size, len(data.labels)).eval()
+    network = build_network(config, data.tokenizer.size, label_count=len(data.labels)).eval()
     task = LabelTask(config, data.train, data.dev, data.labels)
     ranked = []
     score = NetworkScorer.score

@@ -9,7 +9,7 @@ from torch import nn
 from toy_task import ToyTask, network_with_sparse_gradients, toy_network, train_toy
 
 from nlpcapsule.config.settings import TrainingSettings
-from nlpcapsule.networks.build import build_answer_network, build_label_network
+from nlpcapsule.networks.build import build_network
 from nlpcapsule.training.optimizers import (
     build_optimizers,
     clip_gradients,
@@ -22,7 +22,7 @@ INPUTS = torch.randn(16, 6, generator=torch.Generator().manual_seed(2))
 
 
 def label_network(model, **settings):
-    return build_label_network(tiny_config(model=model, **settings), 30, 12)
+    return build_network(tiny_config(model=model, **settings), 30, label_count=12)
 
 
 def names_by_optimizer(network):
@@ -48,7 +48,7 @@ def test_matrices_per_pair_have_row_adam_and_all_else_adamw():
         lambda: label_network("paper", votes="class"),
         lambda: label_network("official"),
         lambda: label_network("label-query"),
-        lambda: build_answer_network(tiny_config("answers", "paper"), 30),  # one output: all rows are read
+        lambda: build_network(tiny_config("answers", "paper"), 30),  # one output: all rows are read
     ],
     ids=["paper, a matrix per label", "official", "label-query", "paper on answers"],
 )

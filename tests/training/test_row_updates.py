@@ -11,7 +11,7 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from toy_task import ToyTask, network_with_sparse_gradients, same_weights, train_toy
 
-from nlpcapsule.networks.build import build_label_network
+from nlpcapsule.networks.build import build_network
 from nlpcapsule.networks.label_table import LabelTable
 from nlpcapsule.training import row_updates
 from nlpcapsule.training.label_task import LabelTask
@@ -49,7 +49,7 @@ def test_sparse_gradients_are_those_of_dense_tables(name, ids):
 @pytest.mark.parametrize(("negatives", "expected"), [("all", set()), ("hard", TABLES), ("uniform", TABLES)])
 def test_only_large_tables_of_partial_routing_are_updated_by_row(monkeypatch, negatives, expected):
     config = tiny_config(negatives=negatives)
-    network = build_label_network(config, 30, 12)
+    network = build_network(config, 30, label_count=12)
     choose_row_updates(network, config.training)
     assert row_tables(network) == {}, "twelve labels are few"
     monkeypatch.setattr(row_updates, "MANY_LABELS", 11)
@@ -60,7 +60,7 @@ def test_only_large_tables_of_partial_routing_are_updated_by_row(monkeypatch, ne
 def train(folder: Path, **settings) -> nn.Module:
     config = tiny_config(negatives="uniform", negative_count=3, **settings)
     data = prepare_labels(some_documents(64), None, config)
-    network = build_label_network(config, data.tokenizer.size, len(data.labels))
+    network = build_network(config, data.tokenizer.size, label_count=len(data.labels))
     task = LabelTask(config, data.train, None, data.labels)
     train_network(network, task, config.training, folder, TrainingProgress(quiet=True))
     return network
@@ -70,8 +70,8 @@ def test_a_step_changes_the_rows_that_it_read_and_no_others(tmp_path, monkeypatc
     monkeypatch.setattr(row_updates, "MANY_LABELS", 0)
     config = tiny_config(negatives="uniform", negative_count=3, batch_size=4)
     data = prepare_labels(some_documents(4), None, config)
-    before = build_label_network(config, data.tokenizer.size, 50).labels
-    network = build_label_network(config, data.tokenizer.size, 50)
+    before = build_network(config, data.tokenizer.size, label_count=50).labels
+    network = build_network(config, data.tokenizer.size, label_count=50)
     read = []
 
     class OneBatch(LabelTask):

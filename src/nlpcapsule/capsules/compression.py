@@ -38,15 +38,13 @@ class CapsuleCompression(nn.Module):
         for the (B, P, d) capsules. There is a layer and a feature map for each filter width.
         """
         widths = [feature.shape[1] * feature.shape[2] for feature in feature_maps]
-        condensed: Tensor | None = None
+        parts = []
         for layer, feature, rows in zip(layers, feature_maps, self.weight.split(widths, dim=1), strict=True):
             filters = rows.unflatten(1, feature.shape[1:])  # (m, F, L)
             pooled = torch.einsum("mfl,cbfl->cbfm", filters, layer.factors(feature))  # (2, B, F, m)
             vectors = torch.stack([layer.weight, layer.bias])  # (2, F, d)
-            part = torch.einsum("cbfm,cfd->bmd", pooled, vectors.to(pooled.dtype))  # (B, m, d)
-            condensed = part if condensed is None else condensed + part
-        assert condensed is not None
-        return condensed
+            parts.append(torch.einsum("cbfm,cfd->bmd", pooled, vectors.to(pooled.dtype)))  # (B, m, d)
+        return sum(parts[1:], start=parts[0])
 
     @torch.no_grad()
     def scale_start(self, condensed: Tensor, length: float) -> None:

@@ -4,8 +4,6 @@ Torch draws a random number per value there, one after the other. Here one numbe
 a byte for each, so that the rate is rounded to a multiple of 1/256.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

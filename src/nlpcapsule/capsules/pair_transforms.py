@@ -36,9 +36,9 @@ class PairTransforms(nn.Module):
 
     def _gather(self, outputs: Tensor | None) -> Tensor:
         """Return W of these outputs, (…, m, d, d)."""
-        if outputs is None:
-            if not (self.sparse and torch.is_grad_enabled()):
-                return self.rows.unflatten(-1, (self.inputs, self.size, self.size))
-            outputs = torch.arange(len(self.rows), device=self.rows.device)  # a sparse gradient of all rows
-        rows = F.embedding(outputs, self.rows, sparse=self.sparse)  # (…, m·d·d)
+        rows: Tensor = self.rows
+        if outputs is None and self.sparse and torch.is_grad_enabled():
+            outputs = torch.arange(len(rows), device=rows.device)  # a sparse gradient of all rows
+        if outputs is not None:
+            rows = F.embedding(outputs, rows, sparse=self.sparse)  # (…, m·d·d)
         return rows.unflatten(-1, (self.inputs, self.size, self.size))

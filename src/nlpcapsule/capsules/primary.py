@@ -26,11 +26,8 @@ class PrimaryCapsules(nn.Module):
     def forward(self, feature_maps: Tensor) -> Tensor:
         """Map feature maps (B, F, L) to primary capsules (B, F·L, d), filter by filter."""
         # A group convolution of width 1 is an elementwise product; this form yields d last without a copy.
-        lifted = torch.addcmul(
-            self.bias[:, None, :],  #              (F, 1, d)
-            feature_maps.unsqueeze(-1),  #         (B, F, L, 1)
-            self.weight[:, None, :],  #            (F, 1, d)
-        )  # (B, F, L, d)
+        bias, weight = self.bias[:, None, :], self.weight[:, None, :]  # (F, 1, d)
+        lifted = torch.addcmul(bias, feature_maps.unsqueeze(-1), weight)  # (B, F, L, d)
         return squash(lifted, self.kappa).flatten(1, 2)  # (B, F·L, d)
 
     def factors(self, feature_maps: Tensor) -> Tensor:

@@ -21,31 +21,24 @@ class Votes(Protocol):
 
     def total(self) -> Tensor:
         """Return Σ_i û_{j|i} (B, n, d), which is all that the uniform first iteration needs."""
-        ...
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """Return Σ_i w_ij û_{j|i} (B, n, d) for weights (B, m, n)."""
-        ...
 
     def inner(self, capsules: Tensor) -> Tensor:
         """Return ⟨û_{j|i}, v_j⟩ (B, m, n) for output capsules (B, n, d)."""
-        ...
 
     def squared_norm(self, scale: Tensor | None = None) -> Tensor:
         """Return Σ_h s_jh û²_{jh|i} (B, m, n) for a scale (B, n, d); ‖û_{j|i}‖² without one."""
-        ...
 
     def second_moment(self, weights: Tensor) -> Tensor:
         """Return Σ_i w_ij û²_{jh|i} (B, n, d) for weights (B, m, n)."""
-        ...
 
     def select(self, documents: Tensor) -> Votes:
         """Return the votes of these documents only, given by their indices."""
-        ...
 
     def double(self) -> Votes:
         """Return the votes in float64."""
-        ...
 
 
 class PerClassVotes:

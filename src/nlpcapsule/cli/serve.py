@@ -12,6 +12,7 @@ from nlpcapsule.errors import DataError, MissingExtraError
 from nlpcapsule.threads import use_threads
 
 TOKEN = "NLPCAPSULE_TOKEN"
+_LONGEST_TOKEN = 4_096  # characters
 
 
 def serve(
@@ -23,7 +24,10 @@ def serve(
         int, typer.Option("--port", metavar="NUMBER", min=0, max=65535, help="Port; 0 takes a free one.")
     ] = 8000,
     workers: Annotated[
-        int, typer.Option("--workers", metavar="NUMBER", min=1, help="Processes, each with its own model.")
+        int,
+        typer.Option(
+            "--workers", metavar="NUMBER", min=1, max=256, help="Processes, each with its own model."
+        ),
     ] = 1,
     feedback: Annotated[
         Path | None,
@@ -112,9 +116,10 @@ def _token(path: Path | None) -> str | None:
     if path is None:
         return os.environ.get(TOKEN) or None
     try:
-        token = path.read_text(encoding="utf-8").strip()
+        with path.open(encoding="utf-8") as file:
+            token = file.read(_LONGEST_TOKEN + 1).strip()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot be read as a token ({error})", path) from None
-    if not token:
+    if not 0 < len(token) <= _LONGEST_TOKEN or "\0" in token:
         raise DataError("holds no token", path, hint="write one into it, or leave --token-file out")
     return token

@@ -16,14 +16,8 @@ LONGEST_LIST = 64  # values of one setting
 # Bounds of memory and time, far above what is useful; by the last part of a setting's name.
 LARGEST_SIZE = 2**14
 _SIZES = "embedding_size capsule_size document_size state_size size filters condensed channels bottleneck"
-_MOST = {
-    **dict.fromkeys(_SIZES.split(), LARGEST_SIZE),
-    "windows": 512,
-    "layers": 64,
-    "order": 16,
-    "trees": 1_000,
-}
-_MOST["iterations"] = 1_000  # of routing
+_MOST = {"windows": 512, "layers": 64, "order": 16, "trees": 1_000, "iterations": 1_000}
+_MOST |= dict.fromkeys(_SIZES.split(), LARGEST_SIZE)
 
 
 def check_values(config: Config) -> None:
@@ -48,19 +42,16 @@ def check_together(config: Config) -> None:
     losses = tuple(for_labels) if config.task == "labels" else ("pointwise", "pairwise")
     network, training = config.network, config.training
     if training.loss not in losses:
-        raise ConfigError(
-            f"training.loss={quoted(training.loss)} does not go with task {config.task!r}: "
-            f"expected one of: {', '.join(losses)}"
-        )
+        given = f"training.loss={quoted(training.loss)} does not go with task {config.task!r}"
+        raise ConfigError(f"{given}: expected one of: {', '.join(losses)}")
     if not network.routes_to_chosen and training.negatives != "all":
         raise ConfigError(
             f"training.negatives={training.negatives!r} needs a network that routes to chosen labels; "
             f"{network.name!r} scores all labels at once: leave it at 'all'"
         )
     if not network.scores_candidates and config.inference.candidates:
-        raise ConfigError(
-            f"inference.candidates needs a network that routes to chosen labels, not {network.name!r}"
-        )
+        needed = "a network that routes to chosen labels"
+        raise ConfigError(f"inference.candidates needs {needed}, not {network.name!r}")
     if config.task == "answers" and (training.negatives != "all" or config.inference.candidates):
         raise ConfigError("training.negatives and inference.candidates are for task 'labels', not 'answers'")
     if config.task == "labels" and getattr(network, "overlap", False):

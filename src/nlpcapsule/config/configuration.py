@@ -41,19 +41,15 @@ class Config(Settings):
             return data
         task = data.get("task", "labels")
         given = {section: data.get(section, {}) for section in cls.SECTIONS}
-        model = given["model"]
-        if isinstance(model, SystemSettings):
-            defaults = nesting.defaults_of(complete_model(model.model_dump(), task), task)
-        else:
-            given["model"] = complete_model(model, task)
-            defaults = nesting.defaults_of(given["model"], task)
-        filled = {
-            section: nesting.merge(defaults.get(section, {}), values)
-            if isinstance(values, Mapping)
-            else values
-            for section, values in given.items()
-        }
-        return {**data, "task": task, **filled}
+        is_built = isinstance(given["model"], SystemSettings)
+        model = complete_model(given["model"].model_dump() if is_built else given["model"], task)
+        if not is_built:
+            given["model"] = model
+        defaults = nesting.defaults_of(model, task)
+        for section, values in given.items():
+            if isinstance(values, Mapping):
+                given[section] = nesting.merge(defaults.get(section, {}), values)
+        return {**data, "task": task, **given}
 
     @field_validator("model", mode="before")
     @classmethod
@@ -118,20 +114,15 @@ class Config(Settings):
                     given[section] = nesting.choose(name, given[section], values)
                 elif section in given and isinstance(values, dict):
                     given[section].update(values)
-        given["model"] = nesting.choose(
-            name, {**given["model"], "name": name}, nesting.nested_choices(name, pairs)
-        )
+        lower, upper = {**given["model"], "name": name}, nesting.nested_choices(name, pairs)
+        given["model"] = nesting.choose(name, lower, upper)
         completed = complete_model(given["model"], task)
         if preset is not None and completed.get("network", {}).get("name") != DEFAULT_NETWORK:
-            raise ConfigError(
-                f"the preset {preset!r} is for hybrid of {DEFAULT_NETWORK}, not {name} on {task}"
-            )
+            meant = f"hybrid of {DEFAULT_NETWORK}, not {name} on {task}"
+            raise ConfigError(f"the preset {preset!r} is for {meant}")
         known = nesting.known_settings(completed)
         where = f"{file}: " if file else ""
-        problems = [
-            *nesting.unknown_sections(sections, where),
-            *nesting.unknown_settings(given, known, where),
-        ]
+        problems = nesting.unknown_sections(sections, where) + nesting.unknown_settings(given, known, where)
         for key, value in pairs.items():
             path, problem = nesting.resolve(key, known)
             if problem:

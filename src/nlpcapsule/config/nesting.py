@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, SerializeAsAny
 from nlpcapsule.config import settings as sections
 from nlpcapsule.config.settings import EncoderSettings, Settings, SystemSettings
 from nlpcapsule.errors import ConfigError, cut, did_you_mean, quoted
-from nlpcapsule.registry import find_encoder, find_system, is_encoder
+from nlpcapsule.registry import encoder_names, find_encoder, find_system
 
 DEFAULT_SYSTEM = {"labels": "hybrid", "answers": "label-query"}
 DEFAULT_NETWORK = "label-query"
@@ -33,7 +33,7 @@ def _read_section(key: str, value: Any) -> Any:
         return value
     section = expand(key, value)
     name = section["name"]
-    settings: Any = find_system(name).settings if key == "network" else encoder_class(name)
+    settings: Any = find_system(name).settings if key == "network" else find_encoder(name).settings_type
     return settings.model_validate(section)
 
 
@@ -46,16 +46,11 @@ EncoderShorthand = BeforeValidator(
 )
 
 
-def encoder_class(name: str) -> type[EncoderSettings]:
-    """Return the settings class of an encoder."""
-    return find_encoder(name).settings_type
-
-
 def expand(key: str, value: str | Mapping[str, Any]) -> Values:
     """Return a nested section in full, expanding the short form."""
     if not isinstance(value, str):
         return dict(value)
-    if key == "network" or is_encoder(value):
+    if key == "network" or value in encoder_names():
         return {"name": value}
     return {"name": TRANSFORMER, "path": value}
 
@@ -107,8 +102,8 @@ def section_classes(model: Mapping[str, Any], prefix: str = "model") -> Iterator
         yield from section_classes(model["network"], f"{prefix}.network")
     if "encoder" in settings.model_fields:
         only: type[Any] = settings.model_fields["encoder"].annotation
-        chosen = encoder_class(model["encoder"]["name"]) if only is EncoderSettings else only
-        yield f"{prefix}.encoder", chosen
+        is_free = only is EncoderSettings
+        yield f"{prefix}.encoder", find_encoder(model["encoder"]["name"]).settings_type if is_free else only
 
 
 def defaults_of(model: Mapping[str, Any], task: str) -> dict[str, Values]:
@@ -121,12 +116,9 @@ def defaults_of(model: Mapping[str, Any], task: str) -> dict[str, Values]:
     if "network" in system.settings.model_fields:
         inner = defaults_of(model["network"], task)
         merged = {**inner, "model": {"network": inner.get("model", {})}}
-    sources = [system.defaults.get(task, {})]
-    encoder = model.get("encoder", {})
-    if encoder.get("name") == TRANSFORMER:
-        sources.append(system.pretrained_defaults.get(task, {}))
-    for source in sources:
-        merged = merge(merged, source)
+    merged = merge(merged, system.defaults.get(task, {}))
+    if model.get("encoder", {}).get("name") == TRANSFORMER:
+        merged = merge(merged, system.pretrained_defaults.get(task, {}))
     own = merged.get("model", {}).get("encoder")
     if own:  # a system's defaults name settings of several encoders
         fields = dict(section_classes(model))["model.encoder"].model_fields
@@ -235,7 +227,7 @@ def _suggestion(word: str, known: list[str]) -> str:
 
 def nested_choices(system: str, pairs: dict[str, Any]) -> dict[str, Any]:
     """Remove the choice of a network or encoder from the single settings, and return it as a section."""
-    chosen: dict[str, dict[str, Any]] = {key: {} for key in NESTED}
+    chosen: dict[str, Values] = {key: {} for key in NESTED}
     for given in list(pairs):
         parts = given.split(".")
         key = parts[-2] if parts[-1] == "name" and len(parts) > 1 else parts[-1]

@@ -13,12 +13,8 @@ if TYPE_CHECKING:
 
 Task = Literal["labels", "answers"]
 # Names that a plugin may extend; see `capsules.routing.ROUTINGS` and `networks.losses.LABEL_LOSSES`.
-CapsuleRouting = Annotated[
-    str,
-    Field(
-        json_schema_extra={"enum": ["dynamic", "em", "kde", "kde-em", "adaptive-kde", "adaptive-kde-literal"]}
-    ),
-]
+_ROUTINGS = ["dynamic", "em", "kde", "kde-em", "adaptive-kde", "adaptive-kde-literal"]
+CapsuleRouting = Annotated[str, Field(json_schema_extra={"enum": _ROUTINGS})]
 Loss = Annotated[str, Field(json_schema_extra={"enum": ["bce", "margin", "spread", "pointwise", "pairwise"]})]
 LabelRouting = Literal["dot", "kde", "adaptive-kde", "adaptive-kde-unscaled"]
 Widths = tuple[Annotated[int, Field(ge=1)], ...]
@@ -86,10 +82,10 @@ def check_widths(windows: Widths, embedding_size: int, config: Config) -> None:
     The size of a vector file is only known later.
     """
     if config.text.vectors is None and max(windows) > embedding_size:
-        raise ConfigError(
-            f"windows={list(windows)}: filters slide along the embedding, so none may be wider "
-            f"than embedding_size={embedding_size}"
+        bound = (
+            f"filters slide along the embedding, so none may be wider than embedding_size={embedding_size}"
         )
+        raise ConfigError(f"windows={list(windows)}: {bound}")
 
 
 class TextSettings(Settings):

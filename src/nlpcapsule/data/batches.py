@@ -1,7 +1,5 @@
 """Order documents into batches as a function of seed and epoch, so that resumed runs repeat it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 _POOL = 32  # batches sorted by length together: little padding, but still well shuffled
@@ -10,14 +8,9 @@ _POOL = 32  # batches sorted by length together: little padding, but still well 
 def batch_rows(
     lengths: np.ndarray, batch_size: int, seed: int, epoch: int, shuffle: bool = True
 ) -> list[np.ndarray]:
-    """Split rows into batches of documents of similar length; the last batch may be smaller.
+    """Split rows, of `lengths` (N,) tokens, into batches of similar length; the last batch may be smaller.
 
-    Args:
-        lengths: (N,) tokens per document.
-        batch_size: Rows per batch.
-        seed: The run's seed.
-        epoch: The epoch, from 0.
-        shuffle: False keeps the data's order in every epoch.
+    Without `shuffle` every epoch has the data's order.
     """
     rows = np.arange(len(lengths))
     if not shuffle:

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 
@@ -36,26 +35,6 @@ class EncodedDocuments:
         """Return a hash of all tokens and labels, which identifies the data."""
         return _hash(self.tokens, self.labels)
 
-    def save(self, path: Path) -> None:
-        """Write a safetensors file; token ids take two bytes where they fit."""
-        from safetensors.numpy import save_file
-
-        small = self.tokens.values.max(initial=0) < 2**16
-        tokens = self.tokens.values.astype(np.uint16 if small else np.int32)
-        arrays = {"tokens": tokens, "token_offsets": self.tokens.offsets}
-        save_file({**arrays, "labels": self.labels.values, "label_offsets": self.labels.offsets}, path)
-
-    @classmethod
-    def load(cls, path: Path) -> EncodedDocuments:
-        """Read what `save` wrote."""
-        from safetensors.numpy import load_file
-
-        arrays = load_file(path)
-        return cls(
-            Ragged(arrays["tokens"].astype(np.int32), arrays["token_offsets"]),
-            Ragged(arrays["labels"], arrays["label_offsets"]),
-        )
-
 
 @dataclass(frozen=True)
 class EncodedQuestions:
@@ -78,9 +57,8 @@ class EncodedQuestions:
         chosen = [self.candidates(int(row)) for row in rows]
         flat = np.concatenate([np.zeros(0, dtype=np.int64), *chosen])
         offsets = np.cumsum([0, *map(len, chosen)], dtype=np.int64)
-        return EncodedQuestions(
-            self.questions.take(rows), self.answers.take(flat), offsets, self.labels[flat]
-        )
+        questions, answers = self.questions.take(rows), self.answers.take(flat)
+        return EncodedQuestions(questions, answers, offsets, self.labels[flat])
 
     def fingerprint(self) -> str:
         """Return a hash of all tokens and labels."""
@@ -114,13 +92,11 @@ def encode_questions(
 ) -> EncodedQuestions:
     """Tokenize questions and their candidates."""
     answers = [candidate for question in questions for candidate in question.candidates]
-    counts = [len(question.candidates) for question in questions]
-    return EncodedQuestions(
-        questions=encode_texts((question.text for question in questions), tokenizer, max_tokens),
-        answers=encode_texts((answer.text for answer in answers), tokenizer, max_tokens),
-        offsets=np.cumsum([0, *counts], dtype=np.int64),
-        labels=np.array([-1 if answer.label is None else answer.label for answer in answers], dtype=np.int64),
-    )
+    texts = encode_texts((question.text for question in questions), tokenizer, max_tokens)
+    candidates = encode_texts((answer.text for answer in answers), tokenizer, max_tokens)
+    offsets = np.cumsum([0, *(len(question.candidates) for question in questions)], dtype=np.int64)
+    labels = [-1 if answer.label is None else answer.label for answer in answers]
+    return EncodedQuestions(texts, candidates, offsets, np.array(labels, dtype=np.int64))
 
 
 def _hash(*arrays: Ragged | np.ndarray) -> str:

@@ -1,7 +1,5 @@
 """An array that grows at its end, and moves from memory to a file when it becomes large."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from mmap import ACCESS_COPY, mmap

@@ -1,12 +1,11 @@
 """Find held-out documents that are (almost) identical to training documents.
 
-Such documents inflate scores. Two documents are near-duplicates if the Jaccard
-similarity of their word 5-shingles reaches a threshold. Comparing all pairs would take hours, so MinHash with
-banding proposes candidates and only those are compared exactly.
+Such documents inflate scores. Two documents are near-duplicates if the Jaccard similarity of their word
+5-shingles reaches a threshold. Comparing all pairs would take hours, so MinHash with banding proposes
+candidates and only those are compared exactly.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
@@ -23,31 +22,22 @@ SEED = 20190728
 FILLER = -1  # pads documents of fewer than 5 tokens to one shingle, which no longer document can have
 
 
-@dataclass
-class NearDuplicates:
-    """The result of `find_near_duplicates`."""
-
-    # Index in train, index in dev, similarity; ordered by dev, then train.
-    pairs: list[tuple[int, int, float]]
-    dev_documents: int  # those that have a near-duplicate in train
-
-
 def find_near_duplicates(
     train: Iterable[np.ndarray], dev: Iterable[np.ndarray], threshold: float = 0.8
-) -> NearDuplicates:
+) -> list[tuple[int, int, float]]:
     """Find the pairs of a training and a dev document, each (tokens,), with nearly the same word 5-shingles.
 
-    Identical documents are always found; a pair at the threshold, the least Jaccard similarity, is missed in
-    less than one of a thousand cases, a closer one even less often. Similarities are exact up to collisions
-    of 64-bit fingerprints. Documents of fewer than 5 tokens are compared as a whole.
+    Returns the index in train, the index in dev and the similarity, ordered by dev, then train. Identical
+    documents are always found; a pair at the threshold, the least Jaccard similarity, is missed in less than
+    one of a thousand cases. Similarities are exact up to collisions of 64-bit fingerprints. Documents of
+    fewer than 5 tokens are compared as a whole.
     """
     if not 0 < threshold <= 1:
         raise ConfigError(f"threshold must be above 0 and at most 1; got {threshold}")
     dev = list(dev)
     rows = _rows_per_band(threshold)
-    keys = np.hstack(
-        [_band_keys(part, rows) for part in _chunks(dev)] or [_band_keys([], rows)]
-    )  # (bands, M)
+    parts = [_band_keys(part, rows) for part in _chunks(dev)] or [_band_keys([], rows)]
+    keys = np.hstack(parts)  # (bands, M)
     order = np.argsort(keys, axis=1, kind="stable").astype(np.int32)
     bands = list(zip(order, np.take_along_axis(keys, order, axis=1), strict=True))
 
@@ -63,14 +53,11 @@ def find_near_duplicates(
                 continue
             shingles = np.unique(_shingles([chunk[place]])[0])
             similarities = _jaccard(shingles, [dev_shingles(int(index)) for index in candidates])
-            pairs.extend(
-                (start + place, int(index), float(similarity))
-                for index, similarity in zip(candidates, similarities, strict=True)
-                if similarity >= threshold
-            )
+            for index, similarity in zip(candidates.tolist(), similarities.tolist(), strict=True):
+                if similarity >= threshold:
+                    pairs.append((start + place, index, similarity))
         start += len(chunk)
-    pairs.sort(key=lambda pair: (pair[1], pair[0]))
-    return NearDuplicates(pairs, len({dev_index for _, dev_index, _ in pairs}))
+    return sorted(pairs, key=lambda pair: (pair[1], pair[0]))
 
 
 def _chunks(documents: Iterable[np.ndarray]) -> Iterator[list[np.ndarray]]:
@@ -99,10 +86,8 @@ def _candidates(keys: np.ndarray, bands: list[tuple[np.ndarray, np.ndarray]]) ->
         for wanted, (_, known) in zip(keys, bands, strict=True)
     ]
     for document in range(keys.shape[1]):
-        found = [
-            order[first[document] : last[document]]
-            for (order, _), (first, last) in zip(bands, limits, strict=True)
-        ]
+        places = zip(bands, limits, strict=True)
+        found = [order[first[document] : last[document]] for (order, _), (first, last) in places]
         yield np.unique(np.concatenate(found))
 
 

@@ -75,15 +75,12 @@ class WordTokenizer:
         word must occur `min_count` times.
         """
         if vocabulary_size < 3:
-            raise ConfigError(
-                f"vocabulary_size must be at least 3 (padding, unknown, a word); got {vocabulary_size}"
-            )
+            problem = "vocabulary_size must be at least 3 (padding, unknown, a word)"
+            raise ConfigError(f"{problem}; got {vocabulary_size}")
         if min_count < 1:
             raise ConfigError(f"min_count must be a positive integer; got {min_count}")
-        counter = _word_level({})
-        trainer = WordLevelTrainer(
-            vocab_size=vocabulary_size - 2, min_frequency=min_count, show_progress=False
-        )
+        counter, size = _word_level({}), vocabulary_size - 2
+        trainer = WordLevelTrainer(vocab_size=size, min_frequency=min_count, show_progress=False)
         counter.train_from_iterator(map(without_lone_surrogates, texts), trainer)
         ids = counter.get_vocab()
         words = sorted(filter(None, ids), key=lambda word: ids[word])
@@ -125,15 +122,9 @@ class WordTokenizer:
         """Return the whole tokenizer as a `tokenizer.json`; equal tokenizers give equal texts."""
         settings = json.loads(self._tokenizer.to_str())
         # Kept so that a padding token with a custom name is recognised on reading.
-        settings["padding"] = {
-            "strategy": "BatchLongest",
-            "direction": "Right",
-            "pad_to_multiple_of": None,
-            "pad_id": self.padding_id,
-            "pad_type_id": 0,
-            "pad_token": self.vocabulary[self.padding_id],
-        }
-        return json.dumps(settings, ensure_ascii=False)
+        padding = {"strategy": "BatchLongest", "direction": "Right", "pad_to_multiple_of": None}
+        token = {"pad_id": self.padding_id, "pad_type_id": 0, "pad_token": self.vocabulary[self.padding_id]}
+        return json.dumps({**settings, "padding": padding | token}, ensure_ascii=False)
 
     @property
     def size(self) -> int:
@@ -144,11 +135,8 @@ class WordTokenizer:
         """Return the first `max_tokens` token ids of each text, int32, never empty.
 
         The tokenizer file's post-processor adds special tokens such as [CLS] and [SEP], which count towards
-        `max_tokens`. A text without any token becomes the id of the unknown word.
-
-        A long text is first truncated to 40 characters per requested token. Words take 5 to 10 characters
-        with their space in most languages and word pieces fewer, so a text would have to be made of
-        40-character words throughout to lose a token it should have kept.
+        `max_tokens`. A text without any token becomes the id of the unknown word. A long text is first
+        truncated to 40 characters per requested token: words take 5 to 10 in most languages.
         """
         token_ids = []
         for start in range(0, len(texts), TEXTS_PER_BATCH):

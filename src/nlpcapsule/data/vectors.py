@@ -31,10 +31,8 @@ def load_vectors(
     The file is read line by line, plain or gzip-compressed, in GloVe's format (a word and v numbers) or
     word2vec's (the same under a "count dimension" header). Values of words outside the vocabulary are counted
     but not parsed. If a word occurs twice, its first vector is used. A word's random vector depends only on
-    its id and the seed, not on the file. An empty string in the vocabulary is an id without a word.
-
-    Raises:
-        DataError: If the file is missing, empty or damaged, or has none of the words.
+    its id and the seed, not on the file. An empty string in the vocabulary is an id without a word. A file
+    that is damaged, or has none of the words, is a DataError.
     """
     ids = {word: id for id, word in enumerate(vocabulary) if word and id != padding_id}
     matrix: np.ndarray | None = None

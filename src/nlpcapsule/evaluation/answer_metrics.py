@@ -53,10 +53,8 @@ def per_question_metrics(
 
 def _check_question(scores: np.ndarray, labels: np.ndarray, question: int) -> None:
     if scores.ndim != 1 or scores.shape != labels.shape:
-        raise DataError(
-            f"Question {question} must have one score and one label per candidate. "
-            f"Got shapes {scores.shape} and {labels.shape} instead."
-        )
+        found = f"Got shapes {scores.shape} and {labels.shape} instead."
+        raise DataError(f"Question {question} must have one score and one label per candidate. {found}")
     if not np.isin(labels, (0, 1)).all():
         raise DataError(f"`labels` must be 0 or 1. Question {question} has others.")
     if np.isnan(scores).any():

@@ -59,8 +59,9 @@ def resampled_means(values: np.ndarray, resamples: int, seed: int) -> np.ndarray
 def _as_figures(name: str, values: np.ndarray) -> np.ndarray:
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1:
-        problem = f"`{name}` must be a vector, one figure per document. Got shape {values.shape} instead."
-        raise DataError(problem)
+        raise DataError(
+            f"`{name}` must be a vector, one figure per document. Got shape {values.shape} instead."
+        )
     if not len(values):
         raise DataError("no figures were given, so there is nothing to resample")
     if np.isnan(values).any():

@@ -27,7 +27,7 @@ A, B = 0.55, 1.5  # of propensities
 ROUNDING = 1e-6  # a capsule's length in float32 may exceed 1 by this much
 PAPER_RETRIEVED = 50  # depth at which the released code of NLP-Capsule looks for hits
 # Training documents per label: from, to (inclusive), and the name of the band.
-FREQUENCY_BANDS = ((0, 0, "0"), (1, 10, "1-10"), (11, 50, "11-50"), (51, None, ">50"))
+FREQUENCY_BANDS = ((0, 0, "0"), (1, 10, "1-10"), (11, 50, "11-50"), (51, np.inf, ">50"))
 
 
 def label_metrics(
@@ -55,17 +55,12 @@ def label_metrics(
     Rankings, their probabilities and the true labels are as in `judge_rankings`; without scores, the metrics
     that need them are left out. `train_counts` (n_labels,) are the training documents per label, `train_size`
     is their total, and `unused` (N, U) ranks only the labels without a training document.
-
-    Raises:
-        DataError: If no document has a label, or the input is not as described.
     """
     judged = judge_rankings(rankings, truth, scores)
     train_counts = np.asarray(train_counts)
-    if judged.rankings.size and judged.rankings.max() >= len(train_counts):
-        raise DataError(
-            f"`rankings` must hold labels below {len(train_counts)}, the length of `train_counts`. "
-            f"Got {judged.rankings.max()} instead."
-        )
+    if judged.rankings.size and (largest := judged.rankings.max()) >= len(train_counts):
+        expected = f"labels below {len(train_counts)}, the length of `train_counts`"
+        raise DataError(f"`rankings` must hold {expected}. Got {largest} instead.")
     figures = {name: float(values.mean()) for name, values in _precision_and_ndcg(judged, CUTOFFS).items()}
     figures |= {f"R-precision@{k}": float(r_precision(judged, k).mean()) for k in CUTOFFS}
     figures |= propensity_scored(judged, train_counts, train_size, CUTOFFS)
@@ -134,10 +129,7 @@ def _recall_by_frequency(judged: JudgedRankings, train_counts: np.ndarray) -> di
     of_hits = training_examples(judged.rankings[:, :5][judged.hits[:, :5]], train_counts)  # (hits,)
     figures = {}
     for low, high, name in FREQUENCY_BANDS:
-        true, found = (
-            int(((counts >= low) & (counts <= (np.inf if high is None else high))).sum())
-            for counts in (of_truth, of_hits)
-        )
+        true, found = (int(((low <= each) & (each <= high)).sum()) for each in (of_truth, of_hits))
         if true:
             figures[f"recall@5 ({name} examples)"] = found / true
     return figures
@@ -163,16 +155,13 @@ def expected_calibration_error(probabilities: np.ndarray, correct: np.ndarray, b
     probabilities = np.asarray(probabilities, dtype=np.float64)
     correct = np.asarray(correct, dtype=np.float64)
     if probabilities.ndim != 1 or probabilities.shape != correct.shape:
-        raise DataError(
-            f"`probabilities` and `correct` must be vectors of one length. "
-            f"Got shapes {probabilities.shape} and {correct.shape} instead."
-        )
+        found = f"Got shapes {probabilities.shape} and {correct.shape} instead."
+        raise DataError(f"`probabilities` and `correct` must be vectors of one length. {found}")
     if not len(probabilities):
         raise DataError("no probabilities were given, so there is no calibration to measure")
     if not ((probabilities >= -ROUNDING) & (probabilities <= 1 + ROUNDING)).all():  # rejects NaN, too
-        raise DataError(
-            "`probabilities` must lie between 0 and 1, without NaN; leave scores out if they do not."
-        )
+        expected = "must lie between 0 and 1, without NaN; leave scores out if they do not."
+        raise DataError(f"`probabilities` {expected}")
 
     _, group = np.unique(probabilities, return_inverse=True)
     accuracy = np.bincount(group, weights=correct) / np.bincount(group)  # (distinct,)
@@ -189,7 +178,7 @@ def training_examples(labels: np.ndarray, train_counts: np.ndarray) -> np.ndarra
     return counts
 
 
-def inverse_propensities(examples: np.ndarray, train_size: int, a: float = A, b: float = B) -> np.ndarray:
+def inverse_propensities(examples: np.ndarray, train_size: int) -> np.ndarray:
     """Return 1/p = 1 + C (N_l + B)^-A, with C = (ln N - 1)(B + 1)^A.
 
     This is the worth of a hit on a label with N_l examples, of any shape, out of N training documents. Fewer
@@ -202,8 +191,8 @@ def inverse_propensities(examples: np.ndarray, train_size: int, a: float = A, b:
     check_positive_integer("train_size", train_size)
     if (np.asarray(examples) < 0).any():
         raise DataError("`train_counts` must not be negative.")
-    c = max(np.log(train_size) - 1, 0.0) * (b + 1) ** a
-    return 1 + c * (examples + b) ** -a
+    c = max(np.log(train_size) - 1, 0.0) * (B + 1) ** A
+    return 1 + c * (examples + B) ** -A
 
 
 def propensity_scored(
@@ -221,9 +210,7 @@ def propensity_scored(
     discounts = 1 / np.log2(np.arange(2, depth + 2))  # (depth,)
     ideal = np.concatenate([[0.0], np.cumsum(discounts)])  # (depth + 1,) by number of labels
 
-    figures = {}
-    for k in cutoffs:
-        figures[f"PSP@{k}"] = float(gained[:, :k].sum() / attainable[:, :k].sum())
+    figures = {f"PSP@{k}": float(gained[:, :k].sum() / attainable[:, :k].sum()) for k in cutoffs}
     for k in cutoffs:
         norm = ideal[np.minimum(judged.true_counts, k)]  # (N,)
         reached, best = (

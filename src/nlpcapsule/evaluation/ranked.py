@@ -32,11 +32,7 @@ class JudgedRankings:
 
 
 def judge_rankings(
-    rankings: np.ndarray,
-    truth: TrueLabels,
-    scores: np.ndarray | None = None,
-    *,
-    every_document: bool = False,
+    rankings: np.ndarray, truth: TrueLabels, scores: np.ndarray | None = None, every_document: bool = False
 ) -> JudgedRankings:
     """Check the input and mark the hits.
 
@@ -44,10 +40,8 @@ def judge_rankings(
     ranking can hold (negative, or past the model's labels) counts as true and can only be missed.
 
     With `every_document`, documents without labels are kept as well. All their rankings are equally good, but
-    every label predicted for them is wrong.
-
-    Raises:
-        DataError: If no document has a label, or the input is not as described.
+    every label predicted for them is wrong. If no document has a label, or the input is not as described, it
+    is a DataError.
     """
     rankings = np.asarray(rankings)
     _check_rankings(rankings, len(truth))
@@ -58,22 +52,15 @@ def judge_rankings(
     label_sets = [sorted({int(label) for label in labels}) for labels in truth]
     labelled = np.array([bool(labels) for labels in label_sets], dtype=bool)  # (documents,)
     if not labelled.any():
-        raise DataError(
-            "no document has a label, so there is nothing to score", hint="check the labels' column"
-        )
+        problem = "no document has a label, so there is nothing to score"
+        raise DataError(problem, hint="check the labels' column")
     if not every_document:
         label_sets = [labels for labels in label_sets if labels]
         rankings, scores = rankings[labelled], None if scores is None else scores[labelled]
     true_documents = np.repeat(np.arange(len(label_sets)), [len(labels) for labels in label_sets])  # (T,)
     true_labels = np.fromiter(chain.from_iterable(label_sets), dtype=np.int64)  # (T,)
-    return JudgedRankings(
-        rankings=rankings,
-        scores=scores,
-        hits=_mark_hits(rankings, true_documents, true_labels),
-        true_documents=true_documents,
-        true_labels=true_labels,
-        without_labels=int((~labelled).sum()),
-    )
+    hits, without_labels = _mark_hits(rankings, true_documents, true_labels), int((~labelled).sum())
+    return JudgedRankings(rankings, scores, hits, true_documents, true_labels, without_labels)
 
 
 def measure_each(
@@ -88,12 +75,9 @@ def measure_each(
     parsed = {ir_measures.parse_measure(name): name for name in measures}
     qrels = {str(query): {str(item): 1 for item in items} for query, items in enumerate(relevant)}
     # Pass the rank as a strictly decreasing score, so that the library's order of ties does not matter.
-    run = {
-        str(query): {str(item): -float(rank) for rank, item in enumerate(items)}
-        for query, items in enumerate(ranked)
-    }
+    scored = ({str(item): -float(rank) for rank, item in enumerate(items)} for items in ranked)
+    run = {str(query): items for query, items in enumerate(scored) if items}
     values = {name: np.zeros(len(relevant)) for name in measures}
-    run = {query: items for query, items in run.items() if items}
     for metric in ir_measures.iter_calc(list(parsed), qrels, run):
         values[parsed[metric.measure]][int(metric.query_id)] = metric.value
     return values
@@ -107,10 +91,8 @@ def check_positive_integer(name: str, value: object) -> None:
 
 def _check_rankings(rankings: np.ndarray, documents: int) -> None:
     if rankings.ndim != 2 or not np.issubdtype(rankings.dtype, np.integer):
-        raise DataError(
-            f"`rankings` must be a matrix of integers, (documents, ranks). "
-            f"Got shape {rankings.shape} of {rankings.dtype} instead."
-        )
+        found = f"Got shape {rankings.shape} of {rankings.dtype} instead."
+        raise DataError(f"`rankings` must be a matrix of integers, (documents, ranks). {found}")
     if len(rankings) != documents:
         raise DataError(f"`rankings` has {len(rankings)} rows, but `truth` has {documents} documents.")
     none_left = rankings == NO_LABEL  # (N, K)
@@ -125,9 +107,8 @@ def _check_rankings(rankings: np.ndarray, documents: int) -> None:
 
 def _check_scores(scores: np.ndarray, rankings: np.ndarray) -> None:
     if scores.shape != rankings.shape:
-        raise DataError(
-            f"`scores` must have the shape of `rankings`, {rankings.shape}. Got {scores.shape} instead."
-        )
+        expected = f"must have the shape of `rankings`, {rankings.shape}"
+        raise DataError(f"`scores` {expected}. Got {scores.shape} instead.")
     invalid = np.isnan(scores) & (rankings != NO_LABEL)  # values after -1 are never read
     if invalid.any():
         row = int(np.flatnonzero(invalid.any(axis=1))[0])

@@ -6,32 +6,21 @@ from rich.markup import escape
 from rich.table import Table
 
 # These are counts; all other metrics are fractions of 1.
-COUNTS = {
-    "documents",
-    "documents without labels",
-    "unseen true labels",
-    "questions",
-    "questions without a right answer",
-}
+COUNTS = {"documents", "documents without labels", "unseen true labels"}
+COUNTS |= {"questions", "questions without a right answer"}
 ABSENT = "–"
 
 
 def metrics_table(
-    rows: Mapping[str, Mapping[str, float]],
-    columns: Sequence[str],
-    percent: bool = True,
-    title: str | None = None,
+    rows: Mapping[str, Mapping[str, float]], columns: Sequence[str], title: str | None = None
 ) -> Table:
-    """Return a `rich` table with one row per system and one column per metric; a missing one is a dash.
-
-    `percent` shows fractions as percentages with two decimals; otherwise they have four decimals.
-    """
+    """Return a `rich` table in percent, a row per system, a column per metric; a missing one is a dash."""
     table = Table(title=None if title is None else escape(title))
     table.add_column("system")
     for column in columns:
         table.add_column(escape(column), justify="right", no_wrap=True)
     for system, figures in rows.items():
-        table.add_row(escape(system), *_cells(figures, columns, percent))
+        table.add_row(escape(system), *(_cell(column, figures.get(column)) for column in columns))
     return table
 
 
@@ -42,9 +31,7 @@ def markdown_table(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) ->
     return "\n".join([lines[0], "|---|" + "---:|" * (len(columns) - 1), *lines[1:]]) + "\n"
 
 
-def metrics_markdown(
-    rows: Mapping[str, Mapping[str, float]], columns: Sequence[str], percent: bool = True
-) -> str:
+def metrics_markdown(rows: Mapping[str, Mapping[str, float]], columns: Sequence[str]) -> str:
     """Return the same table as Markdown, ending with a line break.
 
     Example:
@@ -53,18 +40,14 @@ def metrics_markdown(
         |---|---:|
         | capsules | 80.62 |
     """
-    names = ["system", *columns]
-    lines = [[system, *_cells(figures, columns, percent)] for system, figures in rows.items()]
-    return markdown_table(names, [dict(zip(names, line, strict=True)) for line in lines])
+    cells = [
+        {"system": system, **{column: _cell(column, figures.get(column)) for column in columns}}
+        for system, figures in rows.items()
+    ]
+    return markdown_table(["system", *columns], cells)
 
 
-def _cells(figures: Mapping[str, float], columns: Sequence[str], percent: bool) -> list[str]:
-    return [_cell(column, figures.get(column), percent) for column in columns]
-
-
-def _cell(column: str, value: float | None, percent: bool) -> str:
+def _cell(column: str, value: float | None) -> str:
     if value is None:
         return ABSENT
-    if column in COUNTS:
-        return f"{value:,.0f}"
-    return f"{100 * value:.2f}" if percent else f"{value:.4f}"
+    return f"{value:,.0f}" if column in COUNTS else f"{100 * value:.2f}"

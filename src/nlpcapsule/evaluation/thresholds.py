@@ -39,10 +39,7 @@ def f1_at_threshold(judged: JudgedRankings, threshold: float) -> dict[str, float
 
 
 def best_threshold(
-    scores: np.ndarray,
-    rankings: np.ndarray,
-    truth: TrueLabels,
-    objective: str | float = "micro-F1",
+    scores: np.ndarray, rankings: np.ndarray, truth: TrueLabels, objective: str | float = "micro-F1"
 ) -> float:
     """Return the best score as a threshold for all labels, tuned on held-out documents.
 

@@ -1,7 +1,5 @@
 """Save and load arrays and sparse matrices in one safetensors file with a checksum."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path

@@ -6,8 +6,6 @@ Documents often start with what they are about: a law with its title, a letter w
 words, the lead, can be additional features: (x, ρ y) / √(1 + ρ²), where y is x of the first words alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self

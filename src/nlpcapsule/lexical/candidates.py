@@ -1,7 +1,5 @@
 """Keep the labels nominated for many documents on disk, and measure how many true labels they hold."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias

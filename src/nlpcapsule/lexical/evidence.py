@@ -1,7 +1,5 @@
 """Lexical features of labels in a hybrid: a lexical system, similar documents and name matches."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -7,8 +7,6 @@ single common word. idf_w = log((1 + N) / (1 + df_w)) is computed on the trainin
 singulars count as one word. An unknown word of a name matches nothing but counts in the denominator.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property

@@ -9,8 +9,6 @@ All training documents are compared up to `MOST_EXACT` of them. Among more, an i
 informative words finds the contenders, whose cosines are then exact.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

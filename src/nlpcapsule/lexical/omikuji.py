@@ -1,7 +1,5 @@
 """Parabel and Bonsai with the omikuji library: trees of label clusters, a linear model per node."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -9,8 +9,6 @@ cbor2, gives all numbers of an array the same size. Then the tree can be checked
 objects would take seconds and gigabytes.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -6,8 +6,6 @@ Where there are many labels and documents, a label is trained on the documents n
 whose centroids are nearest to a document are ranked.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The interface of lexical systems: fit on tokens, rank labels, save to files."""
 
-from __future__ import annotations
-
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable

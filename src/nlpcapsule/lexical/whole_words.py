@@ -8,8 +8,6 @@ space before a word ("Ġregulation", "▁regulation"), a word has different piec
 start of a text, and a comma attaches to the word before it. There the text itself is decoded.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -22,7 +22,7 @@ from nlpcapsule.lexical.ranker import LexicalSettings
 from nlpcapsule.model_folder.checks import check_config, check_model
 from nlpcapsule.model_folder.guarded import first_line, load_guarded, read_evidence, read_labels
 from nlpcapsule.model_folder.manifest import LEXICAL, ModelFiles, checked_files
-from nlpcapsule.networks.build import build_answer_network, build_label_network
+from nlpcapsule.networks.build import build_network
 from nlpcapsule.scoring.build import hybrid_parts, network_scorer, nominator_config
 from nlpcapsule.scoring.facts import ModelFacts
 from nlpcapsule.scoring.hybrid_scorer import HybridScorer
@@ -71,7 +71,7 @@ def _read(files: ModelFiles, device: str) -> LabelModel | AnswerModel:
     sized, size, padding_id = _plain(config, facts), tokenizer.size, tokenizer.padding_id
     if config.task == "answers":
         network = _network(
-            lambda: build_answer_network(sized, size, padding_id, transformer=transformer),
+            lambda: build_network(sized, size, padding_id, transformer=transformer),
             files.path(NETWORK),
             device,
         )
@@ -81,7 +81,7 @@ def _read(files: ModelFiles, device: str) -> LabelModel | AnswerModel:
         ranker = lexical_system(config.model).load(config.model, files.folder / LEXICAL)
         return LabelModel(config, tokenizer, labels, LexicalScorer(ranker, len(labels)), facts)
     network = _network(
-        lambda: build_label_network(sized, size, len(labels), padding_id, transformer=transformer),
+        lambda: build_network(sized, size, padding_id, len(labels), transformer=transformer),
         files.path(NETWORK),
         device,
     )
@@ -89,7 +89,7 @@ def _read(files: ModelFiles, device: str) -> LabelModel | AnswerModel:
     if NOMINATOR in files:
         small = nominator_config(sized)
         nominator = _network(
-            lambda: build_label_network(small, size, len(labels), padding_id), files.path(NOMINATOR), device
+            lambda: build_network(small, size, padding_id, len(labels)), files.path(NOMINATOR), device
         )
     evidence = read_evidence(files, facts)
     if evidence is None:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.networks.preparation import StartsFromTexts
+from nlpcapsule.networks.build import StartsFromTexts
 from nlpcapsule.networks.word_match import TextReading, WordMatch
 from nlpcapsule.registry import NetworkInputs
 
@@ -59,9 +59,9 @@ class AnswerNetwork(CosineRanker):
 
     def __init__(self, settings: Any, text: TextCapsule, inputs: NetworkInputs) -> None:
         super().__init__(text)
-        self.match = (
-            WordMatch(inputs, text.word_size, settings.capsule_size) if settings.compares_words else None
-        )
+        self.match: WordMatch | None = None
+        if settings.compares_words:
+            self.match = WordMatch(inputs, text.word_size, settings.capsule_size)
 
     def start_from(self, texts: Ragged) -> None:
         """Fit the initial weights to the training answers, if the text encoder supports it."""

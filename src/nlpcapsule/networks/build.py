@@ -1,48 +1,53 @@
-"""Build networks from a configuration, through the registry; their weights depend only on the seed."""
+"""Build networks from a configuration; some need a step before training, as the protocols say."""
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from torch import nn
 
 from nlpcapsule.config import Config
+from nlpcapsule.data.encoded import EncodedDocuments
+from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.registry import NetworkInputs, find_system
 
 
-def build_label_network(
-    config: Config,
-    vocabulary_size: int,
-    label_count: int,
-    padding_id: int = 0,
-    vectors: np.ndarray | None = None,
-    transformer: dict[str, Any] | None = None,
-) -> nn.Module:
-    """Build the label network of a configuration; see `NetworkInputs` for the arguments."""
-    length, named = config.text.max_tokens, config.text.label_names is not None
-    inputs = NetworkInputs(
-        vocabulary_size, padding_id, length, label_count, vectors, transformer=transformer, named=named
-    )
-    return _build(config, "labels", inputs)
-
-
-def build_answer_network(
+def build_network(
     config: Config,
     vocabulary_size: int,
     padding_id: int = 0,
+    label_count: int = 0,
     vectors: np.ndarray | None = None,
     idf: np.ndarray | None = None,
     transformer: dict[str, Any] | None = None,
 ) -> nn.Module:
-    """Build the answer network of a configuration; see `NetworkInputs` for the arguments."""
-    length = config.text.max_tokens
-    inputs = NetworkInputs(vocabulary_size, padding_id, length, 0, vectors, idf, transformer)
-    return _build(config, "answers", inputs)
+    """Build the network of a configuration for its task; see `NetworkInputs` for the arguments.
 
-
-def _build(config: Config, task: str, inputs: NetworkInputs) -> nn.Module:
-    build = getattr(find_system(config.model.name), task)
+    The initial weights depend only on the seed.
+    """
+    length, named = config.text.max_tokens, config.text.label_names is not None
+    inputs = NetworkInputs(vocabulary_size, padding_id, length, label_count, vectors, idf, transformer, named)
+    build = getattr(find_system(config.model.name), config.task)
     if build is None:
-        raise TypeError(f"{config.model.name} has no network for {task}")
+        raise TypeError(f"{config.model.name} has no network for {config.task}")
     torch.manual_seed(config.training.seed)
     return build(config.model, inputs)
+
+
+@runtime_checkable
+class StartsFromTexts(Protocol):
+    """A network whose initial or final weights are computed from the training texts."""
+
+    def start_from(self, texts: Ragged) -> None:
+        """Fit the weights to the training documents, or to the training answers."""
+
+
+@runtime_checkable
+class EmbedsDocuments(Protocol):
+    """A network with a head over frozen embeddings, so that each document is encoded once."""
+
+    def embed_documents(
+        self, parts: Sequence[EncodedDocuments], batch: int, advance: Callable[[int, int], None]
+    ) -> tuple[nn.Module, list[EncodedDocuments]]:
+        """Return the head to train, as a network of its own, and the documents it reads."""

@@ -1,13 +1,13 @@
 """The paper's convolution: filters span all token positions and slide along the embedding axis."""
 
 import math
-from collections.abc import Sequence
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from nlpcapsule.capsules.compression import NEGLIGIBLE_START
+from nlpcapsule.config.settings import Widths
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.registry import NetworkInputs
 
@@ -20,21 +20,14 @@ class EmbeddingConvolution(nn.Module):
     """
 
     def __init__(
-        self,
-        inputs: NetworkInputs,
-        size: int,
-        windows: Sequence[int],
-        filters: int,
-        shared_start: bool = False,
+        self, inputs: NetworkInputs, size: int, windows: Widths, filters: int, shared_start: bool = False
     ) -> None:
         super().__init__()
         if max(windows) > size:
-            raise ConfigError(
-                f"windows={list(windows)}: a filter of width {max(windows)} does not fit on word "
-                f"vectors of {size} numbers"
-            )
+            problem = f"a filter of width {max(windows)} does not fit on word vectors of {size} numbers"
+            raise ConfigError(f"windows={list(windows)}: {problem}")
+        self.length, self.padding_id = inputs.length, inputs.padding_id
         length = inputs.length
-        self.length, self.padding_id = length, inputs.padding_id
         layers = [nn.Conv1d(length, filters, width, stride=2) for width in windows]
         self.convolutions = nn.ModuleList(layers)
         self.map_sizes = [(size - width) // 2 + 1 for width in windows]

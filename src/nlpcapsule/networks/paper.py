@@ -104,18 +104,14 @@ class PaperCapsules(nn.Module):
         self.word_dropout = nn.Dropout1d(settings.word_dropout)  # over (B, l, v): whole words
         self.token_dropout = nn.Dropout(settings.token_dropout)
         self.settings, self.padding_id = settings, inputs.padding_id
-        is_shared = settings.filter_start == "shared"
-        self.convolution = EmbeddingConvolution(
-            inputs, self.embedding.size, settings.windows, settings.filters, is_shared
-        )
+        windows, filters, is_shared = settings.windows, settings.filters, settings.filter_start == "shared"
+        self.convolution = EmbeddingConvolution(inputs, self.embedding.size, windows, filters, is_shared)
         self.primary = nn.ModuleList(
-            PrimaryCapsules(settings.filters, settings.capsule_size, settings.kappa) for _ in settings.windows
+            PrimaryCapsules(filters, settings.capsule_size, settings.kappa) for _ in windows
         )
-        primary_count = settings.filters * sum(self.convolution.map_sizes)  # P
+        primary_count = filters * sum(self.convolution.map_sizes)  # P
         self.count = settings.condensed or primary_count
-        self.compression = (
-            CapsuleCompression(primary_count, settings.condensed) if settings.condensed else None
-        )
+        self.compression = CapsuleCompression(primary_count, self.count) if settings.condensed else None
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Map token ids (B, l) to capsules (B, m, d)."""
@@ -157,11 +153,7 @@ class PaperNetwork(nn.Module):
         count, size = self.document.count, settings.capsule_size
         if settings.votes == "pair":
             _refuse_too_many_pairs(count, inputs.label_count, size)
-        self.transform = (
-            PairTransforms(inputs.label_count, count, size, _PAIR_DEVIATION, sparse=True)  # W_ij
-            if settings.votes == "pair"
-            else nn.Parameter(torch.randn(inputs.label_count, size, size) / math.sqrt(size))  # W_j
-        )
+        self.transform = new_transform(settings, inputs.label_count, count, _PAIR_DEVIATION, sparse=True)
         self.em_costs = em_costs(settings)
 
     def start_from(self, texts: Ragged) -> None:
@@ -179,9 +171,8 @@ class PaperNetwork(nn.Module):
         votes = form_votes(self.document(tokens), self.transform, outputs)
         routed = route(votes, self.settings, self.em_costs, valid)
         explanation = Explanation(_share_of_capsules(routed.coupling, valid)) if explain else None
-        return Scored(
-            log_odds(routed.activations), routed.iterations, routed.agreement, explanation=explanation
-        )
+        logits = log_odds(routed.activations)
+        return Scored(logits, routed.iterations, routed.agreement, explanation=explanation)
 
 
 class PaperTextCapsule(TextCapsule):
@@ -192,13 +183,8 @@ class PaperTextCapsule(TextCapsule):
         self.settings = settings
         self.capsules = PaperCapsules(settings, inputs)
         self.word_size = self.capsules.embedding.size
-        size = settings.capsule_size
-        deviation = 1 / math.sqrt(size)
-        self.transform = (
-            PairTransforms(1, self.capsules.count, size, deviation)  # W_i
-            if settings.votes == "pair"
-            else nn.Parameter(torch.randn(1, size, size) * deviation)  # W
-        )
+        deviation = 1 / math.sqrt(settings.capsule_size)
+        self.transform = new_transform(settings, 1, self.capsules.count, deviation)
         self.em_costs = nn.Parameter(torch.zeros(2)) if settings.routing == "em" else None
 
     def read(self, tokens: Tensor) -> TextReading:
@@ -213,6 +199,16 @@ class PaperTextCapsule(TextCapsule):
         """Map token ids (B, l) to capsules (B, d)."""
         votes = form_votes(self.capsules(tokens), self.transform)
         return route(votes, self.settings, self.em_costs).capsules.squeeze(1)
+
+
+def new_transform(
+    settings: PaperSettings, outputs: int, inputs: int, deviation: float, sparse: bool = False
+) -> PairTransforms | nn.Parameter:
+    """Return W_ij of all pairs, which start with this deviation, or W_j (n, d, d) of the outputs."""
+    size = settings.capsule_size
+    if settings.votes == "pair":
+        return PairTransforms(outputs, inputs, size, deviation, sparse)
+    return nn.Parameter(torch.randn(outputs, size, size) / math.sqrt(size))
 
 
 def form_votes(capsules: Tensor, transform: Tensor | nn.Module, outputs: Tensor | None = None) -> Votes:

@@ -26,11 +26,9 @@ class CondensedCapsules(nn.Module):
         super().__init__()
         self.encoder = build_encoder(settings.encoder, inputs)
         states, size = self.encoder.state_size, settings.capsule_size
-        self.compress_query = (
-            nn.Parameter(torch.randn(settings.condensed, states) / math.sqrt(states))
-            if settings.condensed
-            else None
-        )
+        self.compress_query: nn.Parameter | None = None
+        if settings.condensed:
+            self.compress_query = nn.Parameter(torch.randn(settings.condensed, states) / math.sqrt(states))
         self.to_capsule = nn.Linear(states, size)
         self.norm = nn.LayerNorm(size)
 
@@ -69,11 +67,9 @@ class QueryRouting(nn.Module):
         one would undo the scale, and a negative one would make agreement decrease without bound.
         """
         size = settings.capsule_size
-        self.agreement = (
-            nn.Sequential(nn.Linear(size, size, bias=False), nn.LayerNorm(size))
-            if settings.routing == "dot"
-            else None
-        )
+        self.agreement: nn.Module | None = None
+        if settings.routing == "dot":
+            self.agreement = nn.Sequential(nn.Linear(size, size, bias=False), nn.LayerNorm(size))
         self.vote_scale = VoteScale(settings.bandwidth) if settings.routing == "adaptive-kde" else None
         self.gate = nn.Parameter(torch.tensor(FIRST_GATE)) if self.vote_scale is None else FIRST_GATE
 

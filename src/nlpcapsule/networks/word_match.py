@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -113,8 +112,7 @@ class WordMatch(nn.Module):
 
 def word_weights(inputs: NetworkInputs) -> Tensor:
     """Return the idf of words (V,), or zeros."""
-    weights = np.zeros(inputs.vocabulary_size) if inputs.idf is None else inputs.idf
-    return torch.tensor(weights, dtype=torch.float32)
+    return torch.zeros(inputs.vocabulary_size) if inputs.idf is None else torch.tensor(inputs.idf).float()
 
 
 def is_first(tokens: Tensor) -> Tensor:

@@ -16,8 +16,7 @@ from nlpcapsule.data.vectors import vector_words
 from nlpcapsule.data.word_frequency import inverse_document_frequency
 from nlpcapsule.encoders.word_encoder import embedding_size
 from nlpcapsule.errors import DataError
-from nlpcapsule.networks.build import build_answer_network
-from nlpcapsule.networks.preparation import StartsFromTexts
+from nlpcapsule.networks.build import StartsFromTexts, build_network
 from nlpcapsule.scoring.facts import ModelFacts
 from nlpcapsule.scoring.models import AnswerModel
 from nlpcapsule.training.answer_task import AnswerTask
@@ -95,7 +94,9 @@ def answer_network(config: Config, data: PreparedAnswers) -> nn.Module:
     idf = inverse_document_frequency(data.train.answers, data.tokenizer.size)
     if config.network.compares_words:
         idf[data.tokenizer.unknown_id] = 0  # two unknown words are not the same word
-    return build_answer_network(config, data.tokenizer.size, data.tokenizer.padding_id, data.vectors, idf)
+    return build_network(
+        config, data.tokenizer.size, padding_id=data.tokenizer.padding_id, vectors=data.vectors, idf=idf
+    )
 
 
 def answer_task(config: Config, data: PreparedAnswers) -> AnswerTask:

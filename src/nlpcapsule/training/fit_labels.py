@@ -16,9 +16,8 @@ from nlpcapsule.lexical.build import evidence_system
 from nlpcapsule.lexical.candidates import LOW_RECALL, candidate_recall, nominate_to_file
 from nlpcapsule.lexical.evidence import WordEvidence
 from nlpcapsule.lexical.ranker import LexicalSettings
-from nlpcapsule.networks.build import build_label_network
+from nlpcapsule.networks.build import EmbedsDocuments, StartsFromTexts, build_network
 from nlpcapsule.networks.label_query import LabelQueryNetwork
-from nlpcapsule.networks.preparation import EmbedsDocuments, StartsFromTexts
 from nlpcapsule.scoring.build import hybrid_parts, network_scorer, nominator_config
 from nlpcapsule.scoring.documents import RANKED, rank_documents, rank_scores
 from nlpcapsule.scoring.facts import ModelFacts
@@ -248,7 +247,13 @@ class NetworkTraining:
 def label_network(config: Config, data: PreparedLabels) -> nn.Module:
     """Build the network of a configuration for prepared documents."""
     tokenizer = data.tokenizer
-    return build_label_network(config, tokenizer.size, len(data.labels), tokenizer.padding_id, data.vectors)
+    return build_network(
+        config,
+        tokenizer.size,
+        label_count=len(data.labels),
+        padding_id=tokenizer.padding_id,
+        vectors=data.vectors,
+    )
 
 
 def with_partial_routing(config: Config, label_count: int) -> Config:

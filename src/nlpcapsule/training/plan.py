@@ -14,7 +14,7 @@ from nlpcapsule.config import Config
 from nlpcapsule.config.settings import TrainingSettings
 from nlpcapsule.lexical.build import evidence_system
 from nlpcapsule.lexical.ranker import LexicalSettings
-from nlpcapsule.networks.preparation import EmbedsDocuments
+from nlpcapsule.networks.build import EmbedsDocuments
 from nlpcapsule.provenance import peak_process_memory
 from nlpcapsule.training.fit_answers import PreparedAnswers, answer_network, answer_task
 from nlpcapsule.training.fit_labels import label_network, needs_nominator, with_partial_routing

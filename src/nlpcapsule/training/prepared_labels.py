@@ -177,7 +177,7 @@ def _notes(
     ]
     if dev is not None:
         unseen = int((dev.labels.values >= len(labels) - named).sum())
-        twins = find_near_duplicates(train.tokens, dev.tokens).dev_documents
+        twins = len({twin for _, twin, _ in find_near_duplicates(train.tokens, dev.tokens)})
         notes.append(
             f"{len(dev):,} dev documents; {unseen:,} of their {len(dev.labels.values):,} labels are unknown "
             f"to training; {twins:,} documents have a near-duplicate in training"

@@ -8,7 +8,7 @@ from planted_texts import fitted, planted_questions
 from class_constants import config_of
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.networks.answer_ranker import answer_loss
-from nlpcapsule.networks.build import build_answer_network
+from nlpcapsule.networks.build import build_network
 
 VOCABULARY = 30
 SIZES = {"max_tokens": 11, "embedding_size": 8, "filters": 8, "channels": 3, "capsule_size": 6}
@@ -18,7 +18,7 @@ every_variant = pytest.mark.parametrize("variant", ["A", "B"])
 
 def network_of(**settings):
     config = config_of("answers", "cap-zhao", {**SIZES, **settings})
-    network = build_answer_network(config, VOCABULARY).eval()
+    network = build_network(config, VOCABULARY).eval()
     with torch.no_grad():  # or couplings would hardly move
         network.text.capsules.embedding.table.weight.mul_(8)
     return network

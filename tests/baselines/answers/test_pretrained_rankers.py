@@ -16,7 +16,7 @@ from nlpcapsule.config import Config
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.networks.answer_ranker import answer_loss
-from nlpcapsule.networks.build import build_answer_network
+from nlpcapsule.networks.build import build_network
 from nlpcapsule.training.fit_answers import prepare_answers
 
 LENGTH = 12
@@ -36,7 +36,7 @@ def settings_of(name, folder, **settings):
 
 def network_of(name, folder, **settings):
     config = Config.build("answers", name, overrides=settings_of(name, folder, **settings))
-    return build_answer_network(config, VOCABULARY, PAD)
+    return build_network(config, VOCABULARY, padding_id=PAD)
 
 
 def text_rows(*lengths, width=None, seed=3):

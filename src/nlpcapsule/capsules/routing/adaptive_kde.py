@@ -6,16 +6,10 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from nlpcapsule.capsules.routing import routed
 from nlpcapsule.capsules.routing.kde_mean_shift import Iteration, MeanShiftState, mean_shift
 from nlpcapsule.capsules.routing.kernel import VoteKernel
-from nlpcapsule.capsules.routing.routed import (
-    ActiveDocuments,
-    Routed,
-    activation,
-    full_precision,
-    log_of_sum,
-    mask_padding,
-)
+from nlpcapsule.capsules.routing.routed import ActiveDocuments, Routed, log_of_sum, mask_padding
 from nlpcapsule.capsules.softmax import SoftmaxKind, couple, uniform_coupling
 from nlpcapsule.capsules.votes import Votes
 from nlpcapsule.errors import ConfigError, did_you_mean
@@ -23,7 +17,7 @@ from nlpcapsule.errors import ConfigError, did_you_mean
 StopRule = Literal["instance", "batch"]
 
 
-@full_precision
+@routed.full_precision
 def adaptive_kde(
     votes: Votes,
     *,
@@ -72,9 +66,8 @@ def adaptive_kde(
             last = last[remaining]
             active_valid = None if active_valid is None else active_valid[remaining]
     capsules = mask_padding(documents.result(0), valid)  # (B, n, d)
-    return Routed(
-        capsules, activation(capsules), documents.iterations, documents.agreement, documents.result(1)
-    )
+    activations, coupling = routed.activation(capsules), documents.result(1)
+    return Routed(capsules, activations, documents.iterations, documents.agreement, coupling)
 
 
 def as_printed(

@@ -47,9 +47,8 @@ class MeanShiftState:
 
     def select(self, documents: Tensor) -> MeanShiftState:
         """Return the state of these documents only."""
-        return MeanShiftState(
-            self.logits[documents], None if self.support is None else self.support[documents]
-        )
+        support = None if self.support is None else self.support[documents]
+        return MeanShiftState(self.logits[documents], support)
 
 
 @dataclass

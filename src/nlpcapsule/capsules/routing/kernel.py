@@ -59,13 +59,8 @@ class VoteKernel:
 
     def select(self, documents: Tensor) -> VoteKernel:
         """Return the kernel of these documents only."""
-        stretch = self.twice_stretch
-        return VoteKernel(
-            self.votes.select(documents),
-            self.at_zero[documents],
-            stretch[documents] if stretch.dim() == 3 else stretch,
-            self.clamped,
-        )
+        stretch = self.twice_stretch[documents] if self.twice_stretch.dim() == 3 else self.twice_stretch
+        return VoteKernel(self.votes.select(documents), self.at_zero[documents], stretch, self.clamped)
 
 
 def weighted_mean(votes: Votes, weights: Tensor) -> Tensor:

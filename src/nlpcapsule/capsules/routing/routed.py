@@ -32,13 +32,8 @@ class Routed:
 
     def float(self) -> Routed:
         """Return the result in float32."""
-        return Routed(
-            self.capsules.float(),
-            below_one(self.activations.float()),
-            self.iterations,
-            self.agreement.float(),
-            self.coupling.float(),
-        )
+        capsules, activations = self.capsules.float(), below_one(self.activations.float())
+        return Routed(capsules, activations, self.iterations, self.agreement.float(), self.coupling.float())
 
 
 def full_precision(

@@ -18,11 +18,8 @@ def read_documents(
 ) -> Iterator[Document]:
     """Stream the documents of a file, a folder in a published layout, or standard input ("-"), in order.
 
-    Documents without labels are included and counted. The report is filled while reading.
-
-    Raises:
-        DataError: If the source cannot be read, has no rows, or has only bad ones.
-        BadRowError: If a row is bad, and bad rows are not skipped.
+    Documents without labels are included and counted. The report is filled while reading. A source that
+    cannot be read, has no rows, or only bad ones is a `DataError`; a row that is not skipped a `BadRowError`.
 
     Example:
         >>> for document in read_documents("train.jsonl"):  # doctest: +SKIP
@@ -70,13 +67,12 @@ def _read_file(name: str, file: TextFile, options: ReadOptions) -> Iterator[Docu
             raise line.at.bad("expected labels, a tab and the text; there is no tab")
         return fields.make_document(text, fields.split_labels(labels, options.separator))
 
-    match name:
-        case "jsonl":
-            return parsed(file.filled_lines(), from_json)
-        case "csv" | "tsv":
-            return read_table(file, options, "," if name == "csv" else "\t")
-        case "labels-tab-text":
-            return parsed(file.filled_lines("\t"), from_labels_and_text)
+    if name == "jsonl":
+        return parsed(file.filled_lines(), from_json)
+    if name in ("csv", "tsv"):
+        return read_table(file, options, "," if name == "csv" else "\t")
+    if name == "labels-tab-text":
+        return parsed(file.filled_lines("\t"), from_labels_and_text)
     if options.need_labels:
         problem = "a plain text file has no labels, and labels are needed here"
         hint = "give a JSONL, CSV or TSV file, or lines of labels, a tab and the text (labels-tab-text)"

@@ -29,15 +29,12 @@ def read_eurlex57k(
     source: Path, options: ReadOptions, report: ReadReport
 ) -> Iterator[Document | BadRowError]:
     """Read the laws of a folder in the order of their file names; a text is header, recitals and body."""
-    return parsed(_law_files(source, options), lambda path: _parse_law(path, options))
-
-
-def _law_files(source: Path, options: ReadOptions) -> list[Path | BadRowError]:
-    if source.is_file():
-        return [source]
-    parts = [part for part in PARTS if (source / part).is_dir()]
-    folders = [source / part for part in chosen_part(options, parts, source)] if parts else [source]
-    return [path for folder in folders for path in sorted(folder.glob("*.json")) if path.is_file()]
+    files: list[Path | BadRowError] = [source]
+    if not source.is_file():
+        parts = [part for part in PARTS if (source / part).is_dir()]
+        folders = [source / part for part in chosen_part(options, parts, source)] if parts else [source]
+        files = [path for folder in folders for path in sorted(folder.glob("*.json")) if path.is_file()]
+    return parsed(files, lambda path: _parse_law(path, options))
 
 
 def _parse_law(path: Path, options: ReadOptions) -> Document:
@@ -48,12 +45,10 @@ def _parse_law(path: Path, options: ReadOptions) -> Document:
             raise at.bad(f"the key {key!r} of an EURLEX57K file is missing")
     passages = [fields.optional_string(row, key, at) for key in ("header", "recitals")]
     body = row["main_body"]
-    if isinstance(body, list):
-        passages += [fields.string_value(part, f"main_body[{place}]", at) for place, part in enumerate(body)]
-    elif isinstance(body, str):
-        passages.append(fields.string_value(body, "main_body", at))
-    else:
+    if not isinstance(body, list | str):
         raise at.bad(f"'main_body' must be a list of strings, found {fields.kind_of(body)}")
+    parts = body if isinstance(body, list) else [body]
+    passages += [fields.string_value(part, f"main_body[{place}]", at) for place, part in enumerate(parts)]
     return fields.make_document(
         "\n".join(passage for passage in passages if passage),
         fields.label_list(row.get("concepts"), "concepts", at),

@@ -50,11 +50,6 @@ def is_layout(folder: Path) -> bool:
     return any(_part_file(folder, part) for part in PREFIXES)
 
 
-def is_row(keys: set[str]) -> bool:
-    """Return whether a JSON row with these keys comes from the repository."""
-    return "target_ind" in keys and bool(keys & {"title", "content"})
-
-
 def is_svmlight_header(line: str) -> bool:
     """Return whether a line is the header of an svmlight-like file: "points features labels"."""
     return HEADERS["svmlight"][0].fullmatch(line.strip()) is not None
@@ -133,29 +128,22 @@ def _read_json_rows(path: Path, options: ReadOptions) -> Iterator[Document | Bad
 
 def _read_joined(text_path: Path, label_lines: LabelLines | None) -> Iterator[Document | BadRowError]:
     """Read one document per line of text, with the labels in the same line of the label file."""
-
-    def parse(row: tuple[Line, Line | None]) -> Document:
-        text, labels = row
-        return fields.make_document(text.text, label_lines.labels(labels) if label_lines and labels else [])
-
     with TextFile(text_path) as texts:
-        yield from reading.parsed(_join(texts, label_lines), parse)
+        if label_lines is None:
+            yield from reading.parsed(texts.lines(), lambda line: fields.make_document(line.text, []))
+        else:
+            rows = _join(texts, label_lines)
+            labels = label_lines.labels
+            yield from reading.parsed(rows, lambda row: fields.make_document(row[0].text, labels(row[1])))
 
 
-def _join(
-    texts: TextFile, label_lines: LabelLines | None
-) -> Iterator[tuple[Line, Line | None] | BadRowError]:
-    if label_lines is None:
-        yield from reading.parsed(texts.lines(), lambda line: (line, None))
-        return
+def _join(texts: TextFile, label_lines: LabelLines) -> Iterator[tuple[Line, Line] | BadRowError]:
     for text, labels in zip_longest(texts.lines(), label_lines.rows()):
         if text is None or labels is None:
-            shorter, longer = texts.name, str(label_lines.path)
-            if labels is None:
-                shorter, longer = longer, shorter
-            raise DataError(
-                f"it has fewer lines than {longer}; expected one line of labels per text", shorter
-            )
+            names = (texts.name, str(label_lines.path))
+            shorter, longer = names if text is None else names[::-1]
+            problem = f"it has fewer lines than {longer}; expected one line of labels per text"
+            raise DataError(problem, shorter)
         if isinstance(text, BadRowError):
             yield text
         else:
@@ -163,11 +151,19 @@ def _join(
 
 
 class LabelNames:
-    """The names of numbered labels from a file in the folder; without one, the number is the name."""
+    """The names of numbered labels from a file in the folder; without one, the number is the name.
+
+    A name that is blank or repeated gets its number, so that labels stay distinct.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.path = next((folder / name for name in NAME_FILES if (folder / name).exists()), None)
-        self._names = None if self.path is None else _distinct(_read_names(self.path))
+        self._names: list[str] | None = None
+        if self.path is not None:
+            distinct: dict[str, None] = {}
+            for number, name in enumerate(_read_names(self.path)):
+                distinct[f"{name} #{number}".lstrip() if not name or name in distinct else name] = None
+            self._names = list(distinct)
 
     def name(self, number: int, at: Place) -> str:
         """Return the name of a label, or raise `BadRowError` if the file of names has no such label."""
@@ -238,11 +234,3 @@ def _read_names(path: Path) -> Iterator[str]:
                 yield (fields.optional_string(row, "title", line.at) or "").strip()
             else:
                 yield line.text.strip()
-
-
-def _distinct(names: Iterator[str]) -> list[str]:
-    """Append its number to a name that is blank or repeated, so that labels stay distinct."""
-    distinct: dict[str, None] = {}
-    for number, name in enumerate(names):
-        distinct[f"{name} #{number}".lstrip() if not name or name in distinct else name] = None
-    return list(distinct)

@@ -55,11 +55,8 @@ def _unknown_folder(folder: Path, layouts: str) -> DataError:
     names = sorted(entry.name for entry in folder.iterdir())
     more = ", ..." if len(names) > FOLDER_NAMES_SHOWN else ""
     holds = ", ".join(names[:FOLDER_NAMES_SHOWN]) + more if names else "nothing"
-    return DataError(
-        f"the folder is in no layout known here ({layouts}); it holds: {holds}",
-        folder,
-        hint="name a file instead, or the folder that holds the data itself",
-    )
+    problem = f"the folder is in no layout known here ({layouts}); it holds: {holds}"
+    return DataError(problem, folder, hint="name a file instead, or the folder that holds the data itself")
 
 
 def document_file_format(name: str, first_line: str, options: ReadOptions) -> str:
@@ -73,7 +70,8 @@ def document_file_format(name: str, first_line: str, options: ReadOptions) -> st
         return suffix[1:]
     if suffix in (".jsonl", ".json") or first_line.lstrip().startswith(("{", "[")):
         keys = json_keys(first_line)
-        return "extreme-text" if extreme.is_row(keys) and options.text_key not in keys else "jsonl"
+        is_extreme = "target_ind" in keys and keys & {"title", "content"} and options.text_key not in keys
+        return "extreme-text" if is_extreme else "jsonl"
     if name.removesuffix(".gz").endswith(extreme.TEXT_SUFFIXES):
         return "extreme-text"
     if extreme.is_svmlight_header(first_line):
@@ -117,8 +115,5 @@ def json_keys(line: str) -> set[str]:
 
 
 def _cannot_tell(name: str, expected: str, formats: tuple[str, ...]) -> DataError:
-    return DataError(
-        f"expected {expected}, and the format cannot be told from the file's name or first line",
-        name,
-        hint=f"name it with --format: {', '.join(formats)}",
-    )
+    problem = f"expected {expected}, and the format cannot be told from the file's name or first line"
+    return DataError(problem, name, hint=f"name it with --format: {', '.join(formats)}")

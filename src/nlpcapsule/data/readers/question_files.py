@@ -28,11 +28,7 @@ def read_questions(
 ) -> Iterator[Question]:
     """Stream the questions of a file, a WikiQA folder, or standard input ("-"), in order.
 
-    Each has all its candidates. The report is filled while reading.
-
-    Raises:
-        DataError: If the source cannot be read, has no rows, or has only bad ones.
-        BadRowError: If a row is bad, and bad rows are not skipped.
+    Each has all its candidates. The report is filled, and errors are raised, as by `read_documents`.
 
     Example:
         >>> for question in read_questions("questions.tsv"):  # doctest: +SKIP
@@ -53,7 +49,9 @@ def _questions(
         name = formats.question_folder_format(Path(source)) if name == "auto" else name
         if name != "wikiqa":
             raise DataError(f"this is a folder, expected a file for the format {name!r}", source)
-        files = [*_wikiqa_files(Path(source), options)]
+        by_part = {part: Path(source) / f"WikiQA-{part}.tsv" for part in WIKIQA_PARTS}
+        there = [part for part, path in by_part.items() if path.exists()]
+        files = [by_part[part] for part in chosen_part(options, there, source)]
     for path in files:
         with TextFile(path) as file:
             if not file.empty:
@@ -70,7 +68,12 @@ def _read_file(
     if name == "jsonl":
         return parsed(file.filled_lines(), lambda line: _parse_object(line, options))
     if name == "trecqa" and first_line.lstrip().startswith("<"):
-        return _read_trecqa_xml(file)
+        blocks = file.blocks(
+            "question",
+            lambda text: bool(_TREC_BEGIN.match(text)) or text.startswith("<QApairs"),
+            lambda text: text.lower().startswith("</qapairs"),
+        )
+        return parsed(blocks, _parse_trecqa)
     return _read_question_table(file, options, WIKIQA_COLUMNS if name == "wikiqa" else COLUMNS)
 
 
@@ -115,13 +118,6 @@ def _candidate(value: Any, where: str, options: ReadOptions, at: Place) -> Candi
     return Candidate(text, int(label))
 
 
-def _wikiqa_files(folder: Path, options: ReadOptions) -> list[Path]:
-    """Return the files of the chosen part of a WikiQA folder."""
-    files = {part: folder / f"WikiQA-{part}.tsv" for part in WIKIQA_PARTS}
-    there = [part for part, path in files.items() if path.exists()]
-    return [files[part] for part in chosen_part(options, there, folder)]
-
-
 def _read_question_table(
     file: TextFile, options: ReadOptions, columns: Mapping[str, str] = COLUMNS
 ) -> Iterator[Question | BadRowError]:
@@ -140,11 +136,9 @@ def _read_question_table(
     needed = [name for key, name in columns.items() if key != "label" or options.need_labels]
     hint = f"expected tab-separated columns {', '.join(columns.values())}"
     places = fields.find_columns(names, dict.fromkeys(needed, hint), header.at)
-    finished: set[str] = set()  # questions before the current one
-    current: tuple[str, str, int] | None = None  # qid, question, line
+    first_lines: dict[str, tuple[str, int]] = {}  # qid → question, line; the last is the current question
 
-    def parse(line: Line) -> tuple[str, str, Candidate]:
-        nonlocal current
+    def parse(line: Line) -> tuple[str, Candidate]:
         cells = line.text.split("\t")
         if len(cells) != len(names):
             raise line.at.bad(f"expected {len(names)} columns as in the header, found {len(cells)}")
@@ -153,42 +147,31 @@ def _read_question_table(
         label = cells[places[columns["label"]]].strip() if options.need_labels else None
         if label not in (None, "0", "1"):
             raise line.at.bad(f"the label must be 0 or 1, found {quoted(label)}")
-        if qid in finished:
+        if qid in first_lines and qid != next(reversed(first_lines)):
             hint = "keep the lines of a question together, and give different questions different qids"
             raise line.at.bad(f"question {quoted(qid)} comes back after other questions", hint)
-        if current is None or qid != current[0]:
-            finished.update(current[:1] if current else ())
-            current = qid, question, line.number
-        elif question != current[1]:
-            raise line.at.bad(f"question {quoted(qid)} has another text than in line {current[2]}")
-        return qid, question, Candidate(answer, None if label is None else int(label))
+        text, first = first_lines.setdefault(qid, (question, line.number))
+        if question != text:
+            raise line.at.bad(f"question {quoted(qid)} has another text than in line {first}")
+        return qid, Candidate(answer, None if label is None else int(label))
 
-    qid = text = ""
+    qid = ""
     candidates: list[Candidate] = []
     for row in parsed(lines, parse):
         if isinstance(row, BadRowError):
             yield row
             continue
         if candidates and row[0] != qid:
-            yield Question(text, tuple(candidates), qid)
+            yield Question(first_lines[qid][0], tuple(candidates), qid)
             candidates = []
-        qid, text = row[:2]
-        candidates.append(row[2])
+        qid = row[0]
+        candidates.append(row[1])
     if candidates:
-        yield Question(text, tuple(candidates), qid)
-
-
-def _read_trecqa_xml(file: TextFile) -> Iterator[Question | BadRowError]:
-    """Read the questions; only the first line of a sentence, its tokens, is used."""
-    blocks = file.blocks(
-        "question",
-        lambda text: bool(_TREC_BEGIN.match(text)) or text.startswith("<QApairs"),
-        lambda text: text.lower().startswith("</qapairs"),
-    )
-    return parsed(blocks, _parse_trecqa)
+        yield Question(first_lines[qid][0], tuple(candidates), qid)
 
 
 def _parse_trecqa(block: Block) -> Question:
+    """Return a question of TREC QA; only the first line of a sentence, its tokens, is used."""
     at, begin = block.first.at, _TREC_BEGIN.match(block.first.text)
     if begin is None:
         raise at.bad("<QApairs> has no id, expected <QApairs id='1'>")

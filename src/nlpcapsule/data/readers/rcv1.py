@@ -16,8 +16,11 @@ TOPIC_FILES = ("rcv1-v2.topics.qrels", "rcv1-v2.topics.qrels.gz")
 
 def read_rcv1(source: Path, options: ReadOptions, report: ReadReport) -> Iterator[Document | BadRowError]:
     """Read the token files of one part, or one token file, and the topics from the same folder."""
-    folder = source.parent if source.is_file() else source
-    files = [source] if source.is_file() else _token_files(folder, options)
+    folder, files = (source.parent, [source]) if source.is_file() else (source, [])
+    if not files:
+        named = {part: sorted(folder.glob(f"lyrl2004_tokens_{part}*.dat*")) for part in ("train", "test")}
+        parts = chosen_part(options, [part for part, paths in named.items() if paths], folder)
+        files = [path for part in parts for path in named[part]]
     topics = _read_topics(folder, options)
 
     def parse(story: Block) -> Document:
@@ -35,12 +38,6 @@ def read_rcv1(source: Path, options: ReadOptions, report: ReadReport) -> Iterato
         with TextFile(path, encoding="latin-1") as file:
             stray = "expected a line '.I' and a story's number"
             yield from parsed(file.blocks("story", lambda text: text.startswith(".I"), stray=stray), parse)
-
-
-def _token_files(folder: Path, options: ReadOptions) -> list[Path]:
-    named = {part: sorted(folder.glob(f"lyrl2004_tokens_{part}*.dat*")) for part in ("train", "test")}
-    parts = chosen_part(options, [part for part, files in named.items() if files], folder)
-    return [path for part in parts for path in named[part]]
 
 
 def _read_topics(folder: Path, options: ReadOptions) -> dict[int, tuple[str, ...]]:

@@ -153,14 +153,12 @@ def chosen_part(options: ReadOptions, parts: list[str], source: str | Path) -> l
     A layout with several parts is only read as a whole on request, since test documents would end up in
     training.
     """
-    if options.split == ALL_PARTS:
-        return parts
     if options.split in parts:
         return [options.split]
+    if options.split == ALL_PARTS or (options.split is None and len(parts) == 1):
+        return parts
     choices = ", ".join([*parts, ALL_PARTS])
     if options.split is not None:
         raise DataError(f"there is no part {options.split!r}", source, hint=f"--split can be: {choices}")
-    if len(parts) == 1:
-        return parts
     holds = f"it holds several parts ({', '.join(parts)})"
     raise DataError(holds, source, hint=f"choose with --split: {choices}")

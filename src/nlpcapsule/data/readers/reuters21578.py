@@ -33,12 +33,8 @@ def read_reuters21578(
     for path in files:
         # The files are older than UTF-8, and one holds stray bytes; latin-1 reads any byte.
         with TextFile(path, encoding="latin-1") as file:
-            stories = file.blocks(
-                "story",
-                lambda text: text.startswith("<REUTERS"),
-                lambda text: "</REUTERS>" in text,
-                keep_ends=True,
-            )
+            begins, ends = (lambda text: text.startswith("<REUTERS")), (lambda text: "</REUTERS>" in text)
+            stories = file.blocks("story", begins, ends, keep_ends=True)
             documents = parsed(stories, lambda story: _parse_story(story, parts))
             yield from (document for document in documents if document is not None)
 

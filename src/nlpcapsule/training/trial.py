@@ -9,11 +9,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from nlpcapsule.config.settings import TrainingSettings
 from nlpcapsule.training.loop import Task, train_network
 from nlpcapsule.training.progress import TrainingProgress
+from nlpcapsule.training.shared_work import this_process
 
 _WARM_UP = 2  # steps that allocate memory and are not counted
 
@@ -38,13 +40,20 @@ class _TimedTask:
 
     def loss(self, network: nn.Module, rows: np.ndarray, step_seed: Sequence[int]) -> Tensor:
         """Return the task's loss."""
-        self.times.append(time.perf_counter())
+        self.times.append(_now())
         return self._task.loss(network, rows, step_seed)
 
     def dev_metrics(self, network: nn.Module) -> dict[str, float]:
         """Return nothing, and note when the last batch has ended."""
-        self.times.append(time.perf_counter())
+        self.times.append(_now())
         return {}
+
+
+def _now() -> float:
+    """Return the time at which what a GPU was asked for is done."""
+    if this_process().device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
 
 
 class _Remarks(TrainingProgress):

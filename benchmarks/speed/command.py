@@ -10,15 +10,11 @@ from typing import Annotated
 
 import typer
 
+from benchmarks.speed.growth_command import BatchSize, ChosenDevice, add_growth_commands
 from nlpcapsule.atomic_files import write_text
-from nlpcapsule.cli.options import Device, Threads, choose_device
+from nlpcapsule.cli.options import Threads, choose_device
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.threads import use_threads
-
-ChosenDevice = Annotated[
-    Device, typer.Option("--device", metavar="NAME", help="Device to train on: auto, cpu or cuda.")
-]
-BatchSize = Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Documents per step.")]
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Speed, as ratios measured in one run.")
 
@@ -161,7 +157,7 @@ def labels(
     ),
 ) -> None:
     """Time a training step with few labels and with many."""
-    from benchmarks.speed.labels import speed_of_labels
+    from benchmarks.speed.steps import TOKENS, speed_of_steps
     from nlpcapsule.config import Config
     from nlpcapsule.provenance import provenance
 
@@ -169,7 +165,7 @@ def labels(
     chosen = counts or [4_000, 40_000, 400_000]
     settings = {"negatives": "hard", "batch_size": batch_size}
     config = Config.build(overrides=settings, preset=preset or None)
-    rows = speed_of_labels(chosen, config, rounds)
+    rows = speed_of_steps([(count, TOKENS) for count in chosen], config, rounds)
     record = {
         **provenance(
             "python -m benchmarks speed labels", batch_size=batch_size, preset=preset, rounds=rounds
@@ -229,3 +225,6 @@ def _named(text: str) -> tuple[str, Path]:
     if not equals or not name or " " in name:
         raise ConfigError(f"--model {text!r}: expected NAME=MODEL, such as small=my-model")
     return name, Path(place)
+
+
+add_growth_commands(app)

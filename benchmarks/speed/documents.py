@@ -116,7 +116,7 @@ def _run(words: list[str], marks: list[str]) -> tuple[dict[str, float], Usage, d
     code = process.wait()
     machine = usage.stop()
     if code:
-        raise NlpCapsuleError(f"the training failed: {''.join(lines[-3:])}")
+        raise NlpCapsuleError(f"the training ended with {code}: {''.join(lines[-12:])}")
     return {**times, "": time.perf_counter() - began}, usage, machine
 
 

@@ -24,11 +24,14 @@ class Usage:
         peak_memory: Bytes of all processes together, without files that are mapped into memory.
         peak_resident: The same with them, counted in each process.
         peak_gpu_memory: Bytes in use on the GPU, also by others; None without a GPU.
+        stage: What the process does now, set by the caller.
+        stages: The peak of `peak_memory` in each stage.
     """
 
-    def __init__(self, process: int) -> None:
+    def __init__(self, process: int, every: float = _EVERY) -> None:
         self.cpu_seconds, self.peak_memory, self.peak_resident = 0.0, 0, 0
         self.peak_gpu_memory: int | None = None
+        self.stage, self.stages, self._every = "start", dict[str, int](), every
         self._process, self._gpu = psutil.Process(process), shutil.which(_GPU[0]) is not None
         self._began, self._busy = time.perf_counter(), _busy_seconds()
         self._ended = threading.Event()
@@ -38,7 +41,7 @@ class Usage:
     def _sample(self) -> None:
         spent: dict[int, float] = {}
         samples = 0
-        while not self._ended.wait(_EVERY):
+        while not self._ended.wait(self._every):
             resident = shared = 0
             with suppress(psutil.Error):
                 for process in [self._process, *self._process.children(recursive=True)]:
@@ -48,6 +51,7 @@ class Usage:
                     times = process.cpu_times()
                     spent[process.pid] = times.user + times.system
             self.peak_memory = max(self.peak_memory, resident - shared)
+            self.stages[self.stage] = max(self.stages.get(self.stage, 0), resident - shared)
             self.peak_resident = max(self.peak_resident, resident)
             self.cpu_seconds = sum(spent.values())
             if self._gpu and samples % _GPU_EVERY == 0:

@@ -136,13 +136,20 @@ class _TimedTask:
 
     def loss(self, network: nn.Module, rows: np.ndarray, step_seed: Sequence[int]) -> Tensor:
         """Return the task's loss."""
-        self.times.append(time.perf_counter())
+        self.times.append(_now())
         return self._task.loss(network, rows, step_seed)
 
     def dev_metrics(self, network: nn.Module) -> dict[str, float]:
         """Return nothing, and note when the last batch has ended."""
-        self.times.append(time.perf_counter())
+        self.times.append(_now())
         return {}
+
+
+def _now() -> float:
+    """Return the time at which what a GPU was asked for is done."""
+    if this_process().device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
 
 
 class _Remarks(TrainingProgress):

@@ -1,4 +1,4 @@
-"""The time of a training step as the number of labels grows."""
+"""The time of a training step as labels or tokens grow."""
 
 from __future__ import annotations
 
@@ -22,38 +22,40 @@ from nlpcapsule.training.plan import time_steps
 from nlpcapsule.training.row_updates import choose_row_updates, row_tables
 from nlpcapsule.training.shared_work import this_process
 
-_VOCABULARY, _TOKENS, _OWN = 30_000, 300, 5  # words, words and labels of a document
+TOKENS = 300  # of a document, unless they are what grows
+_VOCABULARY, _OWN = 30_000, 5  # words; labels of a document
 _STEPS = 8  # timed in a round
 
 
-def speed_of_labels(counts: Sequence[int], config: Config, rounds: int) -> list[dict[str, Any]]:
-    """Time steps on made-up documents, in turn for each number of labels; the first is the reference.
+def speed_of_steps(points: Sequence[tuple[int, int]], config: Config, rounds: int) -> list[dict[str, Any]]:
+    """Time steps on made-up documents, in turn for each (labels, tokens); the first is the reference.
 
     A step reads, updates and clips as in a training with hard negatives, which are drawn at random here. Peak
-    memory is that of weights, optimizer and batch; give counts in ascending order.
+    memory is that of weights, optimizer and batch; give points in ascending order.
     """
     networks, tasks, memory = {}, {}, {}
-    for count in counts:
+    for point in points:
         before = _memory_now()
-        tasks[count] = _task(config, count)
-        networks[count] = build_network(config, _VOCABULARY, label_count=count)
-        time_steps(networks[count], tasks[count], config.training, 1)
-        memory[count] = _peak_memory() - before
-    seconds: dict[int, list[float]] = {count: [] for count in counts}
+        tasks[point] = _task(config, *point)
+        networks[point] = build_network(config, _VOCABULARY, label_count=point[0])
+        time_steps(networks[point], tasks[point], config.training, 1)
+        memory[point] = _peak_memory() - before
+    seconds: dict[tuple[int, int], list[float]] = {point: [] for point in points}
     for _ in range(rounds):
-        for count in counts:
-            steps = time_steps(networks[count], tasks[count], config.training, _STEPS)
-            seconds[count].append(float(np.median(steps)))
-    reference = seconds[counts[0]]
+        for point in points:
+            steps = time_steps(networks[point], tasks[point], config.training, _STEPS)
+            seconds[point].append(float(np.median(steps)))
+    reference = seconds[points[0]]
     return [
         {
-            "labels": count,
-            "milliseconds": 1000 * median(seconds[count]),
-            "ratio": median(own / first for own, first in zip(seconds[count], reference, strict=True)),
-            "peak_memory_mib": round(memory[count] / 2**20),
-            "updated": "by row" if _is_by_row(networks[count], config) else "whole",
+            "labels": point[0],
+            "tokens": point[1],
+            "milliseconds": 1000 * median(seconds[point]),
+            "ratio": median(own / first for own, first in zip(seconds[point], reference, strict=True)),
+            "peak_memory_mib": round(memory[point] / 2**20),
+            "updated": "by row" if _is_by_row(networks[point], config) else "whole",
         }
-        for count in counts
+        for point in points
     ]
 
 
@@ -75,11 +77,11 @@ def _is_by_row(network: nn.Module, config: Config) -> bool:
     return bool(row_tables(network))
 
 
-def _task(config: Config, count: int) -> LabelTask:
+def _task(config: Config, count: int, length: int) -> LabelTask:
     generator = np.random.default_rng(0)
     batch, width = config.training.batch_size, config.training.negative_count
     documents = batch * _STEPS
-    tokens = Ragged.from_rows(generator.integers(2, _VOCABULARY, size=(documents, _TOKENS)))
+    tokens = Ragged.from_rows(generator.integers(2, _VOCABULARY, size=(documents, length)))
     labels = Ragged.from_rows(generator.integers(0, count, size=(documents, _OWN)))
     candidates = generator.integers(0, count, size=(documents, width))
     vocabulary = LabelVocabulary([str(label) for label in range(count)], [1] * count)

@@ -1,0 +1,91 @@
+"""Plots of how time and memory grow, from results/speed-*.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nlpcapsule.report.plots import svg
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Line = Sequence[tuple[float, float]]
+_DASHED: dict[str, Any] = {"linestyle": "--", "color": "gray", "linewidth": 1, "marker": ""}
+
+
+def growth_plots(results: Path) -> dict[str, str]:
+    """Return the plots whose results are there: file name → SVG."""
+    drawn: dict[str, str] = {}
+    labels = {
+        f"{_place(record)}, batches of {record['batch_size']}": record
+        for record in (_read(path) for path in sorted(results.glob("speed-labels*.json")))
+    }
+    if labels:
+        lines = {name: _line(record, "labels", "milliseconds") for name, record in labels.items()}
+        drawn["scale-labels.svg"] = growth_plot("A training step", "labels", "ms", lines)
+        lines = {
+            name: _line(record, "labels", "peak_memory_mib", 2**10)
+            for name, record in labels.items()
+            if "peak_memory_mib" in record["rows"][0]
+        }
+        if lines:
+            drawn["scale-label-memory.svg"] = growth_plot("Memory of training", "labels", "GiB", lines)
+    for name, what, field, title, unit, share in (
+        ("tokens", "tokens", "milliseconds", "A training step", "ms", 1),
+        ("memory", "documents", "peak_memory_mib", "Peak memory of training", "GiB", 2**10),
+        ("processes", "processes", "seconds", "An epoch", "s", 1),
+    ):
+        path = results / f"speed-{name}.json"
+        if path.exists():
+            record = _read(path)
+            lines = {_place(record): _line(record, what, field, share)}
+            drawn[f"scale-{name}.svg"] = growth_plot(title, what, unit, lines)
+    return drawn
+
+
+def growth_plot(title: str, axis: str, unit: str, lines: Mapping[str, Line]) -> str:
+    """Plot lines on two logarithmic axes, where a dashed line shows what grows in proportion.
+
+    Args:
+        title: What is measured.
+        axis: What grows.
+        unit: The unit of the measure.
+        lines: Name → points.
+    """
+
+    def draw(axes: Axes) -> None:
+        for name, points in lines.items():
+            x, y = zip(*points, strict=True)
+            axes.plot(x, y, marker="o", markersize=5, label=name)
+            axes.plot([x[0], x[-1]], [y[0], y[0] * x[-1] / x[0]], zorder=0, **_DASHED)
+        axes.plot([], [], label="in proportion", **_DASHED)
+        used = sorted({x for points in lines.values() for x, _ in points})
+        highest = max(y for points in lines.values() for _, y in points)
+        lowest = min(y for points in lines.values() for _, y in points)
+        axes.set(xscale="log", yscale="log", title=f"{title}, by {axis}", xlabel=axis, ylabel=unit)
+        axes.set_ylim(lowest / 2, highest * 3)
+        axes.set_xticks(used, [f"{x:,.0f}" for x in used])
+        axes.minorticks_off()
+        ticks = [number * 10**power for power in range(-3, 7) for number in (1, 2, 5)]
+        ticks = [tick for tick in ticks if lowest / 2 <= tick <= highest * 3]
+        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.grid(axis="y")
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16))
+
+    return svg(draw, width=7.4, height=3.6 + 0.25 * len(lines), integer_axis=False)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _line(record: Mapping[str, Any], x: str, y: str, divisor: float = 1) -> Line:
+    return [(row[x], row[y] / divisor) for row in record["rows"]]
+
+
+def _place(record: Mapping[str, Any]) -> str:
+    """Return the device of a record."""
+    return str(record["hardware"]).split(",")[0]

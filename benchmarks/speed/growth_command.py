@@ -9,10 +9,9 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
-from nlpcapsule.cli.device import Device, choose_device
 
 from nlpcapsule.atomic_files import write_text
-from nlpcapsule.cli.options import Threads
+from nlpcapsule.cli.options import Device, Threads, choose_device
 from nlpcapsule.threads import use_threads
 
 ChosenDevice = Annotated[
@@ -37,7 +36,7 @@ def tokens(
         typer.Option("--tokens", metavar="NUMBER", min=10, help="Tokens; may be repeated, smallest first."),
     ] = None,
     batch_size: BatchSize = 8,
-    device: ChosenDevice = Device.AUTO,
+    device: ChosenDevice = "auto",
     rounds: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Rounds that are timed.")] = 3,
     output: Output = Path("results/speed-tokens.json"),
 ) -> None:

@@ -8,12 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import benchmarks
+from benchmarks.checkout_command import checkout_command
 from benchmarks.generated import GeneratedLabels
 from benchmarks.speed.memory_run import STAGE
 from benchmarks.speed.usage import Usage
 from nlpcapsule.errors import NlpCapsuleError
-from nlpcapsule.processes import module_command
 from nlpcapsule.threads import thread_count
 
 # Short documents of few labels, so that a run takes minutes.
@@ -49,8 +48,7 @@ def memory_of_training(counts: Sequence[int], folder: Path) -> list[dict[str, An
 
 
 def _run(arguments: list[str]) -> tuple[Usage, dict[str, Any]]:
-    root = Path(benchmarks.__file__).parents[1]
-    words = [*module_command("benchmarks.speed.memory_run", root), *arguments]
+    words = [*checkout_command("benchmarks.speed.memory_run"), *arguments]
     process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     usage, lines = Usage(process.pid, every=0.1), []
     assert process.stderr is not None

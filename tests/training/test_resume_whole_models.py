@@ -5,7 +5,7 @@ from tiny_runs import fit_documents, fit_questions, tiny_config
 from toy_task import PowerCutError
 
 from nlpcapsule.errors import ModelFolderError
-from nlpcapsule.model_folder import load_model, saving
+from nlpcapsule.model_folder import load_model, manifest, saving
 from nlpcapsule.training.answer_task import AnswerTask
 from nlpcapsule.training.label_task import LabelTask
 
@@ -109,6 +109,7 @@ def test_a_run_cut_short_while_its_model_is_written_is_finished_on_resuming(
 
     with monkeypatch.context() as patched:
         patched.setattr(saving, "write_text", cut_text)
+        patched.setattr(manifest, "write_text", cut_text)
         patched.setattr(saving, "save_file", cut_weights)
         with pytest.raises(PowerCutError):
             fit_documents(tmp_path, LABELS)

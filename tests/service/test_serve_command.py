@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 
+import psutil
 import pytest
 from running import running
 from typer.testing import CliRunner
@@ -42,6 +43,20 @@ def test_several_workers_share_the_port_and_add_up_their_figures(label_folder, t
             time.sleep(0.1)
         assert expected in figures
         assert service.stop()[0] == 0
+
+
+@pytest.mark.slow
+def test_workers_end_with_a_service_that_is_killed(label_folder):
+    with running(label_folder, "--workers", "2") as service:
+        service.ask()
+        workers = psutil.Process(service.process.pid).children(recursive=True)
+        assert len(workers) >= 2
+        service.process.kill()
+        service.process.wait()
+        _, left = psutil.wait_procs(workers, timeout=30)
+        for worker in left:
+            worker.kill()
+    assert not left
 
 
 def refused(*arguments):

@@ -19,9 +19,17 @@ from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
 from nlpcapsule.evaluation.ranked import check_positive_integer
 from nlpcapsule.explain import DocumentExplanation, QuestionExplanation, explain, explain_answers
 from nlpcapsule.explain.document import WORDS
-from nlpcapsule.hugging_face import dataset_columns, from_pretrained, is_dataset, push_to_hub, save_pretrained
+from nlpcapsule.hugging_face import (
+    dataset_columns,
+    dataset_values,
+    from_pretrained,
+    is_dataset,
+    push_to_hub,
+    save_pretrained,
+)
 from nlpcapsule.model_folder import load_model, save_model
 from nlpcapsule.scoring.models import AnswerModel, LabelModel, RankedAnswer, RankedLabel
+from nlpcapsule.scoring.rankings import Rankings
 from nlpcapsule.training.fit_answers import fit_answers, prepare_answers
 from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.prepared_labels import PreparedLabels, prepare_labels
@@ -216,16 +224,18 @@ class CapsuleClassifier(_CapsuleEstimator[LabelModel]):
 
     def rank(
         self, texts: Sequence[str], top_k: int = 5, threshold: float | None = None
-    ) -> list[list[RankedLabel]]:
+    ) -> Rankings[RankedLabel]:
         """Return at most `top_k` labels of each text with their probabilities, best first.
 
-        Labels whose probability is below the threshold are dropped; `threshold_` is the tuned one.
+        Labels whose probability is below the threshold are dropped; `threshold_` is the tuned one. A notebook
+        shows the list as a table.
         """
         check_positive_integer("top_k", top_k)
         if isinstance(threshold, str):
             problem = "threshold must be a number; `threshold_` is the tuned one"
             raise DataError(f"{problem}. Got {threshold!r} instead")
-        return self._fitted().rank(_texts(texts), top_k, threshold)
+        model, rows = self._fitted(), _texts(texts)
+        return Rankings(model.rank(rows, top_k, threshold), rows)
 
     def explain(
         self, text: str, labels: Sequence[str] | None = None, top_k: int = 5, words: int = WORDS
@@ -291,13 +301,14 @@ class AnswerRanker(_CapsuleEstimator[AnswerModel]):
     def fit(
         self,
         questions: Sequence[Any],
-        candidates: Sequence[Sequence[Any]],
+        candidates: Sequence[Sequence[Any]] | None = None,
         labels: Sequence[Sequence[int]] | None = None,
     ) -> Self:
         """Train on questions, each with candidate answers and their labels (1 right, 0 wrong).
 
         As scikit-learn's tools have two arguments, here and in `predict` and `score` pairs (question,
-        candidates) may be given as `questions`, and then the labels as `candidates`.
+        candidates) may be given as `questions`, and then the labels as `candidates`. A Hugging Face dataset
+        with columns `question`, `candidates` and `labels` may take the place of all three.
         """
         rows = _questions(*_apart(questions, candidates, labels))
         return self._train(lambda config: prepare_answers(rows, None, config), fit_answers)
@@ -306,13 +317,16 @@ class AnswerRanker(_CapsuleEstimator[AnswerModel]):
         self, questions: Sequence[Any], candidates: Sequence[Sequence[str]] | None = None
     ) -> list[list[str]]:
         """Return each question's candidates, best first."""
-        if candidates is None:
+        if candidates is None and is_dataset(questions):
+            questions, candidates = dataset_values(questions, "question", "candidates")
+        elif candidates is None:
             questions, candidates, _ = _apart(questions, [], None)
         return [[row.answer for row in ranked] for ranked in self.rank(questions, candidates)]
 
-    def rank(self, questions: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[list[RankedAnswer]]:
-        """Return each question's candidates with their probabilities, best first."""
-        return self._fitted().rank(_questions(questions, candidates, None))
+    def rank(self, questions: Sequence[str], candidates: Sequence[Sequence[str]]) -> Rankings[RankedAnswer]:
+        """Return each question's candidates with their probabilities, best first; a table in a notebook."""
+        model, rows = self._fitted(), _questions(questions, candidates, None)
+        return Rankings(model.rank(rows), [row.text for row in rows])
 
     def explain(
         self, question: str, candidates: Sequence[str], top_k: int | None = None, words: int = WORDS
@@ -334,7 +348,7 @@ class AnswerRanker(_CapsuleEstimator[AnswerModel]):
     def score(
         self,
         questions: Sequence[Any],
-        candidates: Sequence[Sequence[Any]],
+        candidates: Sequence[Sequence[Any]] | None = None,
         labels: Sequence[Sequence[int]] | None = None,
     ) -> float:
         """Return mean average precision."""
@@ -425,9 +439,16 @@ def _questions(
 
 
 def _apart(
-    questions: Sequence[Any], candidates: Sequence[Sequence[Any]], labels: Sequence[Sequence[int]] | None
+    questions: Sequence[Any],
+    candidates: Sequence[Sequence[Any]] | None,
+    labels: Sequence[Sequence[int]] | None,
 ) -> tuple[Sequence[Any], Sequence[Sequence[Any]], Sequence[Sequence[int]]]:
-    """Return questions, candidates and labels, where pairs and labels were given or all three."""
+    """Return questions, candidates and labels, where a dataset, pairs and labels, or all three were given."""
+    if candidates is None and is_dataset(questions):
+        asked, answers, marks = dataset_values(questions, "question", "candidates", "labels")
+        return asked, answers, marks
+    if candidates is None:
+        raise DataError("candidates must be a list of lists. Got NoneType instead")
     if labels is not None:
         return questions, candidates, labels
     pairs = _lists(questions, "questions")

@@ -115,3 +115,23 @@ def test_the_demo_ends_with_the_page(monkeypatch, tmp_path):
     ((model, options),) = served
     assert model == tmp_path / "out" / "models" / "hybrid"
     assert (options["port"], "street lamp" in options["example"]) == (0, True)
+    assert options["open_page"]
+
+
+@pytest.mark.parametrize(("display", "is_terminal"), [(":0", True), (None, True), (":0", False)])
+def test_the_page_is_opened_only_in_front_of_a_screen(monkeypatch, tmp_path, display, is_terminal):
+    from nlpcapsule.cli import serve
+
+    opened = []
+    monkeypatch.setattr(serve.webbrowser, "open", opened.append)
+    monkeypatch.setattr(serve.sys, "platform", "linux")
+    monkeypatch.setattr(serve.sys.stdout, "isatty", lambda: is_terminal, raising=False)
+    monkeypatch.setattr("nlpcapsule.service.run.serve", lambda settings, say: say("http://127.0.0.1:8000"))
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.delenv("DISPLAY", raising=False)
+    if display:
+        monkeypatch.setenv("DISPLAY", display)
+    serve.start_service(tmp_path)
+    assert not opened
+    serve.start_service(tmp_path, open_page=True)
+    assert opened == (["http://127.0.0.1:8000"] if display and is_terminal else [])

@@ -52,6 +52,26 @@ def test_a_dataset_takes_the_place_of_texts_and_labels(fitted: CapsuleClassifier
         CapsuleClassifier("one-vs-rest").fit(datasets.DatasetDict({"train": table}))
 
 
+def test_a_dataset_takes_the_place_of_questions() -> None:
+    datasets = pytest.importorskip("datasets")
+    columns = {
+        "question": ["where is the library", "when does it open"] * 4,
+        "candidates": [["at the market", "at six"], ["at six", "at the market"]] * 4,
+        "labels": [[1, 0]] * 8,
+    }
+    table = datasets.Dataset.from_dict(columns)
+    ranker = AnswerRanker("bm25").fit(table)
+    other = AnswerRanker("bm25").fit(*columns.values())
+    asked = columns["question"][:2], columns["candidates"][:2]
+    assert ranker.rank(*asked) == other.rank(*asked)
+    assert ranker.score(table) == other.score(*columns.values())
+    assert ranker.predict(table) == other.predict(*list(columns.values())[:2])
+    with pytest.raises(DataError, match="no column 'candidates'"):
+        AnswerRanker("bm25").fit(table.remove_columns("candidates"))
+    with pytest.raises(DataError, match="candidates must be a list of lists"):
+        AnswerRanker("bm25").fit(columns["question"])
+
+
 def test_numbers_of_a_class_label_become_names() -> None:
     datasets = pytest.importorskip("datasets")
     kind = datasets.ClassLabel(names=list(Names.names))

@@ -43,16 +43,26 @@ def dataset_columns(
     Raises:
         DataError: If a column is missing, or numbers have no names.
     """
+    texts, rows = dataset_values(dataset, text, labels)
+    names = _class_names(dataset.features[labels])
+    return texts, [_label_row(row, names, labels) for row in rows]
+
+
+def dataset_values(dataset: Any, *columns: str) -> tuple[list[Any], ...]:
+    """Return the values of a dataset's columns.
+
+    Raises:
+        DataError: If a column is missing, or it is a dictionary of datasets.
+    """
     if hasattr(dataset, "keys"):
         parts = ", ".join(map(repr, dataset.keys()))
         raise DataError(
             f"this is a dictionary of datasets ({parts})", hint="choose one, as in dataset['train']"
         )
-    for name in (text, labels):
+    for name in columns:
         if name not in dataset.column_names:
             raise DataError(f"the dataset has no column {name!r}; {did_you_mean(name, dataset.column_names)}")
-    names = _class_names(dataset.features[labels])
-    return list(dataset[text]), [_label_row(row, names, labels) for row in dataset[labels]]
+    return tuple(list(dataset[name]) for name in columns)
 
 
 def _class_names(feature: Any) -> Sequence[str] | None:

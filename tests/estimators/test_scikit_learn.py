@@ -15,6 +15,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -195,6 +196,51 @@ def test_answers_can_be_cross_validated_and_searched_over() -> None:
     assert best.score(pairs, MARKS) == best.score(QUESTIONS, CANDIDATES, MARKS)
     pipeline = make_pipeline(AnswerRanker("bm25")).fit(pairs, MARKS)
     assert pipeline.predict(pairs[:1]) == best.predict(pairs[:1])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "rows", "truth"),
+    [
+        (CapsuleClassifier("one-vs-rest"), TEXTS, LABELS),
+        (AnswerRanker("bm25"), list(zip(QUESTIONS, CANDIDATES, strict=True)), MARKS),
+    ],
+    ids=["labels", "answers"],
+)
+@pytest.mark.slow
+def test_a_search_runs_in_processes_of_joblib(estimator: Any, rows: Any, truth: Any) -> None:
+    grid = {"seed": [1, 2]}
+    alone, shared = (
+        GridSearchCV(estimator, grid, cv=2, n_jobs=jobs, error_score="raise").fit(rows, truth)
+        for jobs in (1, 2)
+    )
+    assert shared.cv_results_["mean_test_score"].tolist() == alone.cv_results_["mean_test_score"].tolist()
+    assert shared.predict(rows) == alone.predict(rows)
+
+
+def test_a_pipeline_may_clean_texts_first() -> None:
+    cleaned = make_pipeline(FunctionTransformer(shouting_to_speech), CapsuleClassifier("one-vs-rest"))
+    cleaned.fit([text.upper() for text in TEXTS], LABELS)
+    plain = CapsuleClassifier("one-vs-rest").fit(TEXTS, LABELS)
+    assert cleaned.predict(["RAIN AND WIND"]) == plain.predict(["rain and wind"])
+    assert through_joblib(cleaned).predict(["RAIN"], top_k=1) == [["weather"]]
+
+
+def shouting_to_speech(texts: list[str]) -> list[str]:
+    return [text.lower() for text in texts]
+
+
+def test_rankings_are_lists_that_notebooks_show_as_tables() -> None:
+    texts = ["rain & <b>wind</b>", *TEXTS]
+    ranked = CapsuleClassifier("one-vs-rest").fit(TEXTS, LABELS).rank(texts, top_k=2)
+    assert ranked == list(ranked)
+    assert pickle.loads(pickle.dumps(ranked)) == ranked
+    shown = ranked._repr_html_()
+    assert "rain &amp; &lt;b&gt;wind&lt;/b&gt;" in shown
+    assert shown.count("<tr>") == 20
+    assert f"and {len(texts) - 20} more" in shown
+    assert f"<b>{ranked[0][0].score:.1%}</b> weather" in shown
+    answered = AnswerRanker("bm25").fit(QUESTIONS, CANDIDATES, MARKS).rank(["where?"], [["<i>here</i>"]])
+    assert "&lt;i&gt;here" in answered._repr_html_()
 
 
 def test_settings_can_be_searched_over() -> None:

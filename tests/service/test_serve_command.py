@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 
+import psutil
 import pytest
 from running import running
 from typer.testing import CliRunner
@@ -42,6 +43,20 @@ def test_several_workers_share_the_port_and_add_up_their_figures(label_folder, t
             time.sleep(0.1)
         assert expected in figures
         assert service.stop()[0] == 0
+
+
+@pytest.mark.slow
+def test_workers_end_with_a_service_that_is_killed(label_folder):
+    with running(label_folder, "--workers", "2") as service:
+        service.ask()
+        workers = psutil.Process(service.process.pid).children(recursive=True)
+        assert len(workers) >= 2
+        service.process.kill()
+        service.process.wait()
+        _, left = psutil.wait_procs(workers, timeout=30)
+        for worker in left:
+            worker.kill()
+    assert not left
 
 
 def refused(*arguments):
@@ -100,3 +115,23 @@ def test_the_demo_ends_with_the_page(monkeypatch, tmp_path):
     ((model, options),) = served
     assert model == tmp_path / "out" / "models" / "hybrid"
     assert (options["port"], "street lamp" in options["example"]) == (0, True)
+    assert options["open_page"]
+
+
+@pytest.mark.parametrize(("display", "is_terminal"), [(":0", True), (None, True), (":0", False)])
+def test_the_page_is_opened_only_in_front_of_a_screen(monkeypatch, tmp_path, display, is_terminal):
+    from nlpcapsule.cli import serve
+
+    opened = []
+    monkeypatch.setattr(serve.webbrowser, "open", opened.append)
+    monkeypatch.setattr(serve.sys, "platform", "linux")
+    monkeypatch.setattr(serve.sys.stdout, "isatty", lambda: is_terminal, raising=False)
+    monkeypatch.setattr("nlpcapsule.service.run.serve", lambda settings, say: say("http://127.0.0.1:8000"))
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.delenv("DISPLAY", raising=False)
+    if display:
+        monkeypatch.setenv("DISPLAY", display)
+    serve.start_service(tmp_path)
+    assert not opened
+    serve.start_service(tmp_path, open_page=True)
+    assert opened == (["http://127.0.0.1:8000"] if display and is_terminal else [])

@@ -32,8 +32,8 @@ def demo(
     """Train and use models on an embedded sample.
 
     In about a minute: trains the default model, prints its accuracy, tags three letters, ranks the answers to
-    two questions and writes report.html with plots. With --serve it ends with the page: open the address that
-    it prints.
+    two questions and writes report.html with plots. With --serve it ends with the page, which is opened in a
+    browser where there is a screen.
     """
     check_output_folder(output)
     use_threads(None)
@@ -43,4 +43,4 @@ def demo(
     run_demo(output, quiet, compare)
     if serve:
         model = output / "models" / DEFAULT_SYSTEM["labels"]
-        start_service(model, port=port, feedback=default_feedback(model), example=_EXAMPLE)
+        start_service(model, port=port, feedback=default_feedback(model), example=_EXAMPLE, open_page=True)

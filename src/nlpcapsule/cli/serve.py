@@ -1,6 +1,8 @@
 """`nlpcapsule serve`."""
 
 import os
+import sys
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -90,8 +92,13 @@ def serve(
     )
 
 
-def start_service(model: Path, **options: object) -> None:
+def start_service(model: Path, *, open_page: bool = False, **options: object) -> None:
     """Serve a model and print its address.
+
+    Args:
+        model: The model folder.
+        open_page: Whether to open the page in a browser, where there is a screen.
+        options: Fields of `ServiceSettings`.
 
     Raises:
         MissingExtraError: If the packages of the extra are not installed.
@@ -102,7 +109,19 @@ def start_service(model: Path, **options: object) -> None:
         from nlpcapsule.service.settings import ServiceSettings
     except ModuleNotFoundError as error:
         raise MissingExtraError(error.name or "fastapi", "serve") from None
-    run(ServiceSettings.model_validate({"model": model, **options}), lambda url: say(f"serving at {url}"))
+
+    def tell(address: str) -> None:
+        say(f"serving at {address}")
+        if open_page and _has_screen():
+            webbrowser.open(address)
+
+    run(ServiceSettings.model_validate({"model": model, **options}), tell)
+
+
+def _has_screen() -> bool:
+    """Return whether there is a screen; without one, a text browser would take over the terminal."""
+    has_display = sys.platform in ("darwin", "win32") or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()
+    return bool(has_display) and sys.stdout.isatty()
 
 
 def default_feedback(model: Path) -> Path:

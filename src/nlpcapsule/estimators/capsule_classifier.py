@@ -14,6 +14,7 @@ from nlpcapsule.explain import DocumentExplanation, explain
 from nlpcapsule.explain.document import WORDS
 from nlpcapsule.hugging_face import dataset_columns, is_dataset
 from nlpcapsule.scoring.models import LabelModel, RankedLabel
+from nlpcapsule.scoring.rankings import Rankings
 from nlpcapsule.training.fit_labels import fit_labels
 from nlpcapsule.training.prepared_labels import PreparedLabels, prepare_labels
 
@@ -78,16 +79,18 @@ class CapsuleClassifier(CapsuleEstimator[LabelModel]):
 
     def rank(
         self, texts: Sequence[str], top_k: int = 5, threshold: float | None = None
-    ) -> list[list[RankedLabel]]:
+    ) -> Rankings[RankedLabel]:
         """Return at most `top_k` labels of each text with their probabilities, best first.
 
-        Labels whose probability is below the threshold are dropped; `threshold_` is the tuned one.
+        Labels whose probability is below the threshold are dropped; `threshold_` is the tuned one. A notebook
+        shows the list as a table.
         """
         check_positive_integer("top_k", top_k)
         if isinstance(threshold, str):
             problem = "threshold must be a number; `threshold_` is the tuned one"
             raise DataError(f"{problem}. Got {threshold!r} instead")
-        return self._fitted().rank(checked_texts(texts), top_k, threshold)
+        model, rows = self._fitted(), checked_texts(texts)
+        return Rankings(model.rank(rows, top_k, threshold), rows)
 
     def explain(
         self, text: str, labels: Sequence[str] | None = None, top_k: int = 5, words: int = WORDS

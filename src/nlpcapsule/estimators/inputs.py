@@ -7,7 +7,7 @@ from nlpcapsule.data.documents import Candidate, Document, Question
 from nlpcapsule.data.readers.document_rows import string_value
 from nlpcapsule.data.readers.reading import Place
 from nlpcapsule.errors import DataError
-from nlpcapsule.hugging_face import dataset_columns, is_dataset
+from nlpcapsule.hugging_face import dataset_columns, dataset_values, is_dataset
 
 
 def checked_texts(texts: Sequence[str], name: str = "texts") -> list[str]:
@@ -74,9 +74,16 @@ def checked_questions(
 
 
 def split_pairs(
-    questions: Sequence[Any], candidates: Sequence[Sequence[Any]], labels: Sequence[Sequence[int]] | None
+    questions: Sequence[Any],
+    candidates: Sequence[Sequence[Any]] | None,
+    labels: Sequence[Sequence[int]] | None,
 ) -> tuple[Sequence[Any], Sequence[Sequence[Any]], Sequence[Sequence[int]]]:
-    """Return questions, candidates and labels, where pairs and labels were given or all three."""
+    """Return questions, candidates and labels, where a dataset, pairs and labels, or all three were given."""
+    if candidates is None and is_dataset(questions):
+        asked, answers, marks = dataset_values(questions, "question", "candidates", "labels")
+        return asked, answers, marks
+    if candidates is None:
+        raise DataError("candidates must be a list of lists. Got NoneType instead")
     if labels is not None:
         return questions, candidates, labels
     pairs = _lists(questions, "questions")

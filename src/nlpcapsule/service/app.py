@@ -14,6 +14,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from nlpcapsule import __version__
+from nlpcapsule.processes import end_with_parent
 from nlpcapsule.service import annif, routes
 from nlpcapsule.service.guards import Guard
 from nlpcapsule.service.logs import set_up_logs
@@ -70,6 +71,7 @@ def create_app(settings: ServiceSettings, served: ServedModel | None = None) -> 
 
 def worker_app() -> FastAPI:
     """Return the application of a worker process, whose settings are in the environment."""
+    end_with_parent()
     set_up_logs()
     return create_app(ServiceSettings.model_validate_json(os.environ[SETTINGS]))
 

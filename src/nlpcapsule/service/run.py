@@ -11,6 +11,7 @@ from collections.abc import Callable
 import uvicorn
 
 from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.processes import PARENT_VARIABLE
 from nlpcapsule.service.app import SETTINGS, create_app
 from nlpcapsule.service.logs import set_up_logs
 from nlpcapsule.service.metrics import MULTIPROCESS_FOLDER
@@ -47,6 +48,7 @@ def serve(settings: ServiceSettings, say: Callable[[str], None] = lambda text: N
     with tempfile.TemporaryDirectory() as folder:
         os.environ[MULTIPROCESS_FOLDER] = folder
         os.environ[SETTINGS] = settings.model_dump_json()
+        os.environ[PARENT_VARIABLE] = str(os.getpid())
         from uvicorn.supervisors import Multiprocess
 
         config = uvicorn.Config(

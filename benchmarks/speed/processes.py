@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from benchmarks.generated import GeneratedLabels
 from benchmarks.speed.usage import Usage
 from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.processes import module_command
 
 _DATA = GeneratedLabels(labels=300, documents=3_000)
 
@@ -24,15 +24,17 @@ def speed_of_processes(counts: Sequence[int], folder: Path) -> list[dict[str, An
     rows: list[dict[str, Any]] = []
     for count in counts:
         model = folder / f"model-{count}"
-        words = [
-            sys.executable,
-            "-m",
-            "torch.distributed.run",
-            "--standalone",
-            "--nproc_per_node",
-            str(count),
+        words = [*module_command("torch.distributed.run"), "--standalone", "--nproc_per_node", str(count)]
+        words += [
+            "--module",
+            "nlpcapsule",
+            "train",
+            str(train),
+            "--output",
+            str(model),
+            "--model",
+            "label-query",
         ]
-        words += ["-m", "nlpcapsule", "train", str(train), "--output", str(model), "--model", "label-query"]
         words += ["--preset", "small", "--epochs", "1", "--device", "cpu", "--quiet"]
         log = folder / f"log-{count}"
         with log.open("w", encoding="utf-8") as file:

@@ -183,7 +183,7 @@ def test_a_measurement_of_other_sizes_does_not_count(options):
 
 def test_failures_are_named_and_the_others_kept(options, monkeypatch):
     keep(options, canned(SPECS["released-xml-cnn"]))
-    monkeypatch.setattr(cost, "module_command", lambda *_: [sys.executable, "-c", "exit('it broke')"])
+    monkeypatch.setattr(cost, "checkout_command", lambda *_: [sys.executable, "-c", "exit('it broke')"])
     wanted = replace(options, run=True, systems=("xml-cnn", "released-xml-cnn"))
     with pytest.raises(NlpCapsuleError, match=r"xml-cnn: it broke.*xml-cnn\.log"):
         COST.make(wanted)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import httpx2 as httpx
@@ -25,7 +24,7 @@ from nlpcapsule.service.batching import Batcher
 
 FEEDBACK_EVERY, EXPLAIN_EVERY = 5, 50  # requests of a caller
 BATCH = 32
-_REPEATS = 30
+_WARM_UP, _REPEATS = 3, 60  # turns
 _TIMEOUT = 60.0  # seconds until a request counts as failed
 
 
@@ -87,18 +86,25 @@ def load_test(
 
 
 def batch_costs(model: LabelModel, texts: Sequence[str]) -> dict[str, float]:
-    """Return what one document costs alone and in a batch of 32, and what the batcher adds to one alone."""
+    """Return what one document costs alone and in a batch of 32, and what the batcher adds to one alone.
+
+    All are timed in turn, and compared within a turn: other processes slow them down alike.
+    """
     batch = (list(texts) * BATCH)[:BATCH]
-    alone = _seconds(lambda: model.rank(batch[:1], 10))
-    together = _seconds(lambda: model.rank(batch, 10)) / BATCH
     batcher: Batcher[str, Any] = Batcher(lambda items: model.rank(items, 10), BATCH)
-    waited = _seconds(lambda: batcher.submit(batch[:1]).result())
+    calls: list[Callable[[], object]] = [
+        lambda: model.rank(batch[:1], 10),
+        lambda: model.rank(batch, 10),
+        lambda: batcher.submit(batch[:1]).result(),
+    ]
+    turns = np.array([[_seconds(call) for call in calls] for _ in range(_WARM_UP + _REPEATS)])[_WARM_UP:]
     batcher.close()
+    alone, together, waited = turns.T * [[1000], [1000 / BATCH], [1000]]
     return {
-        "alone ms": round(1000 * alone, 3),
-        "in a batch of 32 ms": round(1000 * together, 3),
-        "batch / alone": round(together / alone, 3),
-        "added by the batcher ms": round(1000 * (waited - alone), 3),
+        "alone ms": round(float(np.median(alone)), 3),
+        "in a batch of 32 ms": round(float(np.median(together)), 3),
+        "batch / alone": round(float(np.median(together / alone)), 3),
+        "added by the batcher ms": round(float(np.median(waited - alone)), 3),
     }
 
 
@@ -164,11 +170,6 @@ def _percentiles(seconds: list[float]) -> dict[str, float]:
 
 
 def _seconds(call: Callable[[], object]) -> float:
-    """Return the median seconds of a call."""
+    started = time.perf_counter()
     call()
-    found = []
-    for _ in range(_REPEATS):
-        started = time.perf_counter()
-        call()
-        found.append(time.perf_counter() - started)
-    return median(found)
+    return time.perf_counter() - started

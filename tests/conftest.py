@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=18,
         metavar="N",
-        help="processes that slow tests kill: trainings, predict, evaluate, compare, learn",
+        help="processes that slow tests kill: trainings, predict, evaluate, compare",
     )
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from docs.write_pipeline import ROWS, pipeline_svg
 
 PACKAGE = "nlpcapsule"
 BENCHMARKS = "benchmarks"
@@ -218,3 +221,17 @@ def test_importing_the_front_door_does_not_import_torch(module: str) -> None:
         pytest.skip(f"{module} does not exist yet")
     done = run_python(f"import sys, {module}; sys.exit('torch' in sys.modules)")
     assert done.returncode == 0, done.stderr or f"importing {module} imports torch"
+
+
+def test_the_picture_and_the_guide_for_contributors_tell_the_same_order() -> None:
+    assert (SOURCE.parent / "docs" / "pipeline.svg").read_text(encoding="utf-8") == pipeline_svg(), (
+        "run: python -m docs.write_pipeline > docs/pipeline.svg"
+    )
+    drawn = [name for _, folders in ROWS.values() for name in folders]
+    guide = (SOURCE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(\w+)/` \|", guide, re.MULTILINE)
+    folders = {path.parent.name for path in (SOURCE / PACKAGE).glob("*/__init__.py")} - {"cli", "config"}
+    for told in (drawn, listed):
+        assert [ORDER[name] for name in told] == sorted(ORDER[name] for name in told)
+    assert folders - {"sample"} <= {*drawn, "estimators"}
+    assert folders - {"estimators"} <= set(listed)

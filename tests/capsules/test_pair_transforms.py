@@ -60,9 +60,9 @@ def test_documents_gathered_in_parts_vote_as_at_once(transforms, gathered, monke
     capsules, outputs = some_capsules(), ASKED["outputs of each document"]
     whole = transforms(capsules, outputs).votes
     parts = []
-    gather = transforms._gather
+    gather = transforms.gather
     monkeypatch.setattr(pair_transforms, "_GATHERED", gathered)
-    monkeypatch.setattr(transforms, "_gather", lambda ids: (parts.append(len(ids)), gather(ids))[1])
+    monkeypatch.setattr(transforms, "gather", lambda ids: (parts.append(len(ids)), gather(ids))[1])
     in_parts = transforms(capsules, outputs).votes
     assert torch.equal(in_parts, whole)
     assert parts == ([2, 1] if gathered > 2 * M * D * D else [1, 1, 1])

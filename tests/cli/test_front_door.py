@@ -39,6 +39,8 @@ def test_help_lists_the_commands_and_says_where_to_begin() -> None:
     assert (done.code, done.err) == (0, "")
     assert all(f"\n  {command} " in done.out for command in COMMANDS)
     assert "nlpcapsule demo" in done.out
+    told = done.out[done.out.index("Commands:") :]
+    assert "...\n" not in told  # no sentence is cut off
 
 
 @pytest.mark.parametrize("command", COMMANDS)

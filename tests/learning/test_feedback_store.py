@@ -157,32 +157,6 @@ def test_the_commands_export_erase_and_count(path: Path, tmp_path: Path) -> None
     assert_refused(run_command("feedback", "erase", path), "name the document or the person")
 
 
-ADD_FOREVER = """
-import sys
-from nlpcapsule.learning.store import FeedbackStore
-store = FeedbackStore(sys.argv[1])
-while True:
-    print(store.add("d", "p", "text " * 500, ["x"], []), flush=True)
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_process_loses_nothing_that_it_acknowledged(path: Path) -> None:
-    generator = random.Random(0)
-    for _ in range(50):
-        process = subprocess.Popen(
-            [sys.executable, "-c", ADD_FOREVER, str(path)], stdout=subprocess.PIPE, text=True
-        )
-        assert process.stdout is not None
-        acknowledged = [process.stdout.readline() for _ in range(generator.randrange(1, 60))]
-        process.kill()  # at a random moment of the next row
-        acknowledged += process.stdout.readlines()
-        process.wait()
-        with FeedbackStore(path) as store:
-            stored = {row["row"] for row in store.export()}
-        assert {int(line) for line in acknowledged if line.endswith("\n")} <= stored
-
-
 @pytest.mark.parametrize(
     ("column", "value"),
     [

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import random
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from learned_models import new_documents, old_documents
+from learned_models import old_documents
 
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.learning.label_edits import rename_label
@@ -135,37 +132,6 @@ def test_the_commands_list_compare_and_roll_back(folder: Path, tmp_path: Path) -
     assert "fish" in names(folder)
     assert_refused(run_command("versions", "rollback", folder, 9), "has no version 9")
     assert_refused(run_command("versions", "list", tmp_path / "none"), "no such model folder")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="there is no kill -9 here")
-def test_a_killed_learn_leaves_no_broken_folder(
-    trained: Path, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    kills = min(request.config.getoption("--kills"), 25)  # each trains and saves a model
-    folder, new = tmp_path / "model", tmp_path / "new.jsonl"
-    shutil.copytree(trained, folder)
-    rows = [json.dumps({"text": text.text, "labels": ["lamp"]}) + "\n" for text in new_documents(60)]
-    generator = random.Random(0)
-
-    def start(number: int) -> subprocess.Popen[bytes]:
-        new.write_text(rows[number % len(rows)], encoding="utf-8")
-        return subprocess.Popen([sys.executable, "-m", "nlpcapsule", "learn", str(folder), str(new), "-q"])
-
-    started = time.monotonic()
-    assert start(0).wait(300) == 0
-    seconds = time.monotonic() - started
-    for number in range(1, kills + 1):
-        process = start(number)
-        time.sleep(seconds * (generator.random() if number % 2 else generator.uniform(0.7, 1.05)))
-        process.kill()
-        process.wait()
-        load_model(folder)
-        for version in version_numbers(folder):
-            load_model(folder, version=version)
-    new.write_text(rows[-1].replace("lamp", "lantern"), encoding="utf-8")
-    assert run_command("learn", folder, new, "-q").code == 0
-    assert list((folder / "versions").glob(".*")) == []
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def set_threshold(page, percent):
 
 def explain_first(page):
     page.click("#labels li:first-child .choose")
-    page.wait_for_selector("#why:not([hidden])")
+    page.wait_for_selector("#why-body h3")
 
 
 def stored(service, document=None):
@@ -148,6 +148,99 @@ def test_the_whole_journey(open_page, service):
     assert any(first in line and "accepted" in line for line in lines)
 
 
+def test_all_shown_labels_are_accepted_at_once(open_page, service):
+    page = open_page()
+    suggest(page, "The street lamp is dark, and the bin is full.")
+    page.click("#labels li:nth-child(2) .no")
+    set_threshold(page, 1)
+    shown = page.locator("#labels li").count()
+    page.click("#accept-shown")
+    assert page.locator('.yes[aria-pressed="true"]').count() == shown - 1
+    assert page.locator('.no[aria-pressed="true"]').count() == 1, "a rejected label stays rejected"
+    assert not page.is_visible("#accept-shown"), "nothing is left to accept"
+    page.click("#save")
+    expect(page.locator("#save")).to_have_text("Saved ✓")
+    page.click("#labels li:nth-child(1) .no")
+    expect(page.locator("#save")).to_have_text("Save review")
+
+
+def test_nothing_to_review_is_shown_before_there_are_labels(open_page):
+    page = open_page()
+    for part in ("#slider", "#saving", "#accept-shown", "#download-json", "#why"):
+        assert not page.is_visible(part), part
+    assert "Labels appear here" in page.text_content("#below")
+    page.click("#suggest")
+    expect(page.locator("#error")).to_have_text("There is no text yet: paste one, or drop a file.")
+    page.click("#dismiss")
+    assert not page.is_visible("#error")
+    suggest(page)
+    for part in ("#slider", "#saving", "#accept-shown", "#download-json"):
+        assert page.is_visible(part), part
+
+
+def test_a_dropped_file_is_ranked(open_page, service):
+    page = open_page()
+    dropped = page.evaluate_handle(
+        """text => { const data = new DataTransfer();
+        data.items.add(new File([text], "letter.txt", { type: "text/plain" })); return data; }""",
+        LETTER,
+    )
+    page.dispatch_event("body", "dragover", {"dataTransfer": dropped})
+    assert "dropping" in page.get_attribute("body", "class")
+    page.dispatch_event("body", "drop", {"dataTransfer": dropped})
+    page.wait_for_selector("#reading-part:not([hidden])")
+    assert page.text_content("#reading") == LETTER
+    assert page.text_content("#queue-place") == "1 of 1: letter.txt"
+    set_threshold(page, 0)
+    page.click("#labels li:nth-child(1) .yes")
+    page.click("#save")
+    expect(page.locator("#status")).to_have_text("Review saved.")
+    assert any(re.fullmatch(r"letter\.txt [0-9a-f]{8}", row["id"]) for row in stored(service))
+    page.click("#edit")
+    page.fill("#text", "The bin is full.")
+    page.click("#suggest")
+    page.wait_for_selector("#reading-part:not([hidden])")
+    assert page.text_content("#queue-place") == "1 of 1: letter.txt", "an edited file keeps its name"
+
+
+def test_the_theme_is_chosen_and_remembered(open_page):
+    page = open_page()
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+    page.click("#theme")
+    expect(page.locator("#theme")).to_have_text("Light")
+    dark = page.evaluate(ground)
+    assert dark != light
+    page.reload()
+    page.wait_for_selector("#model-line:not(:empty)")
+    assert page.evaluate(ground) == dark
+
+
+def test_on_a_phone_the_words_of_a_chosen_label_come_into_sight(open_page):
+    page = open_page("phone")
+    suggest(page)
+    page.locator("#labels li").last.scroll_into_view_if_needed()
+    label = page.locator("#labels li").last.get_attribute("data-label")
+    page.click("#labels li:last-child .choose")
+    page.wait_for_selector("#why-body h3")
+    expect(page.locator("#reading")).to_be_in_viewport()
+    page.click("#close-why")
+    expect(page.locator(f'#labels li[data-label="{label}"]')).to_be_in_viewport()
+
+
+def test_a_service_that_stops_is_named(browser, label_folder, tmp_path):
+    with running(label_folder, "--feedback", tmp_path / "feedback.sqlite") as service:
+        page = browser.new_page()
+        page.goto(service.address)
+        page.wait_for_selector("#model-line:not(:empty)")
+        service.stop()
+        page.fill("#text", LETTER)
+        page.click("#suggest")
+        expect(page.locator("#error")).to_have_text("The service does not answer. Is it still running?")
+        expect(page.locator("#suggest")).to_be_enabled()
+        page.close()
+
+
 def test_markup_in_texts_and_labels_is_shown_as_text(open_page):
     page = open_page()
     suggest(page, MARKUP)
@@ -177,7 +270,7 @@ def test_queued_documents_are_reviewed_one_after_another(open_page, service, tmp
         '{"id": "row-1", "text": "A pothole in our road."}\n', encoding="utf-8"
     )
     page = open_page()
-    page.set_input_files("#files", sorted(tmp_path.iterdir()))
+    page.set_input_files("#folder", tmp_path)
     expect(page.locator("#queue-place")).to_contain_text("1 of 3")
     for place in (1, 2, 3):
         expect(page.locator("#queue-place")).to_contain_text(f"{place} of 3")
@@ -210,6 +303,19 @@ def test_everything_can_be_done_with_the_keyboard(open_page):
     page.keyboard.press("Space")
     assert page.get_attribute("#labels li:nth-child(1) .yes", "aria-pressed") == "true"
     assert page.evaluate("document.activeElement.className") == "yes"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "no"
+    page.focus("#search")
+    page.keyboard.insert_text("bin")
+    page.wait_for_selector("#results li")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#status")).to_contain_text("added.")
+    page.focus("#person")
+    page.keyboard.insert_text("ada")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#status")).to_have_text("Review saved.")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

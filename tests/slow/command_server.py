@@ -7,6 +7,7 @@ command, answered by its process id, or a process to wait for, answered by its e
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -22,16 +23,21 @@ IMPORTED = [
     "torch._dynamo",
     "nlpcapsule.cli.app",
     "nlpcapsule.compare.comparison",
+    "nlpcapsule.learning.learn",
     "nlpcapsule.lexical.one_vs_rest",
     "nlpcapsule.networks.label_query",
     "nlpcapsule.training.fit_labels",
 ]
+IF_INSTALLED = ["nlpcapsule.service.app", "uvicorn"]  # the extra "serve"
 
 
 def serve() -> None:
     """Answer requests; return in a new process whose arguments and streams are those of a command."""
     for name in IMPORTED:
         importlib.import_module(name)
+    for name in IF_INSTALLED:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     answer("ready")
     while line := sys.stdin.readline():
         request = json.loads(line)

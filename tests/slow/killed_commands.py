@@ -65,21 +65,29 @@ class Commands:
     def finish(self, *words: object) -> float:
         """Run a command to its end; return the seconds that it took."""
         began = time.monotonic()
-        code = self._ask({"wait": self.start(*words).process})
+        code = self.wait(self.start(*words))
         assert code == 0, self.log.read_text(encoding="utf-8")
         return time.monotonic() - began
 
-    def kill(self, seconds: float, *words: object) -> None:
-        """Start a command, kill it after so many seconds, and check that no process of it stays."""
+    def wait(self, started: Started) -> int:
+        """Wait for a command's process; return its exit code."""
+        return self._ask({"wait": started.process})
+
+    def kill(self, seconds: float, *words: object) -> int:
+        """Start a command, kill it after so many seconds, and check that no process of it stays.
+
+        Returns its exit code: 0 if it had ended before.
+        """
         started = self.start(*words)
         time.sleep(seconds)
         os.kill(started.process, signal.SIGKILL)
-        code = self._ask({"wait": started.process})
+        code = self.wait(started)
         assert code in (0, -signal.SIGKILL), self.log.read_text(encoding="utf-8")
         end = time.monotonic() + SOON
         while (left := started.children()) and time.monotonic() < end:
             time.sleep(0.1)
         assert left == [], f"killed after {seconds} s"
+        return code
 
     def close(self) -> None:
         self._server.kill()

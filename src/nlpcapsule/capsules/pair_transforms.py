@@ -25,16 +25,16 @@ class PairTransforms(nn.Module):
     def forward(self, capsules: Tensor, outputs: Tensor | None = None) -> FormedVotes:
         """Compute û_{j|i} = W_ij u_i of capsules u (B, m, d) for all outputs, or for ids (n',) or (B, n')."""
         if outputs is None or outputs.dim() == 1:
-            return PairwiseVotes(capsules, self._gather(outputs))
+            return PairwiseVotes(capsules, self.gather(outputs))
         # The rows of a batch may take gigabytes: process few documents at a time and keep only the votes.
         documents = max(1, _GATHERED // max(1, outputs.shape[1] * self.rows.shape[1]))
         parts = [
-            PairwiseVotes(some, self._gather(ids)).votes
+            PairwiseVotes(some, self.gather(ids)).votes
             for some, ids in zip(capsules.split(documents), outputs.split(documents), strict=True)
         ]
         return FormedVotes(parts[0] if len(parts) == 1 else torch.cat(parts))
 
-    def _gather(self, outputs: Tensor | None) -> Tensor:
+    def gather(self, outputs: Tensor | None) -> Tensor:
         """Return W of these outputs, (…, m, d, d)."""
         rows: Tensor = self.rows
         if outputs is None and self.sparse and torch.is_grad_enabled():

@@ -26,9 +26,9 @@ def export(
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Add a label model's network to its folder in a form that predicts faster on a CPU.
+    """Export a label model's network to ONNX, for speed on a CPU.
 
-    `nlpcapsule predict` then uses it, and starts without torch.
+    The network is added to the model folder. `nlpcapsule predict` then uses it, and starts without torch.
     """
     check_folder_name(model)
     from nlpcapsule.export.export_model import export_model

@@ -34,10 +34,11 @@ def learn(
     output: NewModel = None,
     quiet: Quiet = False,
 ) -> None:
-    """Teach a model further documents and labels, without training from scratch.
+    """Teach a trained model further documents and new labels.
 
-    Rows are documents as for `train`; labels that the model does not know are added. Rows of JSON Lines may
-    also have a list of rejected labels under the key `rejected`, as `nlpcapsule feedback export` writes them.
+    It is not trained from scratch. Rows are documents as for `train`; labels that the model does not know
+    are added. Rows of JSON Lines may also have a list of rejected labels under the key `rejected`, as
+    `nlpcapsule feedback export` writes them.
     """
     check_folder_name(model)
     if output is not None:

@@ -111,7 +111,7 @@ def start_service(model: Path, *, open_page: bool = False, **options: object) ->
         raise MissingExtraError(error.name or "fastapi", "serve") from None
 
     def tell(address: str) -> None:
-        say(f"serving at {address}")
+        say(f"serving at {address} (Ctrl-C stops it)")
         if open_page and _has_screen():
             webbrowser.open(address)
 

@@ -52,10 +52,11 @@ def tune(
     ] = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Search for good settings and write them to DIR/best.toml, for `train --config`.
+    """Search for good settings on held-out documents.
 
-    Trainings with different settings are compared by nDCG@5 on held-out documents; poor ones are stopped
-    early. The same command continues a search that was stopped.
+    The best are written to DIR/best.toml, for `train --config`. Trainings with different settings are
+    compared by nDCG@5 on held-out documents; poor ones are stopped early. The same command continues a
+    search that was stopped.
     """
     refuse_same_stdin(data, dev)
     check_output_folder(output)

@@ -14,8 +14,10 @@ from nlpcapsule.encoders.encoder import Encoder
 from nlpcapsule.encoders.windowed_transformer import MARKS, WindowedTransformer
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.export.convolution_tables import ConvolutionTables, SmallTables, table_bytes
+from nlpcapsule.export.exportable_paper import ExportablePaper
 from nlpcapsule.export.masked_routing import route_labels_masked
 from nlpcapsule.networks.label_query import LabelQueryNetwork
+from nlpcapsule.networks.paper import PaperNetwork
 
 MOST_TABLE_BYTES = 2**29  # of a convolution's tables; larger ones stay convolutions
 
@@ -41,14 +43,22 @@ class ExportableNetwork(nn.Module):
     ) -> None:
         super().__init__()
         self.candidates = candidates
-        if not isinstance(network, LabelQueryNetwork):
-            raise ConfigError(
-                f"{type(network).__name__} cannot be exported: expected `label-query`, alone or in a hybrid"
-            )
-        encoder = network.document.encoder
-        # Copies the network with another encoder in its place.
-        self.network = copy.deepcopy(network, {id(encoder): exportable_encoder(encoder, int8, table_limit)})
-        self.network.route_labels = route_labels_masked
+        self.network: nn.Module
+        match network:
+            case LabelQueryNetwork():
+                encoder = network.document.encoder
+                # Copies the network with another encoder in its place.
+                substitute = exportable_encoder(encoder, int8, table_limit)
+                copied = copy.deepcopy(network, {id(encoder): substitute})
+                copied.route_labels = route_labels_masked
+                self.network = copied
+            case PaperNetwork() if int8:
+                raise ConfigError("`paper` is exported in float32 only: leave --int8 out")
+            case PaperNetwork():
+                self.network = ExportablePaper(network)
+            case _:
+                expected = "expected `label-query`, alone or in a hybrid, or `paper`"
+                raise ConfigError(f"{type(network).__name__} cannot be exported: {expected}")
         self.eval().requires_grad_(False)
 
     def forward(self, tokens: Tensor, candidates: Tensor | None = None) -> Tensor:

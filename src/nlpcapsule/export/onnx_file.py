@@ -28,7 +28,7 @@ def write_onnx(network: nn.Module, folder: Path, *, candidates: bool = True, int
     """Export a label network into an existing folder.
 
     Args:
-        network: A `label-query` network, in eval mode.
+        network: A `label-query` or `paper` network, in eval mode.
         folder: The folder.
         candidates: Whether the graph takes the labels to score as an input; it scores all labels otherwise.
         int8: Whether to quantize weights to 8 bits; activations are quantized as they are computed.
@@ -90,12 +90,14 @@ def _export(network: ExportableNetwork, path: Path) -> None:
 @contextmanager
 def _silence() -> Iterator[None]:
     """Silence the exporter, which reports on itself."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logger.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

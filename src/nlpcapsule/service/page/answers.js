@@ -1,9 +1,8 @@
 // Rank the answers to a question and say why, for models that do that.
 
 import { explainAnswers, rankAnswers } from "./api.js";
-import { byId, element, percent, replaceContent, tell, tellError } from "./dom.js";
+import { byId, carriers, counted, element, percent, probabilityBar, replaceContent, tell, tellError } from "./dom.js";
 import { drawAnswerExplanation } from "./explanation.js";
-import { probabilityBar } from "./labels.js";
 import { keep, state } from "./state.js";
 
 const EXPLAINED = 20; // answers that the service explains at a time
@@ -29,7 +28,7 @@ export function setUpAnswers() {
       const found = await rankAnswers(question, answers);
       byId("why").hidden = true;
       replaceContent(byId("ranked-answers"), found.questions[0].answers.map((row, place) => answerRow(question, answers, row, place)));
-      tell(`${answers.length} answers ranked.`);
+      tell(`${counted(answers.length, "answer")} ranked.`);
     } catch (error) {
       tellError(error.message);
     }
@@ -56,7 +55,7 @@ async function explain(button, question, answers, row, place) {
     const explained = found.answers.find((each) => each.position === row.position);
     drawAnswerExplanation(question, row.answer, explained);
     byId("why").scrollIntoView({ block: "nearest" });
-    tell(`${explained.question_words.length + explained.answer_words.length} words carry this answer.`);
+    tell(`${carriers(explained.question_words.length + explained.answer_words.length)} this answer.`);
   } catch (error) {
     tellError(error.message);
   }

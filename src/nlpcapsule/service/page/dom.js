@@ -23,20 +23,35 @@ export function replaceContent(node, ...children) {
   node.replaceChildren(...children.flat());
 }
 
+export function probabilityBar(value) {
+  return element("span", { class: "bar", "aria-hidden": "true" },
+    drawing("svg", { viewBox: "0 0 100 4", preserveAspectRatio: "none" },
+      drawing("rect", { x: 0, y: 0, height: 4, width: (100 * value).toFixed(2) })));
+}
+
 export const percent = (value) =>
   value >= 0.9995 || value < 0.0005 ? `${(100 * value).toFixed(0)}%` : `${(100 * value).toFixed(1)}%`;
+
+export const counted = (count, noun) => `${count.toLocaleString()} ${noun}${count === 1 ? "" : "s"}`;
+
+export const carriers = (count) => (count === 1 ? "1 word carries" : `${count} words carry`);
 
 let fading = 0;
 
 export function tell(message) {
-  byId("error").hidden = true;
+  clearError();
   byId("status").textContent = message;
   clearTimeout(fading);
-  fading = setTimeout(() => { byId("status").textContent = ""; }, 8000);
+  fading = setTimeout(() => { byId("status").textContent = ""; }, 5000);
 }
 
 export function tellError(message) {
   byId("status").textContent = "";
+  byId("error-box").hidden = false;
   byId("error").textContent = message;
-  byId("error").hidden = false;
+}
+
+export function clearError() {
+  byId("error-box").hidden = true;
+  byId("error").textContent = "";
 }

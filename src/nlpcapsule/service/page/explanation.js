@@ -1,8 +1,9 @@
 // Why a document has a label, or an answer its score: words in the text, shares, capsules, agreement, similar documents.
 
-import { byId, drawing, element, percent, replaceContent } from "./dom.js";
+import { byId, drawing, element, percent, probabilityBar, replaceContent } from "./dom.js";
 
 const SOURCES = { network: "Network", lexical: "Words", neighbours: "Similar documents", name: "Label name", prior: "Frequency of the label", capsules: "Capsules", overlap: "Word overlap", model: "Model" };
+const FEW = 0.02; // smaller shares of a capsule are left out
 
 export function drawText(text, words) {
   replaceContent(byId("reading"), marked(text, words));
@@ -52,45 +53,57 @@ function table(headings, rows) {
 
 function wordsPart(label) {
   if (!label.words.length) return [element("p", {}, "No single word speaks for this label: without any one of them it is as likely.")];
+  const largest = Math.max(...label.words.map((word) => word.importance));
   const rows = label.words.map((word) => [
-    word.spans.length > 1 ? `${word.word} (${word.spans.length}×)` : word.word,
-    word.capsules.map((capsule) => capsule.capsule).join(", ") || "–",
+    [word.spans.length > 1 ? `${word.word} (${word.spans.length}×)` : word.word, probabilityBar(word.importance / largest)],
+    word.capsules.filter((capsule) => capsule.share >= FEW).map((capsule) => capsule.capsule).join(", ") || "–",
     `−${word.importance.toFixed(2)}`,
   ]);
-  return [element("h3", {}, "Words that carry it"), table(["Word", "Through capsules", "Log-odds"], rows)];
+  return [element("h3", {}, "Words that carry it"), table(["Word", "Through capsules", "Log-odds without it"], rows)];
 }
 
 function capsulesPart(label) {
   if (!label.capsules.length) return [];
-  const rows = label.capsules.map((capsule) => [`${capsule.capsule}`, capsule.words.join(", ") || "–", percent(capsule.share)]);
+  const rows = label.capsules.filter((capsule, place) => !place || capsule.share >= FEW).map((capsule) => [`${capsule.capsule}`, capsule.words.join(", ") || "–", percent(capsule.share)]);
   return [element("h3", {}, "Capsules it was routed from"), table(["Capsule", "Attends to", "Coupling"], rows)];
 }
 
 function agreementPart(explanation) {
   const values = explanation.agreement;
   if (!values.length) return [];
-  const told = values.map((value, index) => `${index + 1}: ${value.toPrecision(3)}`).join(", ");
+  const number = (value) => value.toPrecision(3).replace("-", "−");
+  const told = values.map((value, index) => `${index + 1}: ${number(value)}`).join(", ");
   const heading = element("h3", {}, "How agreement settled");
-  const line = element("p", { class: "quiet" }, `${explanation.iterations} iterations. Negative agreement by iteration: ${told}`);
+  const line = element("p", { class: "quiet" }, `${explanation.iterations} iterations. Negative agreement score after iteration ${told}.`);
   if (values.length < 2) return [heading, line];
   const low = Math.min(...values);
   const range = Math.max(...values) - low || 1;
-  const points = values.map((value, index) => [40 + (300 * index) / (values.length - 1), 15 + 80 * (1 - (value - low) / range)]);
+  const points = values.map((value, index) => [75 + (210 * index) / (values.length - 1), 15 + 80 * (1 - (value - low) / range)]);
   const picture = drawing("svg", { viewBox: "0 0 360 125", class: "curve", role: "img", "aria-label": `Agreement by iteration. ${told}` },
-    drawing("line", { x1: 40, x2: 345, y1: 102, y2: 102 }),
+    drawing("line", { x1: 65, x2: 295, y1: 102, y2: 102 }),
     drawing("polyline", { points: points.map((point) => point.join(",")).join(" ") }),
-    points.map(([x, y], index) => [drawing("circle", { cx: x, cy: y, r: 4 }), drawing("text", { x, y: 118, "text-anchor": "middle" }, `${index + 1}`)]).flat());
+    points.map(([x, y], index) => [
+      drawing("circle", { cx: x, cy: y, r: 4 }),
+      drawing("text", { x, y: 118, "text-anchor": "middle" }, `${index + 1}`),
+      index && index < points.length - 1 ? null : drawing("text", { x: x + (index ? 10 : -10), y: y + 4, "text-anchor": index ? "start" : "end" }, number(values[index])),
+    ]).flat());
   return [heading, picture, line];
 }
 
 function similarPart(explanation, label, names) {
   if (!explanation.similar.length) return [];
   const rows = explanation.similar.map((document) => [
-    document.labels.includes(label.label) ? element("strong", {}, document.id) : document.id,
-    document.labels.map((each) => names[each] ?? each).join(", "),
+    document.id,
+    document.labels.flatMap((each, place) => [place ? ", " : "", element(each === label.label ? "strong" : "span", {}, names[each] ?? each)]),
     document.similarity.toFixed(2),
   ]);
   return [element("h3", {}, "Similar training documents"), table(["Document", "Its labels", "Similarity"], rows)];
+}
+
+export function drawWaiting(name) {
+  byId("why-heading").textContent = `Why ${name}?`;
+  replaceContent(byId("why-body"), element("p", { class: "quiet" }, "Leaving out one word after the other, and ranking again…"));
+  byId("why").hidden = false;
 }
 
 export function drawExplanation(explanation, names) {

@@ -1,15 +1,9 @@
 // The ranked labels of a document: choose one to explain, accept, reject.
 
-import { byId, drawing, element, percent, replaceContent } from "./dom.js";
+import { byId, element, percent, probabilityBar, replaceContent } from "./dom.js";
 import { currentDocument, decide, state } from "./state.js";
 
 const shownName = (row) => row.name ?? row.label;
-
-export function probabilityBar(value) {
-  return element("span", { class: "bar", "aria-hidden": "true" },
-    drawing("svg", { viewBox: "0 0 100 4", preserveAspectRatio: "none" },
-      drawing("rect", { x: 0, y: 0, height: 4, width: (100 * value).toFixed(2) })));
-}
 
 function decisionButton(row, decision, symbol, verb, redraw) {
   const isChosen = currentDocument()[decision].includes(row.label);
@@ -35,7 +29,7 @@ function labelRow(row, chosen, explain, redraw) {
     element("button", {
       type: "button", class: "choose", "aria-pressed": String(chosen === row.label), onclick: () => explain(row.label),
     },
-      element("span", { class: "name" }, shownName(row), row.name ? element("span", { class: "id" }, ` ${row.label}`) : null,
+      element("span", { class: "name" }, element("span", { class: "title" }, shownName(row)), row.name ? element("span", { class: "id" }, ` ${row.label}`) : null,
         isAdded ? element("span", { class: "added" }, " added") : null),
       element("span", { class: "percent" }, row.score === null ? "" : percent(row.score)),
       probabilityBar(row.score ?? 0)),
@@ -52,15 +46,23 @@ export function allLabels(document) {
   return [...ranked, ...document.added.filter((row) => !known.has(row.label))];
 }
 
+export function shownLabels(document) {
+  const decided = new Set([...document.accepted, ...document.rejected]);
+  return allLabels(document).filter((row) => row.score === null || row.score >= state.threshold || decided.has(row.label));
+}
+
 export function drawLabels(chosen, explain, redraw) {
   const document = currentDocument();
-  const rows = allLabels(document);
-  const decided = new Set([...document.accepted, ...document.rejected]);
-  const shown = rows.filter((row) => row.score === null || row.score >= state.threshold || decided.has(row.label));
+  const shown = shownLabels(document);
   replaceContent(byId("labels"), shown.map((row) => labelRow(row, chosen, explain, redraw)));
-  const hidden = rows.length - shown.length;
-  byId("below").textContent = document.labels === null
+  const hidden = allLabels(document).length - shown.length;
+  const below = hidden ? `${hidden} more below ${Math.round(100 * state.threshold)}%` : "";
+  const isEmpty = document.labels === null;
+  byId("below").textContent = isEmpty && !shown.length
     ? "Labels appear here, best first. Choose one to see why; accept or reject it, and save."
-    : hidden ? `${hidden} more below ${Math.round(100 * state.threshold)}%` : shown.length ? "" : "No label reaches the threshold.";
-  for (const id of ["download-json", "download-csv", "save", "save-next"]) byId(id).disabled = document.labels === null;
+    : shown.length ? below : `No label reaches the threshold. ${below}`;
+  byId("accept-shown").hidden = isEmpty || !shown.some((row) => !document.accepted.includes(row.label) && !document.rejected.includes(row.label));
+  for (const id of ["slider", "download-json", "download-csv"]) byId(id).hidden = isEmpty;
+  byId("labels-part").classList.toggle("empty", isEmpty);
+  byId("save").textContent = document.saved ? "Saved ✓" : "Save review";
 }

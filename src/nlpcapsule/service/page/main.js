@@ -3,14 +3,15 @@
 import { explainLabel, getModel, rankLabels, sendFeedback, setToken } from "./api.js";
 import { closeAnswer, setUpAnswers } from "./answers.js";
 import { asCsv, asJson, download } from "./downloads.js";
-import { byId, tell, tellError } from "./dom.js";
-import { drawExplanation, drawText, firstMark } from "./explanation.js";
-import { drawLabels } from "./labels.js";
+import { byId, carriers, clearError, counted, tell, tellError } from "./dom.js";
+import { drawExplanation, drawText, drawWaiting, firstMark } from "./explanation.js";
+import { drawLabels, shownLabels } from "./labels.js";
 import { drawQueue, move, setUpQueue } from "./queue.js";
 import { currentDocument, decide, keep, newDocument, state } from "./state.js";
 import { setUpVocabulary } from "./vocabulary.js";
 
 const RANKED = 50;
+const NARROW = matchMedia("(max-width: 60rem)"); // one column, as in style.css
 let model = null;
 let chosen = null;
 
@@ -29,7 +30,7 @@ function open() {
   byId("reading-part").hidden = document.labels === null;
   drawText(document.text, []);
   redraw();
-  if (document.labels === null && document.name && document.text.trim()) suggest();
+  if (document.labels === null && document.name && !document.edited && document.text.trim()) suggest();
 }
 
 async function suggest() {
@@ -40,20 +41,22 @@ async function suggest() {
     return;
   }
   byId("suggest").disabled = true;
+  byId("suggest").textContent = "Reading…";
   try {
     const found = await rankLabels(document.text, Math.min(RANKED, model.labels));
-    document.labels = found.documents[0].labels;
-    document.version = found.version;
+    Object.assign(document, { labels: found.documents[0].labels, version: found.version, edited: false });
     keep();
+    if (found.version !== model.version) drawModel(await getModel()); // a new one was swapped in
     if (document === currentDocument()) {
       open();
-      tell(`${document.labels.filter((row) => row.score >= state.threshold).length} labels suggested.`);
+      tell(`${counted(document.labels.filter((row) => row.score >= state.threshold).length, "label")} suggested.`);
       byId("labels").querySelector("button")?.focus({ preventScroll: true });
     }
   } catch (error) {
     fail(error);
   } finally {
     byId("suggest").disabled = false;
+    byId("suggest").textContent = "Suggest labels";
   }
 }
 
@@ -66,6 +69,9 @@ async function explain(label) {
   chosen = label;
   redraw();
   focusChosen();
+  drawText(document.text, []);
+  drawWaiting(byId("labels").querySelector('.choose[aria-pressed="true"] .name')?.firstChild.textContent ?? label);
+  if (NARROW.matches) byId("document-part").scrollIntoView(); // the list is below the text
   try {
     const { explanation, names } = await explainLabel(document.text, label);
     if (chosen !== label || document !== currentDocument()) return; // another was chosen meanwhile
@@ -75,8 +81,9 @@ async function explain(label) {
     const length = Array.from(document.text).length;
     byId("beyond").hidden = explanation.read_until >= length - 1;
     byId("beyond").textContent = `The model reads the first ${explanation.read_until.toLocaleString()} of ${length.toLocaleString()} characters.`;
-    tell(`${explanation.labels[0].words.length} words carry ${names[label] ?? label}.`);
+    tell(`${carriers(explanation.labels[0].words.length)} “${names[label] ?? label}”.`);
   } catch (error) {
+    byId("why").hidden = true;
     fail(error);
   }
 }
@@ -96,7 +103,7 @@ function closeExplanation() {
   drawText(currentDocument().text, []);
   redraw();
   const row = [...byId("labels").children].find((item) => item.dataset.label === label);
-  row?.querySelector(".choose").focus({ preventScroll: true });
+  row?.querySelector(".choose").focus({ preventScroll: !NARROW.matches });
 }
 
 async function save() {
@@ -129,6 +136,14 @@ function add(entry) {
   tell(`${entry.name ?? entry.label} added.`);
 }
 
+function acceptShown() {
+  const document = currentDocument();
+  const open = shownLabels(document).filter((row) => !document.accepted.includes(row.label) && !document.rejected.includes(row.label));
+  for (const row of open) decide(row.label, "accepted");
+  redraw();
+  tell(`${counted(open.length, "label")} accepted.`);
+}
+
 function fail(error) {
   if (error.status === 401) {
     byId("token-form").hidden = false;
@@ -146,7 +161,7 @@ function setThreshold(value) {
 function setTheme() {
   const isDark = state.theme ? state.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   if (state.theme) document.documentElement.dataset.theme = state.theme;
-  byId("theme").setAttribute("aria-pressed", String(isDark));
+  byId("theme").textContent = isDark ? "Light" : "Dark";
   return isDark;
 }
 
@@ -157,13 +172,15 @@ function listen() {
   byId("sample").addEventListener("click", () => { currentDocument().text = model.example; keep(); suggest(); });
   byId("edit").addEventListener("click", () => {
     const document = currentDocument();
-    Object.assign(document, { labels: null, version: null, saved: false, name: null });
+    Object.assign(document, { labels: null, version: null, saved: false, edited: true });
     keep();
     open();
     byId("text").focus();
   });
   byId("clear").addEventListener("click", () => { state.documents[state.current] = newDocument(); keep(); open(); byId("text").focus(); });
   byId("threshold").addEventListener("input", () => { setThreshold(byId("threshold").value / 100); keep(); redraw(); });
+  byId("accept-shown").addEventListener("click", acceptShown);
+  byId("dismiss").addEventListener("click", clearError);
   byId("close-why").addEventListener("click", closeExplanation);
   byId("save").addEventListener("click", save);
   byId("save-next").addEventListener("click", async () => { if (await save()) move(1, open); });
@@ -179,16 +196,21 @@ function listen() {
   });
 }
 
+function drawModel(found) {
+  model = found;
+  const size = model.labels === null ? "ranks answers" : counted(model.labels, "label");
+  byId("model-line").textContent = [model.name, model.system, size].join(" · ");
+  byId("model-line").title = `Version ${model.version}`;
+}
+
 async function start() {
   try {
-    model = await getModel();
+    drawModel(await getModel());
   } catch (error) {
     fail(error);
     return;
   }
-  byId("error").hidden = true;
-  const size = model.labels === null ? "ranks answers" : `${model.labels.toLocaleString()} labels`;
-  byId("model-line").textContent = `${model.name}, ${model.system}, ${size}, version ${model.version}`;
+  clearError();
   if (model.task === "answers") {
     setUpAnswers();
     return;

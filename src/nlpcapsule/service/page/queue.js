@@ -1,14 +1,21 @@
 // Read files and folders into the queue of documents.
 
-import { byId, tell, tellError } from "./dom.js";
+import { byId, counted, tell, tellError } from "./dom.js";
 import { keep, newDocument, setDocuments, state } from "./state.js";
 
 const TEXT = /\.(txt|text|md|html?|xml|eml|tex|rst|csv|tsv|log)$/i;
 
+// So that a file that is reviewed twice is one document, and another file of the same name is not.
+function fingerprint(text) {
+  let hash = 2166136261; // FNV-1a
+  for (let place = 0; place < text.length; place += 1) hash = Math.imul(hash ^ text.charCodeAt(place), 16777619);
+  return (hash >>> 0).toString(16).padStart(8, "0");
+}
+
 async function documentsIn(file) {
   const text = await file.text();
   const name = file.webkitRelativePath || file.name;
-  if (!/\.jsonl$/i.test(file.name)) return [newDocument(text, name)];
+  if (!/\.jsonl$/i.test(file.name)) return [{ ...newDocument(text, name), id: `${name} ${fingerprint(text)}` }];
   return text.split("\n").filter((line) => line.trim()).map((line, index) => {
     const row = JSON.parse(line);
     const document = newDocument(String(row.text ?? ""), `${name}, row ${index + 1}`);
@@ -35,7 +42,7 @@ async function queueFiles(files, open) {
   }
   setDocuments(found);
   open();
-  tell(`${found.length} document${found.length > 1 ? "s" : ""} queued.`);
+  tell(`${counted(found.length, "document")} queued.`);
   if (unreadable.length) tellError(`Not readable as JSON Lines: ${unreadable.join(", ")}`);
 }
 
@@ -48,6 +55,9 @@ export function drawQueue() {
   byId("previous").disabled = state.current === 0;
   byId("next").disabled = state.current === count - 1;
   byId("save-next").hidden = count < 2;
+  byId("save").hidden = count > 1;
+  byId("save-next").textContent = state.current === count - 1 ? "Save the last" : "Save and next";
+  byId("clear").hidden = count > 1;
 }
 
 export function move(step, open) {

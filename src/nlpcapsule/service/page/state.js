@@ -1,4 +1,4 @@
-// What the page remembers between reloads. A document: {id, name, text, labels, version, accepted, rejected, added, saved}.
+// What the page remembers between reloads. A document: {id, name, text, labels, version, accepted, rejected, added, saved, edited}.
 
 import { tellError } from "./dom.js";
 
@@ -7,7 +7,8 @@ const KEY = "nlpcapsule-review";
 const fresh = () => ({ documents: [newDocument()], current: 0, threshold: null, person: "", theme: null, question: "", answers: "" });
 
 export function newDocument(text = "", name = null) {
-  return { id: crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`, name, text, labels: null, version: null, accepted: [], rejected: [], added: [], saved: false };
+  const random = crypto.getRandomValues(new Uint32Array(2)); // randomUUID is missing where there is no HTTPS
+  return { id: `pasted-${[...random].map((part) => part.toString(16).padStart(8, "0")).join("")}`, name, text, labels: null, version: null, accepted: [], rejected: [], added: [], saved: false };
 }
 
 function load() {

@@ -1,0 +1,112 @@
+"""Tables of how time and memory grow, from results/speed-*.json, for the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from nlpcapsule.evaluation.report import markdown_table
+
+Record = Mapping[str, Any]
+
+
+def steps_table(name: str, record: Record) -> str:
+    """Return the time and memory of a training step, as labels or tokens grow."""
+    grows = "tokens" if "tokens" in name else "labels"
+    rows = [
+        {
+            grows: f"{row[grows]:,}",
+            "ms per step": f"{row['milliseconds']:,.0f}",
+            "ratio": f"{row['ratio']:.2f}",
+            "memory, GiB": f"{row['peak_memory_mib'] / 2**10:.2f}" if "peak_memory_mib" in row else "",
+        }
+        for row in record["rows"]
+    ]
+    return _table(name, record, rows, f"batches of {record['batch_size']}")
+
+
+def memory_table(name: str, record: Record) -> str:
+    """Return the peak memory of training by stage, as documents grow."""
+    rows = [
+        {
+            "documents": f"{row['documents']:,}",
+            **{stage: f"{held:,}" for stage, held in row["peak_memory_mib_of_stages"].items()},
+            "peak, MiB": f"{row['peak_memory_mib']:,}",
+            "ratio": f"{row['ratio']:.2f}",
+        }
+        for row in record["rows"]
+    ]
+    return _table(name, record, rows)
+
+
+def processes_table(name: str, record: Record) -> str:
+    """Return the time of an epoch, as processes grow."""
+    rows = [
+        {
+            "processes": str(row["processes"]),
+            "s per epoch": f"{row['seconds']:.1f}",
+            "speed-up": f"{row['speedup']:.2f}",
+            "memory, MiB": f"{row['peak_memory_mib']:,}",
+            "cores that others used": f"{row['machine']['cores_used_by_other_processes']:.1f}",
+        }
+        for row in record["rows"]
+    ]
+    return _table(name, record, rows)
+
+
+def neighbours_table(name: str, record: Record) -> str:
+    """Return the time and accuracy of a search for similar documents."""
+    rows = [
+        {
+            "compared": row["system"],
+            "ms per document": f"{row['milliseconds']:.2f}",
+            "CPU ms": f"{row['cpu_milliseconds']:.2f}",
+            "P@1": f"{100 * row['precision_at_1']:.2f}",
+            "the same nearest": f"{row['same_nearest']:.1%}",
+        }
+        for row in record["rows"]
+    ]
+    return _table(name, record, rows, f"{record['documents']:,} documents, {record['asked']:,} searches")
+
+
+def documents_table(name: str, record: Record) -> str:
+    """Return the cost of a training with many labels, and what it reaches."""
+    machine = record["machine"]
+    row = {
+        "documents": f"{record['documents']:,}",
+        "labels": f"{record['labels']:,}",
+        "candidates, s": f"{record['candidates_seconds']:.0f}",
+        "first epoch, s": f"{record['epoch_seconds']:.0f}",
+        "CPU, core-minutes": f"{record['cpu_seconds'] / 60:.1f}",
+        "memory, GiB": f"{record['peak_memory_gib']:.2f}",
+        "recall@200": f"{100 * record['candidate_recall']:.1f}",
+        "its ceiling": f"{100 * record['recall_ceiling']:.1f}",
+        "P@1 of the lexical system": f"{100 * record['lexical_precision_at_1']:.1f}",
+        "P@1": f"{100 * record['precision_at_1']:.1f}",
+    }
+    gpu = record["peak_gpu_memory_gib"]
+    if gpu is not None:
+        row["GPU memory, GiB"] = f"{gpu:.1f}"
+    share = (
+        f"{machine['cores_used']} of {machine['cores']} cores used, "
+        f"{machine['cores_used_by_other_processes']} by other processes"
+    )
+    return _table(name, record, [row], share)
+
+
+def _table(name: str, record: Record, rows: list[dict[str, str]], note: str = "") -> str:
+    used = [column for column in rows[0] if any(row[column] for row in rows)]
+    told = f"{note}; " if note else ""
+    source = f"\n<sub>{told}`results/{name}.json`: {record['hardware']}.</sub>\n"
+    return markdown_table(used, rows) + source
+
+
+_STEPS = ("speed-labels", "speed-labels-gpu-32", "speed-labels-gpu-256", "speed-tokens")
+GROWTH: dict[str, Callable[[Any], str]] = {
+    **{name: partial(steps_table, name) for name in _STEPS},
+    "speed-memory": partial(memory_table, "speed-memory"),
+    "speed-processes": partial(processes_table, "speed-processes"),
+    "speed-neighbours": partial(neighbours_table, "speed-neighbours"),
+    **{name: partial(documents_table, name) for name in ("speed-documents", "speed-documents-gpu")},
+}

@@ -1,0 +1,93 @@
+"""Tables and plots of growth show what the results files hold."""
+
+import json
+
+import pytest
+
+from benchmarks.speed.growth_plots import growth_plots
+from benchmarks.speed.growth_tables import GROWTH
+
+MACHINE = {"cores": 2, "cores_used": 1.5, "cores_used_by_other_processes": 0.25}
+RECORDS = {
+    "speed-labels": {
+        "batch_size": 32,
+        "rows": [
+            {"labels": 4_000, "milliseconds": 100.0, "ratio": 1.0, "peak_memory_mib": 512},
+            {"labels": 40_000, "milliseconds": 112.0, "ratio": 1.12, "peak_memory_mib": 2_048},
+        ],
+    },
+    "speed-tokens": {
+        "batch_size": 8,
+        "rows": [{"tokens": 100, "milliseconds": 1_234.0, "ratio": 1.0, "peak_memory_mib": 512}],
+    },
+    "speed-memory": {
+        "rows": [
+            {
+                "documents": 50_000,
+                "peak_memory_mib_of_stages": {"steps": 600},
+                "peak_memory_mib": 700,
+                "ratio": 1,
+            }
+        ],
+    },
+    "speed-processes": {
+        "rows": [
+            {"processes": 2, "seconds": 9.5, "speedup": 1.8, "peak_memory_mib": 1_000, "machine": MACHINE},
+        ],
+    },
+    "speed-neighbours": {
+        "documents": 500_000,
+        "asked": 1_000,
+        "rows": [
+            {
+                "system": "index",
+                "milliseconds": 1.234,
+                "cpu_milliseconds": 1.5,
+                "precision_at_1": 0.955,
+                "same_nearest": 0.999,
+            }
+        ],
+    },
+    "speed-documents": {
+        "documents": 60_000,
+        "labels": 50_000,
+        "candidates_seconds": 100.0,
+        "epoch_seconds": 200.0,
+        "cpu_seconds": 600.0,
+        "peak_memory_gib": 1.5,
+        "candidate_recall": 0.95,
+        "recall_ceiling": 0.9775,
+        "lexical_precision_at_1": 0.97,
+        "precision_at_1": 0.98,
+        "precision_ceiling": 1.0,
+        "peak_gpu_memory_gib": None,
+        "machine": MACHINE,
+    },
+}
+ROWS = {
+    "speed-labels": "| 40,000 | 112 | 1.12 | 2.00 |",
+    "speed-tokens": "| 100 | 1,234 | 1.00 | 0.50 |",
+    "speed-memory": "| 50,000 | 600 | 700 | 1.00 |",
+    "speed-processes": "| 2 | 9.5 | 1.80 | 1,000 | 0.2 |",
+    "speed-neighbours": "| index | 1.23 | 1.50 | 95.50 | 99.9% |",
+    "speed-documents": "| 60,000 | 50,000 | 100 | 200 | 10.0 | 1.50 | 95.0 | 97.8 | 97.0 | 98.0 |",
+}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_table_has_a_row_for_each_measurement(name):
+    text = GROWTH[name]({**RECORDS[name], "hardware": "a toaster, torch 9"})
+    assert ROWS[name] in text
+    assert f"`results/{name}.json`: a toaster" in text
+
+
+def test_every_file_that_is_there_is_drawn(tmp_path):
+    assert growth_plots(tmp_path) == {}
+    for name, record in RECORDS.items():
+        text = json.dumps({**record, "hardware": "a toaster, torch 9"})
+        (tmp_path / f"{name}.json").write_text(text, encoding="utf-8")
+    drawn = growth_plots(tmp_path)
+    names = ("labels", "label-memory", "tokens", "memory", "processes")
+    assert set(drawn) == {f"scale-{name}.svg" for name in names}
+    assert all("a toaster" in text and "in proportion" in text for text in drawn.values())
+    assert "40,000" in drawn["scale-labels.svg"]

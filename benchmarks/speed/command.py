@@ -175,7 +175,8 @@ def labels(
     write_text(output, json.dumps(record, indent=2) + "\n")
     for row in rows:
         typer.echo(
-            f"{row['labels']:9,} labels  {row['milliseconds']:8.1f} ms/step ({row['ratio']:5.2f}x)  "
+            f"{row['labels']:9,} labels  {row['milliseconds']:8.1f} ms/step ({row['ratio']:5.2f}x, "
+            f"CPU {row['cpu_ratio']:5.2f}x)  "
             f"{row['peak_memory_mib']:,} MiB  tables updated {row['updated']}"
         )
 

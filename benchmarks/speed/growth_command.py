@@ -51,7 +51,8 @@ def tokens(
     _record(output, "tokens", rows, batch_size=batch_size, rounds=rounds)
     for row in rows:
         typer.echo(
-            f"{row['tokens']:6,} tokens  {row['milliseconds']:8.1f} ms/step ({row['ratio']:5.2f}x)  "
+            f"{row['tokens']:6,} tokens  {row['milliseconds']:8.1f} ms/step ({row['ratio']:5.2f}x, "
+            f"CPU {row['cpu_ratio']:5.2f}x)  "
             f"{row['peak_memory_mib']:,} MiB"
         )
 

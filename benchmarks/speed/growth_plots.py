@@ -24,24 +24,19 @@ def growth_plots(results: Path) -> dict[str, str]:
         for record in (_read(path) for path in sorted(results.glob("speed-labels*.json")))
     }
     if labels:
-        lines = {name: _line(record, "labels", "milliseconds") for name, record in labels.items()}
+        lines = {name: _line(record, "labels", _time(record)) for name, record in labels.items()}
         drawn["scale-labels.svg"] = growth_plot("A training step", "labels", "ms", lines)
-        lines = {
-            name: _line(record, "labels", "peak_memory_mib", 2**10)
-            for name, record in labels.items()
-            if "peak_memory_mib" in record["rows"][0]
-        }
-        if lines:
-            drawn["scale-label-memory.svg"] = growth_plot("Memory of training", "labels", "GiB", lines)
+        lines = {name: _line(record, "labels", "peak_memory_mib", 2**10) for name, record in labels.items()}
+        drawn["scale-label-memory.svg"] = growth_plot("Memory of a training step", "labels", "GiB", lines)
     for name, what, field, title, unit, share in (
-        ("tokens", "tokens", "milliseconds", "A training step", "ms", 1),
+        ("tokens", "tokens", "", "A training step", "ms", 1),
         ("memory", "documents", "peak_memory_mib", "Peak memory of training", "GiB", 2**10),
         ("processes", "processes", "seconds", "An epoch", "s", 1),
     ):
         path = results / f"speed-{name}.json"
         if path.exists():
             record = _read(path)
-            lines = {_place(record): _line(record, what, field, share)}
+            lines = {_place(record): _line(record, what, field or _time(record), share)}
             drawn[f"scale-{name}.svg"] = growth_plot(title, what, unit, lines)
     return drawn
 
@@ -86,6 +81,12 @@ def _line(record: Mapping[str, Any], x: str, y: str, divisor: float = 1) -> Line
     return [(row[x], row[y] / divisor) for row in record["rows"]]
 
 
+def _time(record: Mapping[str, Any]) -> str:
+    """Return the field of a step's time: CPU time on a CPU, which other processes change little."""
+    return "cpu_milliseconds" if "CPU" in record["hardware"] else "milliseconds"
+
+
 def _place(record: Mapping[str, Any]) -> str:
     """Return the device of a record."""
-    return str(record["hardware"]).split(",")[0]
+    place = str(record["hardware"]).split(",")[0]
+    return f"{place}, CPU time" if "CPU" in place and "cpu_milliseconds" in record["rows"][0] else place

@@ -19,7 +19,9 @@ def steps_table(name: str, record: Record) -> str:
             grows: f"{row[grows]:,}",
             "ms per step": f"{row['milliseconds']:,.0f}",
             "ratio": f"{row['ratio']:.2f}",
-            "memory, GiB": f"{row['peak_memory_mib'] / 2**10:.2f}" if "peak_memory_mib" in row else "",
+            "CPU ms per step": f"{row['cpu_milliseconds']:,.0f}",
+            "CPU ratio": f"{row['cpu_ratio']:.2f}",
+            "memory, GiB": f"{row['peak_memory_mib'] / 2**10:.2f}",
         }
         for row in record["rows"]
     ]

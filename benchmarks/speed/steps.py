@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from statistics import median
 from typing import Any
 
@@ -11,6 +14,7 @@ import psutil
 import torch
 from torch import nn
 
+from benchmarks.speed.rounds import Timing
 from nlpcapsule.config import Config
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.labels import LabelVocabulary
@@ -18,7 +22,7 @@ from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.networks.build import build_network
 from nlpcapsule.provenance import peak_process_memory
 from nlpcapsule.training.label_task import LabelTask
-from nlpcapsule.training.plan import time_steps
+from nlpcapsule.training.plan import WARM_UP, time_steps
 from nlpcapsule.training.row_updates import choose_row_updates, row_tables
 from nlpcapsule.training.shared_work import this_process
 
@@ -31,27 +35,27 @@ def speed_of_steps(points: Sequence[tuple[int, int]], config: Config, rounds: in
     """Time steps on made-up documents, in turn for each (labels, tokens); the first is the reference.
 
     A step reads, updates and clips as in a training with hard negatives, which are drawn at random here. Peak
-    memory is that of weights, optimizer and batch; give points in ascending order.
+    memory is that of weights, optimizer and batch.
     """
-    networks, tasks, memory = {}, {}, {}
-    for point in points:
-        before = _memory_now()
-        tasks[point] = _task(config, *point)
-        networks[point] = build_network(config, _VOCABULARY, label_count=point[0])
-        time_steps(networks[point], tasks[point], config.training, 1)
-        memory[point] = _peak_memory() - before
-    seconds: dict[tuple[int, int], list[float]] = {point: [] for point in points}
+    memory = {point: _peak_memory(config, point) for point in points}
+    tasks = {point: _task(config, *point) for point in points}
+    networks = {point: build_network(config, _VOCABULARY, label_count=point[0]) for point in points}
+    timings = {point: Timing([], []) for point in points}
     for _ in range(rounds):
         for point in points:
+            cpu = time.process_time()
             steps = time_steps(networks[point], tasks[point], config.training, _STEPS)
-            seconds[point].append(float(np.median(steps)))
-    reference = seconds[points[0]]
+            timings[point].cpu.append((time.process_time() - cpu) / (_STEPS + WARM_UP))
+            timings[point].wall.append(float(np.median(steps)))
+    reference = timings[points[0]]
     return [
         {
             "labels": point[0],
             "tokens": point[1],
-            "milliseconds": 1000 * median(seconds[point]),
-            "ratio": median(own / first for own, first in zip(seconds[point], reference, strict=True)),
+            "milliseconds": 1000 * median(timings[point].wall),
+            "ratio": timings[point].ratio(reference),
+            "cpu_milliseconds": 1000 * median(timings[point].cpu),
+            "cpu_ratio": timings[point].cpu_ratio(reference),
             "peak_memory_mib": round(memory[point] / 2**20),
             "updated": "by row" if _is_by_row(networks[point], config) else "whole",
         }
@@ -59,17 +63,26 @@ def speed_of_steps(points: Sequence[tuple[int, int]], config: Config, rounds: in
     ]
 
 
-def _memory_now() -> int:
-    """Return the bytes of tensors on the GPU, whose peak is forgotten, or of the process without one."""
+def _peak_memory(config: Config, point: tuple[int, int]) -> int:
+    """Return the bytes that a step takes at its peak: of tensors on a GPU, else of a process of its own."""
     if this_process().device.type == "cuda":
+        before = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
-        return torch.cuda.memory_allocated()
-    return psutil.Process().memory_info().rss
+        _one_step(config, point)
+        return torch.cuda.max_memory_allocated() - before
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(_grown, config, point).result()
 
 
-def _peak_memory() -> int:
-    is_gpu = this_process().device.type == "cuda"
-    return torch.cuda.max_memory_allocated() if is_gpu else peak_process_memory()
+def _grown(config: Config, point: tuple[int, int]) -> int:
+    before = psutil.Process().memory_info().rss
+    _one_step(config, point)
+    return peak_process_memory() - before
+
+
+def _one_step(config: Config, point: tuple[int, int]) -> None:
+    network = build_network(config, _VOCABULARY, label_count=point[0])
+    time_steps(network, _task(config, *point), config.training, 1)
 
 
 def _is_by_row(network: nn.Module, config: Config) -> bool:

@@ -8,17 +8,18 @@ from benchmarks.speed.growth_plots import growth_plots
 from benchmarks.speed.growth_tables import GROWTH
 
 MACHINE = {"cores": 2, "cores_used": 1.5, "cores_used_by_other_processes": 0.25}
+CPU = {"cpu_milliseconds": 200.0, "cpu_ratio": 1.5}
 RECORDS = {
     "speed-labels": {
         "batch_size": 32,
         "rows": [
-            {"labels": 4_000, "milliseconds": 100.0, "ratio": 1.0, "peak_memory_mib": 512},
-            {"labels": 40_000, "milliseconds": 112.0, "ratio": 1.12, "peak_memory_mib": 2_048},
+            {"labels": 4_000, "milliseconds": 100.0, "ratio": 1.0, **CPU, "peak_memory_mib": 512},
+            {"labels": 40_000, "milliseconds": 112.0, "ratio": 1.12, **CPU, "peak_memory_mib": 2_048},
         ],
     },
     "speed-tokens": {
         "batch_size": 8,
-        "rows": [{"tokens": 100, "milliseconds": 1_234.0, "ratio": 1.0, "peak_memory_mib": 512}],
+        "rows": [{"tokens": 100, "milliseconds": 1_234.0, "ratio": 1.0, **CPU, "peak_memory_mib": 512}],
     },
     "speed-memory": {
         "rows": [
@@ -65,8 +66,8 @@ RECORDS = {
     },
 }
 ROWS = {
-    "speed-labels": "| 40,000 | 112 | 1.12 | 2.00 |",
-    "speed-tokens": "| 100 | 1,234 | 1.00 | 0.50 |",
+    "speed-labels": "| 40,000 | 112 | 1.12 | 200 | 1.50 | 2.00 |",
+    "speed-tokens": "| 100 | 1,234 | 1.00 | 200 | 1.50 | 0.50 |",
     "speed-memory": "| 50,000 | 600 | 700 | 1.00 |",
     "speed-processes": "| 2 | 9.5 | 1.80 | 1,000 | 0.2 |",
     "speed-neighbours": "| index | 1.23 | 1.50 | 95.50 | 99.9% |",

@@ -27,7 +27,7 @@ from nlpcapsule.training.row_updates import row_tables
 from nlpcapsule.training.shared_work import this_process
 
 _STEPS = 6  # that are timed
-_WARM_UP = 2  # steps before that allocate memory
+WARM_UP = 2  # steps before that allocate memory
 
 
 def plan_training(
@@ -129,7 +129,7 @@ class _TimedTask:
         """Return batches spread evenly over an epoch's, after two of the longest texts to warm up."""
         every = sorted(self._task.batches(epoch), key=self._longest)
         chosen = [every[index] for index in np.linspace(0, len(every) - 1, self._steps).astype(int)]
-        return [every[-1]] * _WARM_UP + chosen
+        return [every[-1]] * WARM_UP + chosen
 
     def _longest(self, rows: np.ndarray) -> int:
         return int(self.lengths[rows].max())
@@ -184,4 +184,4 @@ def time_steps(
     with TemporaryDirectory() as folder:
         settings = settings.model_copy(update=once)
         train_network(network, timed, settings, Path(folder), _Remarks(say))
-    return np.diff(timed.times)[_WARM_UP:]
+    return np.diff(timed.times)[WARM_UP:]

@@ -223,7 +223,7 @@ def test_on_a_phone_the_words_of_a_chosen_label_come_into_sight(open_page):
     label = page.locator("#labels li").last.get_attribute("data-label")
     page.click("#labels li:last-child .choose")
     page.wait_for_selector("#why-body h3")
-    expect(page.locator("#reading")).to_be_in_viewport()
+    expect(page.locator("#document-heading")).to_be_in_viewport()
     page.click("#close-why")
     expect(page.locator(f'#labels li[data-label="{label}"]')).to_be_in_viewport()
 

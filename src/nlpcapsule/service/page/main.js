@@ -199,7 +199,7 @@ function listen() {
 function drawModel(found) {
   model = found;
   const size = model.labels === null ? "ranks answers" : counted(model.labels, "label");
-  byId("model-line").textContent = [model.name, model.system, size].join(" · ");
+  byId("model-line").textContent = [...new Set([model.name, model.system, size])].join(" · ");
   byId("model-line").title = `Version ${model.version}`;
 }
 

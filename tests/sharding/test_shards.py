@@ -114,9 +114,10 @@ def test_a_prediction_that_is_stopped_does_not_wait_for_its_workers(tmp_path, mo
     def stop(text: str) -> None:
         raise KeyboardInterrupt
 
+    before = set(psutil.Process().children())  # such as joblib's, of earlier tests
     with pytest.raises(KeyboardInterrupt):
         engines.run_locally(shards, "model", [], stop)
-    assert psutil.Process().children() == []
+    assert set(psutil.Process().children()) <= before
 
 
 @pytest.mark.parametrize(

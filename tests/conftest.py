@@ -11,6 +11,7 @@ import torch
 
 # Child processes and commands too: a number of threads that depends on the load would change last digits.
 os.environ["OMP_NUM_THREADS"] = "1"
+torch.set_num_threads(1)  # here too: fixtures of a module come before those of its first test
 hypothesis.settings.register_profile("nlpcapsule", deadline=None)
 hypothesis.settings.load_profile("nlpcapsule")
 

@@ -231,12 +231,19 @@ def test_the_command_writes_a_version_or_another_folder(trained: Path, tmp_path:
     assert_refused(run_command("learn", folder, new, "--quiet"), "nothing to learn")
 
 
-@pytest.mark.parametrize("kind", ["one-vs-rest", "label-query"])
-def test_models_of_other_kinds_are_refused(
-    kind: str, tmp_path: Path, make_model: Callable[[str], Path]
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("one-vs-rest", "cannot be changed after training"),
+        ("label-query", "cannot be changed after training"),
+        ("hybrid", "too few documents for a lexical system"),
+    ],
+)
+def test_models_that_keep_no_documents_are_refused(
+    kind: str, message: str, tmp_path: Path, make_model: Callable[[str], Path]
 ) -> None:
     new = write(tmp_path / "new.jsonl", {"text": "t", "labels": ["x"]})
-    assert_refused(run_command("learn", make_model(kind), new), "cannot be changed after training")
+    assert_refused(run_command("learn", make_model(kind), new), message)
 
 
 @pytest.fixture
@@ -244,7 +251,7 @@ def make_model(tmp_path: Path) -> Callable[[str], Path]:
     def make(kind: str) -> Path:
         rows = [{"text": letter.text, "labels": letter.labels} for letter in old_documents()[:60]]
         train = write(tmp_path / "train.jsonl", *rows)
-        small = ["--set=embedding_size=8", "--set=filters=8", "--epochs=1"] if kind == "label-query" else []
+        small = ["--set=embedding_size=8", "--set=filters=8", "--epochs=1"] if kind != "one-vs-rest" else []
         done = run_command("train", train, "--output", tmp_path / kind, "--model", kind, *small, "-q")
         assert done.code == 0, done.err
         return tmp_path / kind

@@ -115,10 +115,13 @@ def hybrid_of(model: LabelModel | AnswerModel) -> tuple[HybridScorer, FittedEvid
         raise DataError("this model ranks answers and has no labels", hint=way)
     scorer = model.scorer
     if not isinstance(scorer, HybridScorer) or not isinstance(scorer.lexical, FittedEvidence):
+        name = model.config.model.name
         raise DataError(
-            f"the labels of a {model.config.model.name!r} model cannot be changed after training, only those "
-            "of a hybrid, which keeps its training documents",
-            hint=f"{way}, or train a hybrid, the default",
+            "this hybrid had too few documents for a lexical system and did not keep them"
+            if name == "hybrid"
+            else f"the labels of a {name!r} model cannot be changed after training, only those of a hybrid, "
+            "which keeps its training documents",
+            hint=way if name == "hybrid" else f"{way}, or train a hybrid, the default",
         )
     if not isinstance(scorer.network, LabelQueryNetwork):
         raise DataError(

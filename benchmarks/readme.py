@@ -23,7 +23,7 @@ from nlpcapsule.compare.table import at_least
 from nlpcapsule.demo import demo_tables
 from nlpcapsule.evaluation.report import markdown_table
 
-PAGES = ("README.md", "docs/results.md", "docs/demo.md")
+PAGES = ("README.md", "docs/results.md", "docs/demo.md", "docs/serving.md")
 
 _BLOCK = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -59,6 +59,24 @@ def demo_table(record: dict[str, Any]) -> str:
         console.print(table)
     lines = [line.rstrip() for line in text.getvalue().splitlines()]
     return "```\n" + "\n".join(lines) + "\n```\n" + _source("demo", record["hardware"])
+
+
+def load_table(record: dict[str, Any]) -> str:
+    """Return the latencies of a service under load, and what a batch saves."""
+    load, cost = record["load"], record["cost"]
+    rows = [
+        {"request": f"`{path}`"} | {name: f"{value:,.0f}" for name, value in figures.items()}
+        for path, figures in load["latency"].items()
+    ]
+    told = (
+        f"{load['callers']} callers for {load['seconds']:.0f} seconds, {load['workers']} process: "
+        f"{load['requests per second']:.0f} requests per second, {load['errors']} errors, "
+        f"{load['feedback lost']} of {load['feedback acknowledged']:,} acknowledged reviews lost. A "
+        f"document in a batch of 32 costs {cost['batch / alone']:.2f} of one alone; the batcher adds "
+        f"{cost['added by the batcher ms']:.1f} ms to one alone."
+    )
+    table = markdown_table(["request", "requests", "p50 ms", "p99 ms"], rows)
+    return f"{told}\n\n{table}\n<sub>`results/load.json`: {record['hardware']}.</sub>\n"
 
 
 def main_table(record: dict[str, Any]) -> str:
@@ -178,6 +196,7 @@ _SOURCES = {"summary": "fusion"}  # tables whose file has another name
 _RENDER: dict[str, Callable[[dict[str, Any]], str]] = {
     "summary": summary_table,
     "demo": demo_table,
+    "load": load_table,
     "main-table": main_table,
     "routing-comparison": routing_table,
     "low-resource": low_resource_table,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -69,11 +70,13 @@ def neighbours(
     use_threads(threads)
     from benchmarks.generated import GeneratedLabels
     from benchmarks.speed.neighbours import speed_of_neighbours
+    from benchmarks.speed.usage import Usage
 
-    data = GeneratedLabels(documents=count)
+    data, usage = GeneratedLabels(documents=count), Usage(os.getpid())
     rows = speed_of_neighbours(data, asked)
     options = f" --documents {count} --asked {asked}"
-    _record(output, f"neighbours{options}", rows, documents=count, asked=asked, seed=data.seed)
+    more = {"documents": count, "asked": asked, "seed": data.seed, "machine": usage.stop()}
+    _record(output, f"neighbours{options}", rows, **more)
     for row in rows:
         typer.echo(
             f"{row['system']:14} {row['milliseconds']:6.2f} ms/document (CPU {row['cpu_milliseconds']:.2f})  "

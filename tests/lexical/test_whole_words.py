@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
@@ -170,6 +170,7 @@ def test_bytes_that_sentencepiece_falls_back_to_spell_characters():
 
 @settings(deadline=None)  # the first example trains the tokenizer
 @given(st.text(max_size=30))
+@example("\x1c0:")
 def test_words_leave_nothing_out_and_do_not_mix_letters_with_other_characters(text):
     words = words_of("Ġ", text)[0]
     assert (words[0], words[-1]) == ("<s>", "</s>")

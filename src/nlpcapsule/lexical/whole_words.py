@@ -31,7 +31,7 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, with well-mixed bits
 _INSIDE, _BYTES, _SPACE = "##", "Ġ", "▁"  # marks: WordPiece's, byte-level BPE's, SentencePiece's
 _SPECIAL = re.compile(r"<\W*\w[^<>]*>|\[\w+\]")  # <s>, </s>, <|endoftext|>, [CLS]
 _ONE_BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a byte of a character that SentencePiece does not know
-_WHOLE = "\x1c"  # precedes a special token in texts: a separator that no text contains
+_WHOLE = "\x1c"  # precedes a special token; texts have a space in its place
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +113,10 @@ class SpelledPieces:
         if _SPECIAL.fullmatch(piece):
             return f" {_WHOLE}{piece} ".encode()
         if self.mark == _BYTES and all(character in _byte_alphabet() for character in piece):
-            return bytes(_byte_alphabet()[character] for character in piece)
-        return piece.replace(self.mark, " ").encode()
+            read = bytes(_byte_alphabet()[character] for character in piece)
+        else:
+            read = piece.replace(self.mark, " ").encode()
+        return read.replace(_WHOLE.encode(), b" ")
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -80,7 +81,9 @@ Parts = Annotated[
 Changes = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of all trainings.")
 ]
-Trainings = Annotated[int, typer.Option("--rounds", metavar="NUMBER", min=1, help="Trainings of each.")]
+Trainings = Annotated[
+    int, typer.Option("--rounds", metavar="NUMBER", min=1, help="Trainings of each, with seeds from 1.")
+]
 
 
 @app.command()
@@ -103,8 +106,8 @@ def train(
     found = compare_trainings(
         f"train {data.name} --earlier {before.commit[:12]} --rounds {rounds} --threads {threads}",
         parts,
-        lambda folder: before.train(parts, threads, folder),
-        lambda folder: HERE.train(parts, threads, folder),
+        partial(before.train, parts, threads),
+        partial(HERE.train, parts, threads),
         rounds,
         output,
         typer.echo,
@@ -131,8 +134,8 @@ def busy(
     found = compare_trainings(
         f"busy {data.name} --rounds {rounds}",
         parts,
-        lambda folder: HERE.train(parts, None, folder),
-        next_to_busy_process(lambda folder: HERE.train(parts, None, folder)),
+        partial(HERE.train, parts, None),
+        next_to_busy_process(partial(HERE.train, parts, None)),
         rounds,
         output,
         typer.echo,

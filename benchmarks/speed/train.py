@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 
@@ -29,6 +29,7 @@ class Training:
     """One training of the small preset."""
 
     commit: str
+    seed: int
     load: float  # processes that computed in the minute before, this benchmark's included
     seconds: float
     cpu_seconds: float  # of all processes
@@ -67,25 +68,26 @@ class Checkout:
             raise ConfigError(f"{self.folder}: expected a checkout of this repository (git worktree add)")
         return done.stdout.strip()
 
-    def train(self, data: TrainingData, threads: int | None, folder: Path) -> Training:
+    def train(self, data: TrainingData, threads: int | None, seed: int, folder: Path) -> Training:
         """Train on a file, select on a second, and report P@1 on a third.
 
         Args:
             data: The files, and settings as of `train --set`.
             threads: Threads and worker processes; None lets the command choose.
+            seed: The seed of the training.
             folder: An empty folder, for the model.
         """
         train, dev, test = map(str, (data.files.train, data.files.select, data.files.report))
         model, figures = folder / "model", folder / "figures.json"
         output = "--output" if (self.folder / "benchmarks").is_dir() else "--out"  # its former name
-        pairs = [word for setting in data.settings for word in ("--set", setting)]
+        pairs = [word for setting in (*data.settings, f"seed={seed}") for word in ("--set", setting)]
         arguments = ["train", train, "--dev", dev, output, str(model), "--preset", "small", *pairs]
         load, began = os.getloadavg()[0], time.perf_counter()
         cpu_seconds, memory = self._run(arguments, threads)
         seconds = time.perf_counter() - began
         self._run(["evaluate", str(model), test, "--json", str(figures)], threads)
         found = json.loads(figures.read_text(encoding="utf-8"))
-        return Training(self.commit, load, seconds, cpu_seconds, memory, found["P@1"])
+        return Training(self.commit, seed, load, seconds, cpu_seconds, memory, found["P@1"])
 
     def _run(self, arguments: Sequence[str], threads: int | None) -> tuple[float, float]:
         """Run its command; return seconds of CPU time, workers included, and MiB of memory."""
@@ -108,13 +110,13 @@ class Checkout:
 HERE = Checkout(Path(__file__).parents[2])
 
 
-def next_to_busy_process(train: Callable[[Path], Training]) -> Callable[[Path], Training]:
+def next_to_busy_process(train: Callable[[int, Path], Training]) -> Callable[[int, Path], Training]:
     """Return a training while another process keeps a core busy."""
 
-    def run(folder: Path) -> Training:
+    def run(seed: int, folder: Path) -> Training:
         process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
         try:
-            return train(folder)
+            return train(seed, folder)
         finally:
             process.kill()
             process.wait()
@@ -125,32 +127,32 @@ def next_to_busy_process(train: Callable[[Path], Training]) -> Callable[[Path], 
 def compare_trainings(
     command: str,
     data: TrainingData,
-    reference: Callable[[Path], Training],
-    other: Callable[[Path], Training],
+    reference: Callable[[int, Path], Training],
+    other: Callable[[int, Path], Training],
     rounds: int,
     output: Path,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Train in two ways, in turn, each time into an empty folder, and write a results file.
+    """Train in two ways, in turn, each round with a seed of its own, and write a results file.
 
     Returns:
-        Medians over rounds of the ratios of CPU time and time, and of the points of P@1 lost; all trainings.
+        Medians over rounds of the ratios of CPU time and time, the mean of the points of P@1 lost, and all
+        trainings.
     """
     header = provenance(f"python -m benchmarks speed {command}", data=data.files.name, settings=data.settings)
     found: list[list[Training]] = []
     with TemporaryDirectory(prefix="speed-") as folder:
-        for number in range(rounds):
+        for seed in range(1, rounds + 1):
             found.append([])
             for index, train in enumerate((reference, other)):
-                place = Path(folder) / f"{number}-{index}"
+                place = Path(folder) / f"{seed}-{index}"
                 place.mkdir()
-                found[-1].append(train(place))
+                found[-1].append(train(seed, place))
                 say(str(found[-1][-1]))
     record = {
-        "seed": 1,  # the default
         "cpu_ratio": median(last.cpu_seconds / first.cpu_seconds for first, last in found),
         "ratio": median(last.seconds / first.seconds for first, last in found),
-        "lost_points": 100 * median(first.precision_at_1 - last.precision_at_1 for first, last in found),
+        "lost_points": 100 * mean(first.precision_at_1 - last.precision_at_1 for first, last in found),
         "rounds": [[asdict(training) for training in turn] for turn in found],
     }
     write_text(output, json.dumps({**header, **record}, indent=2) + "\n")

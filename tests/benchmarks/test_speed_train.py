@@ -11,7 +11,7 @@ import pytest
 from benchmarks.speed.train import Checkout, TrainingData, compare_trainings, next_to_busy_process
 from nlpcapsule.errors import ConfigError, NlpCapsuleError
 
-# A made-up `nlpcapsule`: its model is a file, and its P@1 is fixed.
+# A made-up `nlpcapsule`: its model is a file, and its P@1 follows from the seed.
 _COMMAND = """
 import json, sys, time
 from pathlib import Path
@@ -24,10 +24,11 @@ def main():
             sys.exit("there is nothing to train")
         while time.process_time() < {seconds}:
             pass
-        Path(option[{output!r}]).write_text("model")
+        seed = next(word for word in words if word.startswith("seed="))
+        Path(option[{output!r}]).write_text(seed)
     else:
-        assert Path(words[1]).read_text() == "model"
-        Path(option["--json"]).write_text(json.dumps({{"P@1": {figure}}}))
+        seed = Path(words[1]).read_text().removeprefix("seed=")
+        Path(option["--json"]).write_text(json.dumps({{"P@1": {figure} / int(seed)}}))
 """
 
 
@@ -65,8 +66,9 @@ def test_checkouts_are_trained_in_turn_and_compared(checkouts, tmp_path):
     found, told = run(checkouts, tmp_path, rounds=2)
     commits = [each["commit"] for turn in found["rounds"] for each in turn]
     assert commits == [each.commit for each in checkouts] * 2
+    assert [each["seed"] for turn in found["rounds"] for each in turn] == [1, 1, 2, 2]
     assert len(told) == 4
-    assert found["lost_points"] == -25.0
+    assert found["lost_points"] == -18.75  # the mean of 25 points with seed 1 and half of it with seed 2
     assert 0.3 < found["cpu_ratio"] < 0.7
     assert all(each["peak_memory_mib"] > 1 for each in found["rounds"][0])
 
@@ -91,10 +93,10 @@ def test_a_folder_without_dev_documents_is_refused(tmp_path):
 def test_a_process_keeps_a_core_busy_during_the_training_alone():
     before = set(psutil.Process().children())  # such as joblib's, of earlier tests
 
-    def started(folder):
-        return [folder, *set(psutil.Process().children()) - before]
+    def started(seed, folder):
+        return [seed, folder, *set(psutil.Process().children()) - before]
 
-    found = next_to_busy_process(started)(Path("there"))
-    assert found[0] == Path("there")
-    assert len(found) == 2
-    assert not found[1].is_running()
+    found = next_to_busy_process(started)(3, Path("there"))
+    assert found[:2] == [3, Path("there")]
+    assert len(found) == 3
+    assert not found[2].is_running()

@@ -180,12 +180,11 @@ def test_one_document_is_too_few_to_hold_some_out():
         hold_out(["only"], 0.5, seed=1)
 
 
-def test_near_duplicates_and_unknown_labels_of_dev_are_noted():
+def test_unknown_labels_of_dev_are_noted():
     train = some_documents(30)
     dev = [train[3], Document("something else entirely", ("never heard of",))]
     notes = " ".join(prepare_labels(train, dev, tiny_config()).notes)
     assert "2 dev documents; 1 of their" in notes
-    assert "1 documents have a near-duplicate in training" in notes
 
 
 def test_documents_without_labels_are_trained_on(tmp_path):

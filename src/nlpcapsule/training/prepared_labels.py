@@ -13,7 +13,6 @@ from nlpcapsule.data.documents import Document
 from nlpcapsule.data.encoded import EncodedDocuments, encode_documents, encode_texts
 from nlpcapsule.data.label_names import Thesaurus
 from nlpcapsule.data.labels import LabelVocabulary
-from nlpcapsule.data.near_duplicates import find_near_duplicates
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import ConfigError, DataError
@@ -177,9 +176,8 @@ def _notes(
     ]
     if dev is not None:
         unseen = int((dev.labels.values >= len(labels) - named).sum())
-        twins = len({twin for _, twin, _ in find_near_duplicates(train.tokens, dev.tokens)})
         notes.append(
-            f"{len(dev):,} dev documents; {unseen:,} of their {len(dev.labels.values):,} labels are unknown "
-            f"to training; {twins:,} documents have a near-duplicate in training"
+            f"{len(dev):,} dev documents; {unseen:,} of their {len(dev.labels.values):,} labels "
+            "are unknown to training"
         )
     return notes

@@ -54,8 +54,8 @@ def test_every_command_has_help(command: str, option: str) -> None:
 def test_help_names_all_formats_networks_and_defaults() -> None:
     text = " ".join(run_command("train", "--help").out.split())
     for name in [
-        "reuters21578",
-        "wikiqa",
+        "labels-tab-text",
+        "extreme-text",
         "omikuji",
         "`nlpcapsule systems`",
         "hybrid, label-query, paper, omikuji",

@@ -145,9 +145,7 @@ def test_the_first_word_of_a_vector_file_has_no_byte_order_mark(tmp_path: Path) 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="this system has no /dev/zero")
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/urandom"])
-@pytest.mark.parametrize(
-    "format", ["auto", "jsonl", "csv", "txt", "labels-tab-text", "reuters21578", "svmlight"]
-)
+@pytest.mark.parametrize("format", ["auto", "jsonl", "csv", "txt", "labels-tab-text", "svmlight"])
 def test_a_device_that_never_ends_is_refused(device: str, format: str) -> None:
     for skip_bad_rows in (False, True):
         options = ReadOptions(format=format, need_labels=False, skip_bad_rows=skip_bad_rows)

@@ -1,4 +1,4 @@
-"""Questions: TSV, JSONL, TREC QA's pseudo-XML and WikiQA."""
+"""Questions: TSV and JSONL."""
 
 import io
 import json
@@ -100,79 +100,8 @@ def test_bad_jsonl_rows_are_named(read, line, message):
         read("a.jsonl", line + "\n")
 
 
-PAIRS = """<QApairs id='1.1'>
-<question>
-Who\tsang\t?
-WP\tVBD\t.
-</question>
-<positive>
-Tom\tsang\t.
-NNP\tVBD\t.
-3\t1\t1
-</positive>
-<negative>
-Birds\t& bees\t.
-NNS\tX\t.
-</negative>
-</QApairs>
-"""
-
-
-@pytest.mark.parametrize("name", ["a.xml", "plain"])
-def test_trecqa_pseudo_xml(read, name):
-    assert read(name, PAIRS) == [
-        Question("Who sang ?", (Candidate("Tom sang .", 1), Candidate("Birds & bees .", 0)), "1.1")
-    ]
-
-
-def test_trecqa_format_also_takes_the_tsv_form(read):
-    assert len(read("a.data", HEADER + "1\tq\ta\t1\tx\n", format="trecqa")) == 1
-
-
-@pytest.mark.parametrize(
-    ("damaged", "message"),
-    [
-        (PAIRS.replace("</QApairs>\n", ""), r"line 1: question '1.1' is not closed"),
-        (PAIRS.replace(" id='1.1'", ""), r"line 1: <QApairs> has no id"),
-        (PAIRS.replace("question>", "query>"), r"line 1: question '1.1' has no <question>"),
-        (PAIRS.replace("positive>", "a>").replace("negative>", "b>"), "has no candidate"),
-        (
-            PAIRS.replace("Tom\tsang\t.\nNNP\tVBD\t.\n3\t1\t1\n", ""),
-            r"line 7: expected tokens behind <positive>",
-        ),
-    ],
-)
-def test_trecqa_damaged_blocks_are_named_and_can_be_skipped(read, damaged, message):
-    with pytest.raises(BadRowError, match=message):
-        read("a.xml", damaged + PAIRS)
-    report = ReadReport()
-    assert len(read("a.xml", damaged + PAIRS, report, skip_bad_rows=True)) == 1
-    assert report.bad_rows == 1
-
-
-WIKIQA = (
-    "QuestionID\tQuestion\tDocumentID\tDocumentTitle\tSentenceID\tSentence\tLabel\n"
-    'Q1\thow fast?\tD1\tSpeed\tD1-0\t"Speed" is fast.\t1\n'
-    "Q1\thow fast?\tD1\tSpeed\tD1-1\tSlow.\t0\n"
-)
-
-
-def test_wikiqa_file_is_told_by_its_header(read):
-    expected = [Question("how fast?", (Candidate('"Speed" is fast.', 1), Candidate("Slow.", 0)), "Q1")]
-    assert read("a.tsv", WIKIQA) == expected
-    assert read("a.data", WIKIQA, format="wikiqa") == expected
-
-
-def test_wikiqa_folder_needs_a_part(tmp_path):
-    for part in ("train", "dev"):
-        (tmp_path / f"WikiQA-{part}.tsv").write_text(WIKIQA.replace("Q1", part))
-    assert [q.id for q in read_questions(tmp_path, ReadOptions(split="dev"))] == ["dev"]
-    with pytest.raises(DataError, match="--split: train, dev, all"):
-        list(read_questions(tmp_path))
-
-
-def test_other_folders_are_refused(tmp_path):
-    with pytest.raises(DataError, match="no layout known here"):
+def test_folders_are_refused(tmp_path):
+    with pytest.raises(DataError, match="this is a folder, expected a file"):
         list(read_questions(tmp_path))
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 from text_faults import check, damaged
 
+import benchmarks.published_layouts  # noqa: F401  # registers its readers
 from nlpcapsule.compare.data import open_folder
 from nlpcapsule.data.readers.document_files import read_documents
 from nlpcapsule.data.readers.question_files import read_questions
@@ -98,6 +100,7 @@ OPTIONS = [
     ReadOptions(split="train", skip_bad_rows=True),
     ReadOptions(split="train", skip_bad_rows=True, need_labels=False),
 ]
+PUBLISHED = ("eurlex57k", "reuters21578", "rcv1", "trecqa", "wikiqa")  # formats to be named
 # Formats in which each line that is not blank is a row.
 LINES = ("jsonl", "labels-tab-text", "txt")
 
@@ -117,10 +120,11 @@ def trials(files: dict[str, str], folder: Path, seed: str, count: int) -> Iterat
         yield source, victim, f"{victim.name}: {told}"
 
 
-def read_all(read: Callable, source: Path) -> None:
+def read_all(read: Callable, source: Path, format: str) -> None:
     """Read in every way; what is refused in one may be read in another."""
     problem = None
-    for options in OPTIONS:
+    name = format if format in PUBLISHED else "auto"
+    for options in (replace(options, format=name) for options in OPTIONS):
         try:
             for _ in read(source, options):
                 pass
@@ -133,13 +137,13 @@ def read_all(read: Callable, source: Path) -> None:
 @pytest.mark.parametrize("format", DOCUMENTS)
 def test_documents(format: str, tmp_path: Path, fault_count: int) -> None:
     for source, _, told in trials(DOCUMENTS[format], tmp_path, format, fault_count):
-        check(partial(read_all, read_documents, source), told)
+        check(partial(read_all, read_documents, source, format), told)
 
 
 @pytest.mark.parametrize("format", QUESTIONS)
 def test_questions(format: str, tmp_path: Path, fault_count: int) -> None:
     for source, _, told in trials(QUESTIONS[format], tmp_path, format, fault_count):
-        check(partial(read_all, read_questions, source), told)
+        check(partial(read_all, read_questions, source, format), told)
 
 
 @pytest.mark.parametrize("format", LINES)

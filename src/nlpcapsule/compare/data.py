@@ -22,7 +22,7 @@ from nlpcapsule.training.preparation import hold_out
 
 HELD_OUT = 0.1  # fraction of train to select on, if there is no other part
 _SPLIT_SEED = 2019  # not the systems' seed: all seeds are compared on the same split
-_SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".txt", ".xml")
+_SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".txt")
 
 Row = TypeVar("Row", Document, Question)
 Parts = tuple[list[Row], list[Row], list[Row]]  # to train on, to select on, to report on
@@ -160,4 +160,4 @@ def _kind_of_rows(path: Path) -> str:
         keys = json_keys(first)  # none if it is not JSON: the reader raises a better error
         return "answers" if {"question", "candidates"} & keys and "labels" not in keys else "labels"
     cells = {cell.strip(' "').lower() for cell in first.replace(",", "\t").split("\t")}
-    return "answers" if "question" in cells or first.startswith("<") else "labels"
+    return "answers" if "question" in cells else "labels"

@@ -1,1 +1,1 @@
-"""Readers of files: JSON Lines, tables, and the published layouts of known data sets."""
+"""Readers of files: JSON Lines, tables, lines of text, and the extreme classification repository."""

@@ -16,7 +16,7 @@ from nlpcapsule.errors import BadRowError, DataError
 def read_documents(
     source: str | Path, options: ReadOptions | None = None, report: ReadReport | None = None
 ) -> Iterator[Document]:
-    """Stream the documents of a file, a folder in a published layout, or standard input ("-"), in order.
+    """Stream the documents of a file, a folder in a known layout, or standard input ("-"), in order.
 
     Documents without labels are included and counted. The report is filled while reading. A source that
     cannot be read, has no rows, or only bad ones is a `DataError`; a row that is not skipped a `BadRowError`.

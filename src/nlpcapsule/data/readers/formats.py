@@ -4,29 +4,22 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from nlpcapsule.data.documents import Document
-from nlpcapsule.data.readers import eurlex57k, extreme, rcv1, reuters21578
+from nlpcapsule.data.documents import Document, Question
+from nlpcapsule.data.readers import extreme
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport, suffix_of
 from nlpcapsule.errors import BadRowError, ConfigError, DataError, did_you_mean
 from nlpcapsule.registry import Registry
 
-LAYOUTS: dict[str, Callable[[Path], bool]] = {  # EURLEX57K comes last: JSON files are the weakest evidence
-    "reuters21578": lambda folder: any(folder.glob(reuters21578.FILES)),
-    "rcv1": lambda folder: any(folder.glob(rcv1.TOKEN_FILES)),
-    "extreme-text": extreme.is_layout,
-    "eurlex57k": eurlex57k.is_layout,
-}
 FILE_FORMATS = ("jsonl", "csv", "tsv", "labels-tab-text", "txt")
+QUESTION_FORMATS = ("jsonl", "tsv")
 # path, options, report → documents, or the errors of bad rows; `@DOCUMENT_READERS.register("name")` adds one.
 DocumentReader = Callable[[Path, ReadOptions, ReadReport], Iterator[Document | BadRowError]]
 DOCUMENT_READERS: Registry[DocumentReader] = Registry("format")
-DOCUMENT_READERS.register("eurlex57k")(eurlex57k.read_eurlex57k)
-DOCUMENT_READERS.register("reuters21578")(reuters21578.read_reuters21578)
-DOCUMENT_READERS.register("rcv1")(rcv1.read_rcv1)
 DOCUMENT_READERS.register("extreme-text")(extreme.read_extreme)
 DOCUMENT_READERS.register("svmlight")(extreme.read_svmlight)
 DOCUMENT_FORMATS = (*FILE_FORMATS, *DOCUMENT_READERS)  # without those of plugins
-QUESTION_FORMATS = ("jsonl", "tsv", "trecqa", "wikiqa")
+QuestionReader = Callable[[Path, ReadOptions, ReadReport], Iterator[Question | BadRowError]]
+QUESTION_READERS: Registry[QuestionReader] = Registry("format")  # those of plugins
 FOLDER_NAMES_SHOWN = 5
 
 
@@ -37,35 +30,19 @@ def check_format(name: str, known: tuple[str, ...]) -> None:
 
 
 def document_folder_format(folder: Path) -> str:
-    """Return the published layout of a folder, or raise `DataError` if it is in none."""
-    for name, is_layout in LAYOUTS.items():
-        if is_layout(folder):
-            return name
-    raise _unknown_folder(folder, "eurlex57k, reuters21578, rcv1, extreme-text")
-
-
-def question_folder_format(folder: Path) -> str:
-    """Return the published layout of a folder of questions, or raise `DataError` if it is in none."""
-    if any(folder.glob("WikiQA-*.tsv")):
-        return "wikiqa"
-    raise _unknown_folder(folder, "wikiqa")
-
-
-def _unknown_folder(folder: Path, layouts: str) -> DataError:
+    """Return the format of a folder that is read as a whole, or raise `DataError` if it is in none."""
+    if extreme.is_layout(folder):
+        return "extreme-text"
     names = sorted(entry.name for entry in folder.iterdir())
     more = ", ..." if len(names) > FOLDER_NAMES_SHOWN else ""
     holds = ", ".join(names[:FOLDER_NAMES_SHOWN]) + more if names else "nothing"
-    problem = f"the folder is in no layout known here ({layouts}); it holds: {holds}"
-    return DataError(problem, folder, hint="name a file instead, or the folder that holds the data itself")
+    problem = f"the folder is in no layout known here (extreme-text); it holds: {holds}"
+    raise DataError(problem, folder, hint="name a file instead, or the folder that holds the data itself")
 
 
 def document_file_format(name: str, first_line: str, options: ReadOptions) -> str:
     """Return the format of a file or stream by its name and first line, or raise `DataError`."""
     suffix = suffix_of(name)
-    if suffix == ".sgm":
-        return "reuters21578"
-    if Path(name).match(rcv1.TOKEN_FILES):
-        return "rcv1"
     if suffix in (".csv", ".tsv"):
         return suffix[1:]
     if suffix in (".jsonl", ".json") or first_line.lstrip().startswith(("{", "[")):
@@ -92,10 +69,6 @@ def question_file_format(name: str, first_line: str) -> str:
     suffix = suffix_of(name)
     if suffix in (".jsonl", ".json") or first_line.lstrip().startswith(("{", "[")):
         return "jsonl"
-    if suffix == ".xml" or first_line.lstrip().startswith("<"):
-        return "trecqa"
-    if {"QuestionID", "Sentence"} <= set(first_line.split("\t")):
-        return "wikiqa"
     if suffix == ".tsv" or "\t" in first_line:
         return "tsv"
     raise _cannot_tell(name, "questions with candidate answers", QUESTION_FORMATS)

@@ -6,10 +6,10 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Self, cast
+from typing import Self, cast
 
 from nlpcapsule.data.readers.reading import Place
 from nlpcapsule.errors import BadRowError, DataError
@@ -34,14 +34,6 @@ class Line:
     def at(self) -> Place:
         """The place of the line, for messages."""
         return Place(self.path, self.number)
-
-
-class Block(NamedTuple):
-    """Lines that belong together: the first, those after it, and whether the end was found."""
-
-    first: Line
-    lines: list[Line]
-    closed: bool
 
 
 def is_stream(source: str | Path) -> bool:
@@ -116,46 +108,6 @@ class TextFile:
                 way = (line.hint or "").rpartition(", or ")[0]  # the last hint would be to skip the row
                 raise DataError(line.problem, line.path, line.line, way or "fix the line")
             yield line
-
-    def blocks(
-        self,
-        what: str,
-        begins: Callable[[str], bool],
-        ends: Callable[[str], bool] = lambda text: False,
-        stray: str | None = None,
-        keep_ends: bool = False,
-    ) -> Iterator[Block | BadRowError]:
-        """Yield the blocks of lines of a file, or the error for one that is too long.
-
-        `begins` and `ends` tell the first and the last line of a block. `what` is the noun for a block, and
-        `stray` the problem of a line outside blocks; None ignores such lines.
-        """
-        first: Line | None = None
-        lines: list[Line] = []
-        size = 0
-
-        def block(closed: bool) -> Block | BadRowError:
-            assert first is not None
-            if size > MAX_LINE_BYTES:
-                return first.at.bad(f"the {what} is longer than {MAX_LINE_BYTES:,} bytes")
-            return Block(first, lines, closed)
-
-        for line in self.sound_lines(keep_ends):
-            if begins(line.text):
-                if first is not None:
-                    yield block(closed=False)
-                first, lines, size = line, [], 0
-            elif first is not None:
-                size += len(line.text)
-                if size <= MAX_LINE_BYTES:
-                    lines.append(line)
-            elif stray and line.text.strip():
-                yield line.at.bad(stray)
-            if first is not None and ends(line.text):
-                yield block(closed=True)
-                first = None
-        if first is not None:
-            yield block(closed=False)
 
     def _open(self, source: str | Path) -> io.BufferedReader:
         try:

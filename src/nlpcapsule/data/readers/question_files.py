@@ -1,10 +1,9 @@
 """Read questions of any format: `read_questions` detects the format and streams the questions.
 
-A JSONL row is a question with all its candidates. A TSV file, such as WikiQA's, has one candidate per line,
-those of a question in a row. TREC QA is the jacana distribution's pseudo-XML: tagged lines of tokens.
+A JSONL row is a question with all its candidates. A TSV file has one candidate per line, those of a question
+in a row.
 """
 
-import re
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,21 +11,18 @@ from typing import Any
 from nlpcapsule.data.documents import Candidate, Question
 from nlpcapsule.data.readers import document_rows as fields
 from nlpcapsule.data.readers import formats
-from nlpcapsule.data.readers.lines import STDIN, Block, Line, TextFile
-from nlpcapsule.data.readers.reading import Place, ReadOptions, ReadReport, chosen_part, counted, parsed
+from nlpcapsule.data.readers.formats import QUESTION_READERS
+from nlpcapsule.data.readers.lines import Line, TextFile
+from nlpcapsule.data.readers.reading import Place, ReadOptions, ReadReport, counted, parsed
 from nlpcapsule.errors import BadRowError, DataError, quoted
 
 COLUMNS = {"qid": "qid", "question": "question", "answer": "answer", "label": "label"}
-WIKIQA_COLUMNS = {"qid": "QuestionID", "question": "Question", "answer": "Sentence", "label": "Label"}
-WIKIQA_PARTS = ("train", "dev", "test")
-TREC_LABELS = {"<positive>": 1, "<negative>": 0}
-_TREC_BEGIN = re.compile(r"\s*<QApairs id=['\"](.*?)['\"]\s*>", re.IGNORECASE)
 
 
 def read_questions(
     source: str | Path, options: ReadOptions | None = None, report: ReadReport | None = None
 ) -> Iterator[Question]:
-    """Stream the questions of a file, a WikiQA folder, or standard input ("-"), in order.
+    """Stream the questions of a file or standard input ("-"), in order.
 
     Each has all its candidates. The report is filled, and errors are raised, as by `read_documents`.
 
@@ -36,45 +32,27 @@ def read_questions(
     """
     options = options or ReadOptions()
     report = ReadReport() if report is None else report
-    formats.check_format(options.format, formats.QUESTION_FORMATS)
+    formats.check_format(options.format, (*formats.QUESTION_FORMATS, *QUESTION_READERS))
     yield from counted(_questions(source, options, report), source, options, report)
 
 
 def _questions(
     source: str | Path, options: ReadOptions, report: ReadReport
 ) -> Generator[Question | BadRowError]:
-    files: list[str | Path] = [source]
     name = options.format
-    if str(source) != STDIN and Path(source).is_dir():
-        name = formats.question_folder_format(Path(source)) if name == "auto" else name
-        if name != "wikiqa":
-            raise DataError(f"this is a folder, expected a file for the format {name!r}", source)
-        by_part = {part: Path(source) / f"WikiQA-{part}.tsv" for part in WIKIQA_PARTS}
-        there = [part for part, path in by_part.items() if path.exists()]
-        files = [by_part[part] for part in chosen_part(options, there, source)]
-    for path in files:
-        with TextFile(path) as file:
-            if not file.empty:
-                yield from _read_file(name, file, options, report)
-
-
-def _read_file(
-    name: str, file: TextFile, options: ReadOptions, report: ReadReport
-) -> Iterator[Question | BadRowError]:
-    first_line = file.peek()
-    if name == "auto":
-        name = formats.question_file_format(file.name, first_line)
-        report.tell_guess(file.name, name)
-    if name == "jsonl":
-        return parsed(file.filled_lines(), lambda line: _parse_object(line, options))
-    if name == "trecqa" and first_line.lstrip().startswith("<"):
-        blocks = file.blocks(
-            "question",
-            lambda text: bool(_TREC_BEGIN.match(text)) or text.startswith("<QApairs"),
-            lambda text: text.lower().startswith("</qapairs"),
-        )
-        return parsed(blocks, _parse_trecqa)
-    return _read_question_table(file, options, WIKIQA_COLUMNS if name == "wikiqa" else COLUMNS)
+    if name in QUESTION_READERS:
+        yield from QUESTION_READERS[name](Path(source), options, report)
+        return
+    with TextFile(source) as file:
+        if file.empty:
+            return
+        if name == "auto":
+            name = formats.question_file_format(file.name, file.peek())
+            report.tell_guess(file.name, name)
+        if name == "jsonl":
+            yield from parsed(file.filled_lines(), lambda line: _parse_object(line, options))
+        else:
+            yield from read_question_table(file, options)
 
 
 def _parse_object(line: Line, options: ReadOptions) -> Question:
@@ -118,7 +96,7 @@ def _candidate(value: Any, where: str, options: ReadOptions, at: Place) -> Candi
     return Candidate(text, int(label))
 
 
-def _read_question_table(
+def read_question_table(
     file: TextFile, options: ReadOptions, columns: Mapping[str, str] = COLUMNS
 ) -> Iterator[Question | BadRowError]:
     """Read a TSV file with a header; quotes are ordinary characters.
@@ -168,29 +146,3 @@ def _read_question_table(
         candidates.append(row[1])
     if candidates:
         yield Question(first_lines[qid][0], tuple(candidates), qid)
-
-
-def _parse_trecqa(block: Block) -> Question:
-    """Return a question of TREC QA; only the first line of a sentence, its tokens, is used."""
-    at, begin = block.first.at, _TREC_BEGIN.match(block.first.text)
-    if begin is None:
-        raise at.bad("<QApairs> has no id, expected <QApairs id='1'>")
-    if not block.closed:
-        raise at.bad(f"question {quoted(begin[1])} is not closed by </QApairs>")
-    text = None
-    candidates = []
-    for tag, first in zip(block.lines, block.lines[1:], strict=False):
-        kind = tag.text.strip()
-        if kind != "<question>" and kind not in TREC_LABELS:
-            continue
-        if first.text.startswith("<"):
-            raise first.at.bad(f"expected tokens behind {kind}")
-        sentence = " ".join(first.text.split())
-        if kind == "<question>":
-            text = sentence
-        else:
-            candidates.append(Candidate(sentence, TREC_LABELS[kind]))
-    if text is None or not candidates:
-        lacking = "<question>" if text is None else "candidate (<positive> or <negative>)"
-        raise at.bad(f"question {quoted(begin[1])} has no {lacking}")
-    return Question(text, tuple(candidates), begin[1])

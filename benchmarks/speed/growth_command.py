@@ -27,7 +27,7 @@ Folder = Annotated[
 
 def add_growth_commands(app: typer.Typer) -> None:
     """Add the commands of this file."""
-    for command in (tokens, neighbours, memory, processes, plots):
+    for command in (tokens, routing, neighbours, memory, processes, plots):
         app.command()(command)
 
 
@@ -55,6 +55,34 @@ def tokens(
             f"{row['tokens']:6,} tokens  {row['milliseconds']:8.1f} ms/step ({row['ratio']:5.2f}x, "
             f"CPU {row['cpu_ratio']:5.2f}x)  "
             f"{row['peak_memory_mib']:,} MiB"
+        )
+
+
+def routing(
+    labels: Annotated[int, typer.Option(metavar="NUMBER", min=300, help="Labels in all.")] = 4_000,
+    length: Annotated[
+        int, typer.Option("--tokens", metavar="NUMBER", min=10, help="Tokens of a document.")
+    ] = 500,
+    batch_size: BatchSize = 64,
+    bf16: Annotated[bool, typer.Option("--bf16", help="Compute in bf16.")] = False,
+    compiled: Annotated[bool, typer.Option("--compile", help="Compile the networks.")] = False,
+    device: ChosenDevice = "auto",
+    threads: Threads = None,
+    rounds: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Rounds that are timed.")] = 3,
+    output: Output = Path("results/speed-routing.json"),
+) -> None:
+    """Time a training step of capsule networks against that of convolutional networks."""
+    choose_device(device)
+    used = use_threads(threads)
+    from benchmarks.speed.routing import Batches, speed_of_routing
+
+    rows = speed_of_routing(Batches(batch_size, length, labels), bf16, compiled, rounds)
+    more = {"labels": labels, "tokens": length, "batch_size": batch_size, "bf16": bf16, "compiled": compiled}
+    _record(output, "routing", rows, **more, rounds=rounds, threads=used)
+    for row in rows:
+        typer.echo(
+            f"{row['system']:32} {row['milliseconds']:8.2f} ms/step  {row['ratio']:5.2f}x "
+            f"{row['reference'] or 'itself'}  {row['peak_memory_mib']:,} MiB"
         )
 
 

@@ -22,9 +22,10 @@ import torch
 from benchmarks.encoded_parts import EncodedParts
 from benchmarks.inspection_record import InspectionRecord
 from benchmarks.label_data import label_parts
+from benchmarks.run_here import run_here
 from benchmarks.table import COMMAND, Options, Table
 from nlpcapsule import __version__
-from nlpcapsule.compare.run_missing import Run, raise_failures, run_missing
+from nlpcapsule.compare.run_missing import raise_failures, run_missing
 from nlpcapsule.compare.table import Record
 from nlpcapsule.config import Config
 from nlpcapsule.data.encoded import EncodedDocuments
@@ -122,7 +123,7 @@ def _run_missing(systems: Sequence[str], folder: Path, options: Options) -> None
     def is_finished(system: str) -> bool:
         return _finished(system, folder, options.budget) is not None
 
-    runs = [Run(system, partial(is_finished, system), partial(inspect, system)) for system in systems]
+    runs = [run_here(system, partial(is_finished, system), partial(inspect, system)) for system in systems]
     raise_failures(
         run_missing(runs, "networks", options.say),
         "networks failed, the others are kept; the same command tries again",

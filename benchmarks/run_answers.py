@@ -28,8 +28,8 @@ def run_answers(cell: Cell, parts: AnswerParts, folder: RunFolder, progress: Tra
     """
     config = with_files(cell.config, parts)
     data = prepare_answers(parts.train, parts.select, config)
-    model = trained(folder, lambda: fit_answers(data, config, folder, progress))
-    record, precisions = measure_answers(model, config, folder.path, parts.report, parts.fingerprint())
+    found = trained(folder, lambda: fit_answers(data, config, folder, progress))
+    record, precisions = measure_answers(*found, config, folder.path, parts.report, parts.fingerprint())
     return CellRecord.of(cell, record), precisions
 
 

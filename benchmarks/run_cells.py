@@ -10,6 +10,7 @@ from functools import partial
 from benchmarks.cell import Cell, cell_path
 from benchmarks.checkout_command import checkout_command
 from benchmarks.run_cell import run_cell
+from benchmarks.run_here import run_here
 from benchmarks.table import Options
 from nlpcapsule.compare.run_missing import Run, raise_failures, run_missing
 from nlpcapsule.provenance import checked_out_commit
@@ -24,20 +25,17 @@ def run_cells(cells: Sequence[Cell], options: Options) -> None:
     commit = options.commit or checked_out_commit()
     runs = [_run(cell, options, commit) for cell in cells]
     raise_failures(
-        run_missing(runs, "cells", options.say, options.jobs),
+        run_missing(runs, "cells", options.say, options.jobs or 1),
         "cells failed, the others are kept; the same command tries again",
     )
 
 
 def _run(cell: Cell, options: Options, commit: str) -> Run:
     path = cell_path(cell, options.cells)
+    if not options.jobs:
+        run = partial(run_cell, cell, options.data, options.cells, commit)
+        return run_here(cell.title, path.exists, run)
     command = [*checkout_command("benchmarks"), "cell", json.dumps(asdict(cell))]
     command += [str(options.cells), "--commit", commit]
     command += [] if options.data is None else ["--data", str(options.data)]
-    return Run(
-        cell.title,
-        path.exists,
-        partial(run_cell, cell, options.data, options.cells, commit),
-        command,
-        path.with_suffix(".log"),
-    )
+    return Run(cell.title, path.exists, command, path.with_suffix(".log"))

@@ -90,7 +90,7 @@ def end_with_parent() -> None:
 def leave_signals_to_parent() -> None:
     """Set up a child's signals: end with the parent, ignore Ctrl-C, turn SIGTERM into an exception.
 
-    As an exception, SIGTERM allows the training time so far to be recorded.
+    As an exception, SIGTERM allows temporary files to be removed.
     """
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -98,7 +98,7 @@ def leave_signals_to_parent() -> None:
 
     def end(number: int, _: object) -> None:
         if os.getpid() != process:
-            os._exit(128 + number)  # a forked child has nothing to record
+            os._exit(128 + number)  # a forked child has nothing to remove
         sys.exit(128 + number)
 
     signal.signal(signal.SIGTERM, end)

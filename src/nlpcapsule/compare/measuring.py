@@ -1,10 +1,4 @@
-"""Train a system in a work folder, measure it, write its record, and remove the folder.
-
-WORK/seconds.json    {"seconds": of training, "killed": whether some are missing, "running": whether it runs}
-
-A stretch of training that ends by an exception or Ctrl-C is counted. A killed one leaves "running" behind:
-its seconds are lost, and the total is a lower bound.
-"""
+"""Train a system in a work folder, measure it, write its record, and remove the folder."""
 
 import hashlib
 import json
@@ -20,7 +14,6 @@ import torch
 from pydantic import TypeAdapter
 
 from nlpcapsule import __version__
-from nlpcapsule.atomic_files import write_text
 from nlpcapsule.compare.data import UserFolder
 from nlpcapsule.compare.record import RunRecord, save_per_document
 from nlpcapsule.config import Config
@@ -45,7 +38,6 @@ ANSWER_FIGURES = ("AP",)
 Measured: TypeAlias = tuple[RunRecord, np.ndarray]  # the record, and metrics per document
 Model = TypeVar("Model", LabelModel, AnswerModel)
 
-_SECONDS = "seconds.json"
 _ENCODER_FILES = ("config.json", "tokenizer.json", "*.safetensors")  # read from a transformer's folder
 
 
@@ -80,39 +72,27 @@ def run_and_record(
     return record
 
 
-def trained(folder: RunFolder, fit: Callable[[], Model], can_load: bool = True) -> Model:
-    """Return the model of a folder; train it, or resume its training, if it is not finished.
+def trained(folder: RunFolder, fit: Callable[[], Model], can_load: bool = True) -> tuple[Model, float | None]:
+    """Return the model of a folder, trained to its end, and the seconds that took.
 
-    A finished model that cannot be loaded (`can_load`) is trained again.
+    The seconds are None if an earlier process trained a part of it. A finished model that cannot be loaded
+    (`can_load`) is trained again.
     """
     if folder.finished and can_load:
-        return cast(Model, load_model(folder.path))
+        return cast(Model, load_model(folder.path)), None
     is_resumed = (folder.checkpoint / "run.json").exists()
-    seconds, killed = training_time(folder.path) if is_resumed else (0.0, False)
-
-    def note(seconds: float, running: bool) -> None:
-        noted = {"seconds": seconds, "killed": killed, "running": running}
-        write_text(folder.path / _SECONDS, json.dumps(noted) + "\n")
-
-    note(seconds, running=True)
     started = time.perf_counter()
-    try:
-        return fit()
-    finally:
-        note(seconds + time.perf_counter() - started, running=False)
-
-
-def training_time(folder: Path) -> tuple[float, bool]:
-    """Return the known seconds of a training that is not running, and whether some are missing."""
-    path = folder / _SECONDS
-    if not path.exists():
-        return 0.0, True
-    noted = json.loads(path.read_text(encoding="utf-8"))
-    return noted["seconds"], noted["killed"] or noted["running"]
+    model = fit()
+    return model, None if is_resumed else time.perf_counter() - started
 
 
 def measure_labels(
-    model: LabelModel, config: Config, folder: Path, report: EncodedDocuments, data: str
+    model: LabelModel,
+    training_seconds: float | None,
+    config: Config,
+    folder: Path,
+    report: EncodedDocuments,
+    data: str,
 ) -> Measured:
     """Measure a label model that was trained in `folder`, started with `config`, on data of a fingerprint.
 
@@ -125,13 +105,18 @@ def measure_labels(
         figures=model.evaluate(report, rankings),
         milliseconds_per_document=round(1000 * seconds / len(report), 3),
         documents_by_iterations=None if iterations is None else np.bincount(iterations).tolist(),
-        **_training_facts(model, config, folder, data),
+        **_training_facts(model, training_seconds, config, folder, data),
     )
     return record, label_figures(rankings, report)
 
 
 def measure_answers(
-    model: AnswerModel, config: Config, folder: Path, parts: Mapping[str, Sequence[Question]], data: str
+    model: AnswerModel,
+    training_seconds: float | None,
+    config: Config,
+    folder: Path,
+    parts: Mapping[str, Sequence[Question]],
+    data: str,
 ) -> Measured:
     """Measure an answer model likewise, on named parts.
 
@@ -148,7 +133,7 @@ def measure_answers(
     record = RunRecord(
         figures=figures,
         milliseconds_per_question=round(1000 * seconds / sum(map(len, parts.values())), 3),
-        **_training_facts(model, config, folder, data),
+        **_training_facts(model, training_seconds, config, folder, data),
     )
     return record, precisions[0]
 
@@ -160,19 +145,17 @@ def label_figures(rankings: LabelRankings, report: EncodedDocuments) -> np.ndarr
 
 
 def _training_facts(
-    model: LabelModel | AnswerModel, config: Config, folder: Path, data: str
+    model: LabelModel | AnswerModel, seconds: float | None, config: Config, folder: Path, data: str
 ) -> dict[str, Any]:
     log, network = folder / "metrics.jsonl", model.network
     lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
     epochs = [json.loads(line) for line in lines]
-    seconds, is_lower_bound = training_time(folder)
-    seconds = max(seconds, sum(epoch["seconds"] for epoch in epochs))  # a killed stretch logged its epochs
     sizes = (path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return {
         "selected_on": model.facts.dev or {},
         "epochs": epochs,
-        "training_seconds": round(seconds, 1),
-        **({"is_lower_bound": True} if is_lower_bound else {}),
+        "training_seconds": round(max(seconds or 0.0, sum(epoch["seconds"] for epoch in epochs)), 1),
+        **({"is_lower_bound": True} if seconds is None else {}),  # only its epochs were timed
         "parameters": None if network is None else sum(weights.numel() for weights in network.parameters()),
         "model_mib": round(sum(sizes) / 2**20, 2),
         "config": json.loads(config.model_dump_json()),
@@ -204,16 +187,16 @@ def _measure_labels(run: SystemRun, folder: RunFolder, progress: TrainingProgres
     train, select, report = run.source.documents()
     data = prepare_labels(train, select, config)
     encoded = encode_documents(report, data.tokenizer, data.labels, config.text.max_tokens)
-    model = trained(folder, lambda: fit_labels(data, config, folder, progress))
-    return measure_labels(model, config, folder.path, encoded, data.fingerprint())
+    found = trained(folder, lambda: fit_labels(data, config, folder, progress))
+    return measure_labels(*found, config, folder.path, encoded, data.fingerprint())
 
 
 def _measure_answers(run: SystemRun, folder: RunFolder, progress: TrainingProgress) -> Measured:
     config = run.config
     train, select, report = run.source.questions()
     data = prepare_answers(train, select, config)
-    model = trained(folder, lambda: fit_answers(data, config, folder, progress))
-    return measure_answers(model, config, folder.path, {"report": report}, data.fingerprint())
+    found = trained(folder, lambda: fit_answers(data, config, folder, progress))
+    return measure_answers(*found, config, folder.path, {"report": report}, data.fingerprint())
 
 
 def run_name(config: Config) -> str:

@@ -25,8 +25,8 @@ class RunRecord(BaseModel):
     figures: dict[str, Any]  # metric → value; for answers, part → metric → value
     selected_on: dict[str, Any] = Field(alias="selected on")  # metrics on the held-out part
     epochs: list[dict[str, Any]]  # what training logged for each epoch
-    training_seconds: float = Field(alias="training seconds")  # of all stretches of the training
-    is_lower_bound: bool = Field(False, alias=LOWER_BOUND)  # seconds of a killed stretch are missing
+    training_seconds: float = Field(alias="training seconds")  # without parts that were not timed
+    is_lower_bound: bool = Field(False, alias=LOWER_BOUND)  # a stopped training was resumed
     milliseconds_per_document: float | None = Field(None, alias="milliseconds per document")
     milliseconds_per_question: float | None = Field(None, alias="milliseconds per question")
     parameters: int | None = None  # weights of the network; None for a lexical system

@@ -1,7 +1,7 @@
 """Run what is missing of many runs, and keep each one that finishes.
 
-Finished runs are skipped. The others run one after the other in this process, or several at a time in child
-processes. A run that fails does not stop the others. Ctrl-C stops all of them; what they have written stays.
+Finished runs are skipped. The others run in child processes, several at a time. A run that fails does not
+stop the others. Ctrl-C stops all of them; what they have written stays.
 """
 
 import subprocess
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from nlpcapsule.errors import NlpCapsuleError, out_of_memory
+from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.processes import child_environment
 
 POLL_SECONDS = 0.3  # seconds between two checks of child processes
@@ -50,11 +50,17 @@ class ChildProcess:
 
     @property
     def last_words(self) -> str:
-        """How an ended process failed: by a signal, or the last line of its log."""
+        """How an ended process failed: by a signal, or by the last line of its log."""
         if self.code < 0:
-            return f"ended by signal {-self.code}" + (", perhaps out of memory" if self.code == -9 else "")
+            why = ", perhaps out of memory" if self.code == -9 else ""
+            return f"ended by signal {-self.code}{why} (full log: {self._log})"
         lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return lines[-1].removeprefix("error: ") if lines else f"ended with exit code {self.code}"
+        last = lines[-1].removeprefix("error: ") if lines else f"ended with exit code {self.code}"
+        return f"{last} (full log: {self._log})"
+
+    def remove_log(self) -> None:
+        """Remove the log of a process that has succeeded."""
+        self._log.unlink()
 
     def stop(self) -> None:
         """Stop it and its children; its checkpoints stay."""
@@ -69,13 +75,12 @@ class ChildProcess:
 
 @dataclass(frozen=True)
 class Run:
-    """One run, in this process (`run_here`) or in a child process (`command`, `log`)."""
+    """One run in a child process."""
 
     name: str  # in messages; different for each run
     is_finished: Callable[[], bool]  # nothing is left to run
-    run_here: Callable[[], object] = lambda: None
-    command: Sequence[str] = ()
-    log: Path = Path()  # of a child's output; kept if it fails
+    command: Sequence[str]
+    log: Path  # of the child's output; kept if it fails
     ended: Callable[[ChildProcess], None] = lambda child: None  # may complete what the child has written
     watches_memory: bool = False  # which costs a child a little time
 
@@ -84,23 +89,18 @@ class Run:
         return ChildProcess(self.command, self.log, show_errors, self.watches_memory)
 
 
-Outcomes = Generator[tuple[Run, str | None], None, None]  # a run, and why it failed
-
-
 def run_missing(
-    runs: Sequence[Run], what: str, say: Callable[[str], None], jobs: int = 0, show_errors: bool = False
+    runs: Sequence[Run], what: str, say: Callable[[str], None], jobs: int = 1, show_errors: bool = False
 ) -> dict[str, str]:
     """Run what is not finished, in order; return name → reason for each run that failed.
 
-    `jobs` child processes run in parallel; 0 runs in this process. With `show_errors`, a child's standard
-    error, its progress, goes to the terminal instead of its log. `what` is the noun: "3 of 5 cells are
-    finished".
+    `jobs` child processes run in parallel. With `show_errors`, a child's standard error, its progress, goes
+    to the terminal instead of its log. `what` is the noun: "3 of 5 cells are finished".
     """
     missing = [run for run in runs if not run.is_finished()]
     say(f"{len(runs) - len(missing)} of {len(runs)} {what} are finished")
-    outcomes = _in_children(missing, say, jobs, show_errors) if jobs else _here(missing, say)
     failures: dict[str, str] = {}
-    with closing(outcomes):  # stops child processes, whatever happens here
+    with closing(_outcomes(missing, say, jobs, show_errors)) as outcomes:  # stops children, whatever happens
         for number, (run, failure) in enumerate(outcomes, start=1):
             say(f"[{number}/{len(missing)}] {run.name}: {failure or 'done'}")
             if failure:
@@ -115,20 +115,10 @@ def raise_failures(failures: dict[str, str], what: str) -> None:
         raise NlpCapsuleError(f"{what}:\n{reasons}")
 
 
-def _here(missing: Sequence[Run], say: Callable[[str], None]) -> Outcomes:
-    for run in missing:
-        say(f"{run.name}: started")
-        try:
-            run.run_here()
-        except (NlpCapsuleError, OSError, RuntimeError, MemoryError) as error:  # torch: RuntimeError
-            yield run, out_of_memory(error) or str(error) or type(error).__name__
-        else:
-            yield run, None
-
-
-def _in_children(
+def _outcomes(
     missing: Sequence[Run], say: Callable[[str], None], jobs: int, show_errors: bool
-) -> Outcomes:
+) -> Generator[tuple[Run, str | None], None, None]:
+    """Yield each run when it has ended, and why it failed."""
     waiting = list(missing)
     active: list[tuple[Run, ChildProcess]] = []
     try:
@@ -140,10 +130,9 @@ def _in_children(
             for run, child in [pair for pair in active if pair[1].has_ended()]:
                 active.remove((run, child))
                 run.ended(child)
-                failure = None if run.is_finished() else f"{child.last_words} (full log: {run.log})"
-                if failure is None:
-                    run.log.unlink()
-                yield run, failure
+                if run.is_finished():
+                    child.remove_log()
+                yield run, None if run.is_finished() else child.last_words
             if active:
                 time.sleep(POLL_SECONDS)
     finally:

@@ -26,7 +26,7 @@ SAVING = ".nlpcapsule-saving"  # inside a model folder: a model that is being wr
 SAVED = ".nlpcapsule-saved"  # a complete model that is about to replace the folder's model
 
 # Files that a training, or the user, leaves in the folder; never read with the model.
-_OTHER_FILES = {"metrics.jsonl", "nominator-metrics.jsonl", "seconds.json", "README.md", "LICENSE", CURRENT}
+_OTHER_FILES = {"metrics.jsonl", "nominator-metrics.jsonl", "README.md", "LICENSE", CURRENT}
 INSPECTION = "inspection"
 _OTHER_FOLDERS = {"checkpoint", INSPECTION, "tensorboard", VERSIONS}
 _CHECKSUM = re.compile(r"[0-9a-f]{64}")

@@ -11,7 +11,6 @@ from nlpcapsule.capsules.primary import PrimaryCapsules
 from nlpcapsule.capsules.softmax import couple, uniform_coupling
 from nlpcapsule.capsules.squash import squash
 from nlpcapsule.capsules.votes import PerClassVotes
-from nlpcapsule.errors import ConfigError
 
 
 @given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=8), st.floats(0.1, 10.0))
@@ -88,11 +87,6 @@ def test_the_uniform_coupling_is_what_equal_logits_give():
     torch.testing.assert_close(
         uniform_coupling(votes, "leaky", valid, logit=0.7), couple(torch.full((2, 3, 5), 0.7), "leaky", valid)
     )
-
-
-def test_an_unknown_softmax_is_named_with_a_suggestion():
-    with pytest.raises(ConfigError, match="unknown softmax 'leeky'; did you mean 'leaky'"):
-        couple(torch.zeros(1, 1, 1), "leeky")
 
 
 def test_primary_capsules_are_a_group_convolution_and_a_squash():

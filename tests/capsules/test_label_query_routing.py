@@ -10,7 +10,6 @@ from torch import nn
 
 from nlpcapsule.capsules.routing.label_query import route_labels
 from nlpcapsule.capsules.vote_scale import VoteScale
-from nlpcapsule.errors import ConfigError
 
 AGREEMENTS = ["dot", "kde", "adaptive-kde"]
 
@@ -186,13 +185,3 @@ def test_a_label_does_not_depend_on_the_others_when_iterations_are_fixed():
     both = route_labels(u, logits, agreement="kde").label_capsules
     one = route_labels(u, logits[:, 2:3], agreement="kde").label_capsules
     torch.testing.assert_close(both[:, 2:3], one)
-
-
-def test_impossible_options_are_refused():
-    u, logits = inputs()
-    with pytest.raises(ConfigError, match="unknown agreement 'kd'; did you mean 'kde'"):
-        route_labels(u, logits, agreement="kd")
-    with pytest.raises(ConfigError, match="needs `project`"):
-        route_labels(u, logits, agreement="dot")
-    with pytest.raises(ConfigError, match="`iterations` must be a positive integer"):
-        route_labels(u, logits, agreement="kde", iterations=0)

@@ -8,7 +8,6 @@ from tensor_sizes import RecordSizes
 
 from nlpcapsule.capsules.routing import ROUTINGS, adaptive_kde
 from nlpcapsule.capsules.votes import PairwiseVotes, PerClassVotes
-from nlpcapsule.errors import ConfigError
 
 EVERY = {name: (routing, {}) for name, routing in ROUTINGS.items()} | {
     "adaptive-kde, literal": (adaptive_kde, {"literal": True}),
@@ -126,7 +125,7 @@ def test_finished_documents_are_no_longer_computed():
 
 def test_the_batch_rule_stops_all_documents_together_on_the_log_of_the_mean():
     u, w = capsules_and_transforms(documents=16, inputs=12, outputs=6, scale=1.5)
-    routed = adaptive_kde(PerClassVotes(u.double(), w.double()), stop="batch")
+    routed = adaptive_kde(PerClassVotes(u.double(), w.double()), stop_together=True)
     (used,) = routed.iterations.unique().tolist()
     means = routed.agreement.exp().mean(dim=0).log()
     changes = means.diff().abs()
@@ -189,13 +188,3 @@ def test_autocast_does_not_lower_a_routings_precision(routing, options):
         cast = routing(PerClassVotes(u, w), **options)
     torch.testing.assert_close(cast.capsules, plain.capsules)
     torch.testing.assert_close(cast.agreement, plain.agreement, equal_nan=True)
-
-
-def test_impossible_options_are_refused():
-    votes = PerClassVotes(torch.randn(1, 2, 3), torch.randn(2, 3, 3))
-    with pytest.raises(ConfigError, match=r"`iterations` must be a positive integer. Got 0 instead."):
-        ROUTINGS["kde"](votes, iterations=0)
-    with pytest.raises(ConfigError, match="`max_iterations` must be"):
-        adaptive_kde(votes, max_iterations=0)
-    with pytest.raises(ConfigError, match="unknown stop rule 'batches'; did you mean 'batch'"):
-        adaptive_kde(votes, stop="batches")

@@ -88,7 +88,7 @@ class OfficialNetwork(nn.Module):
             softmax="standard",
             kappa=self.settings.kappa,
             valid=valid,
-            stop="batch" if self.training else "instance",
+            stop_together=self.training,
             clamp_kernel=False,
         )
 

@@ -1,13 +1,12 @@
 """Couplings c_ij from logits b_ij: how an input capsule i is distributed over the outputs j."""
 
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from nlpcapsule.capsules.votes import Votes
-from nlpcapsule.errors import ConfigError, did_you_mean
 
 SoftmaxKind = Literal["standard", "leaky"]
 
@@ -18,8 +17,6 @@ def couple(logits: Tensor, kind: SoftmaxKind, valid: Tensor | None = None) -> Te
     The leaky softmax (Zhao 2018) has an extra output with a logit of zero, which absorbs capsules that agree
     with no output: Σ_j c_ij is less than 1. b and c are (B, m, n); c is zero for padding.
     """
-    if kind not in get_args(SoftmaxKind):
-        raise ConfigError(f"unknown softmax {kind!r}; {did_you_mean(kind, get_args(SoftmaxKind))}")
     if valid is not None:
         # The lowest finite number: -inf would give NaN for a document with nothing but padding; and a sum,
         # since filling by a mask is many times slower on a CPU.

@@ -25,7 +25,7 @@ def route_labels_masked(
 
     A GPU never waits for a value, either.
     """
-    agree, gain = agreement_function(agreement, project, gate, iterations)
+    agree, gain = agreement_function(agreement, project, gate)
     logits, compared = first_coupling, capsules if compared is None else compared
     running = torch.ones_like(logits[:, 0, 0], dtype=torch.bool)  # (B,)
     used = running.long()

@@ -1,7 +1,6 @@
 """Adaptive KDE routing (the paper's Algorithm 1): each document iterates until its agreement settles."""
 
 from functools import partial
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -12,9 +11,6 @@ from nlpcapsule.capsules.routing.kernel import VoteKernel
 from nlpcapsule.capsules.routing.routed import ActiveDocuments, Routed, log_of_sum, mask_padding
 from nlpcapsule.capsules.softmax import SoftmaxKind, couple, uniform_coupling
 from nlpcapsule.capsules.votes import Votes
-from nlpcapsule.errors import ConfigError, did_you_mean
-
-StopRule = Literal["instance", "batch"]
 
 
 @routed.full_precision
@@ -28,7 +24,7 @@ def adaptive_kde(
     alpha: float = 1.0,
     valid: Tensor | None = None,
     literal: bool = False,
-    stop: StopRule = "instance",
+    stop_together: bool = False,
     clamp_kernel: bool = True,
 ) -> Routed:
     """Iterate `mean_shift`; a document stops, with its v, once |NAS - last NAS| < ε.
@@ -37,11 +33,9 @@ def adaptive_kde(
     documents are no longer computed, and a document's result does not depend on the others.
 
     `literal` is Algorithm 1 exactly as printed (`as_printed`). The released code stops all documents when the
-    log of the batch's mean settles (`stop="batch"`), and its kernel 1 - x is not clamped: it is negative
+    log of the batch's mean settles (`stop_together`), and its kernel 1 - x is not clamped: it is negative
     beyond 1, and the log is taken of zero where the sum is below it.
     """
-    if stop not in get_args(StopRule):
-        raise ConfigError(f"unknown stop rule {stop!r}; {did_you_mean(stop, get_args(StopRule))}")
     kernel = VoteKernel.of(votes, kappa=None if literal else kappa, clamped=clamp_kernel)
     iterate = partial(as_printed if literal else mean_shift, softmax=softmax, kappa=kappa, alpha=alpha)
     documents = ActiveDocuments(votes.shape[0], votes.device)
@@ -52,7 +46,7 @@ def adaptive_kde(
         now = iterate(kernel, state, active_valid, is_last=iteration == max_iterations)
         scores = log_of_sum(now.agreement)  # (active,)
         documents.score(scores)
-        watched = scores if stop == "instance" else log_of_sum(now.agreement.mean()).expand_as(scores)
+        watched = log_of_sum(now.agreement.mean()).expand_as(scores) if stop_together else scores
         if now.state is None:
             documents.finish(now.capsules, now.coupling.detach())
             break

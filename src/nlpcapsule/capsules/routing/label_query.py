@@ -7,14 +7,13 @@ not compete. With a fixed number of iterations a label's capsule does not depend
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from nlpcapsule.capsules.routing.routed import ActiveDocuments, check_iterations, log_of_sum
+from nlpcapsule.capsules.routing.routed import ActiveDocuments, log_of_sum
 from nlpcapsule.capsules.votes import at_least_float32
-from nlpcapsule.errors import ConfigError, did_you_mean
 
 LabelAgreement = Literal["dot", "kde", "adaptive-kde"]
 
@@ -66,7 +65,7 @@ def route_labels(
     mean over labels of ⟨project(v_j), v_j⟩ / √d, without a log, as it can be negative. Padding, where `valid`
     (B, n) is False, is not part of it.
     """
-    agree, gain = agreement_function(agreement, project, gate, iterations)
+    agree, gain = agreement_function(agreement, project, gate)
     logits, active = first_coupling, capsules if compared is None else compared
     documents = ActiveDocuments(capsules.shape[0], capsules.device)
     last = torch.full(capsules.shape[:1], torch.inf, device=capsules.device)  # (active,)
@@ -95,17 +94,12 @@ def route_labels(
 
 
 def agreement_function(
-    agreement: str, project: nn.Module | None, gate: float | Tensor, iterations: int
+    agreement: LabelAgreement, project: nn.Module | None, gate: float | Tensor
 ) -> tuple[AgreementFunction, Tensor]:
     """Return the function that computes the agreement, and the weight () of its result in the logits."""
-    check_iterations({"iterations": iterations})
-    if agreement not in get_args(LabelAgreement):
-        known = get_args(LabelAgreement)
-        raise ConfigError(f"unknown agreement {agreement!r}; {did_you_mean(agreement, known)}")
     if agreement != "dot":
         return _kernel, torch.as_tensor(gate) * KERNEL_GAIN
-    if project is None:
-        raise ConfigError("the agreement 'dot' needs `project`, the module that gives LN(R v)")
+    assert project is not None  # computes LN(R v)
     return partial(_dot, project), torch.as_tensor(gate)
 
 

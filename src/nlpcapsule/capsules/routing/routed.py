@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Concatenate, ParamSpec
+from typing import Concatenate, ParamSpec
 
 import torch
 from torch import Tensor
 
 from nlpcapsule.capsules.votes import Votes
-from nlpcapsule.errors import ConfigError
 
 Options = ParamSpec("Options")
 
@@ -39,7 +38,7 @@ class Routed:
 def full_precision(
     routing: Callable[Concatenate[Votes, Options], Routed],
 ) -> Callable[Concatenate[Votes, Options], Routed]:
-    """Check the iterations of a routing, and switch autocast off inside it.
+    """Switch autocast off inside a routing.
 
     Agreement is a small difference of larger numbers, and a stop compares two logarithms of it with 0.05:
     bfloat16 is too coarse for both.
@@ -47,18 +46,10 @@ def full_precision(
 
     @functools.wraps(routing)
     def route(votes: Votes, *args: Options.args, **options: Options.kwargs) -> Routed:
-        check_iterations(options)
         with torch.autocast(votes.device.type, enabled=False):
             return routing(votes, *args, **options)
 
     return route
-
-
-def check_iterations(options: Mapping[str, Any]) -> None:
-    """Raise an error if a routing's options ask for no iteration."""
-    for name, number in options.items():
-        if name in ("iterations", "max_iterations") and number < 1:
-            raise ConfigError(f"`{name}` must be a positive integer. Got {number} instead.")
 
 
 def mask_padding(per_output: Tensor, valid: Tensor | None) -> Tensor:

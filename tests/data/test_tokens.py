@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -295,28 +293,3 @@ def test_gaps_between_ids_leave_empty_places_in_the_vocabulary() -> None:
     tokenizer = WordTokenizer.from_json(json.dumps(written))
     assert tokenizer.size == 13
     assert tokenizer.vocabulary[11:] == ["", "far"]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork")
-def test_encoding_in_a_forked_child_works_without_a_warning() -> None:
-    program = """
-import os
-from nlpcapsule.data.tokens import WordTokenizer
-tokenizer = WordTokenizer.train(["a b c"] * 2000)
-tokenizer.encode(["a b c"] * 2000, 3)
-child = os.fork()
-if child == 0:
-    os._exit(0 if len(tokenizer.encode(["a b"] * 2000, 3)) == 2000 else 1)
-assert os.waitpid(child, 0)[1] == 0
-assert "TOKENIZERS_PARALLELISM" not in os.environ
-"""
-    source = str(Path(__file__).parents[2] / "src")
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={"PYTHONPATH": source},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -211,28 +210,3 @@ def _lead(text: str, max_tokens: int) -> tuple[str, int]:
     longest = max_tokens * CHARACTERS_PER_TOKEN
     begin = len(text) - len(text.lstrip()) if len(text) > longest else 0
     return without_lone_surrogates(text[begin : begin + longest]), begin
-
-
-class _SequentialForks:
-    """Allow the library threads here but not in forked children, where its thread pool would hang.
-
-    Some versions of the library (0.20 among them) warn on standard error about a fork unless the variable is
-    set at that moment. A value set by the user is respected.
-    """
-
-    VARIABLE = "TOKENIZERS_PARALLELISM"
-    set_by_us = False
-
-    def before(self) -> None:
-        self.set_by_us = self.VARIABLE not in os.environ
-        if self.set_by_us:
-            os.environ[self.VARIABLE] = "false"
-
-    def after_in_parent(self) -> None:
-        if self.set_by_us:
-            os.environ.pop(self.VARIABLE, None)
-
-
-if hasattr(os, "register_at_fork"):  # absent on Windows, which does not fork
-    _forks = _SequentialForks()
-    os.register_at_fork(before=_forks.before, after_in_parent=_forks.after_in_parent)

@@ -108,7 +108,7 @@ class Registry(dict[str, Item]):
 # `networks.losses` fills it, and `@LABEL_LOSSES.register("name")` adds one.
 LABEL_LOSSES: Registry[Callable[[Any, Any], Any]] = Registry("loss")
 
-# Name → class; `@register_encoder("name")` of `encoders.encoder` adds one.
+# Name → class; `@ENCODERS.register("name")` adds one.
 ENCODERS: Registry[Any] = Registry("encoder")
 
 

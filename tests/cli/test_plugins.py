@@ -22,10 +22,10 @@ def one_step(votes, **options):
 ''',
     "encoder": '''
 from torch import nn
-from nlpcapsule.encoders.encoder import register_encoder
 from nlpcapsule.encoders.word_encoder import WordEncoder
+from nlpcapsule.registry import ENCODERS
 
-@register_encoder("one-layer")
+@ENCODERS.register("one-layer")
 class OneLayer(WordEncoder):
     """A linear layer on each word vector."""
 

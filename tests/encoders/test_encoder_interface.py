@@ -11,9 +11,8 @@ from tiny_transformer import CLS, PAD, SEP, VOCABULARY, write_transformer
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.encoders.bilstm import BiLSTMEncoder
 from nlpcapsule.encoders.convolution import ConvolutionEncoder
-from nlpcapsule.encoders.encoder import Encoder, build_encoder, register_encoder
+from nlpcapsule.encoders.encoder import Encoder, build_encoder
 from nlpcapsule.encoders.windowed_transformer import WindowedTransformer
-from nlpcapsule.encoders.word_encoder import WordEncoder
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.registry import ENCODERS as ENCODERS_BY_NAME
 from nlpcapsule.registry import NetworkInputs
@@ -26,13 +25,13 @@ every_encoder = pytest.mark.parametrize("name", ENCODERS)
 # A file that a user might write; the encoder forgets everything but the word itself.
 OUTSIDE = """
 from torch import nn
-from nlpcapsule.encoders.encoder import register_encoder
 from nlpcapsule.encoders.word_encoder import WordEncoder, WordEncoderSettings
+from nlpcapsule.registry import ENCODERS
 
 class WordByWordSettings(WordEncoderSettings):
     state_size: int = 6
 
-@register_encoder("word-by-word")
+@ENCODERS.register("word-by-word")
 class WordByWord(WordEncoder):
     settings_type = WordByWordSettings
 
@@ -135,13 +134,3 @@ def test_an_encoder_is_added_from_a_file_outside_of_the_package(tmp_path, monkey
     assert model.network.document.encoder.state_size == 5
     texts = [document.text for document in documents[:5]]
     assert load_model(tmp_path / "model").rank(texts) == model.rank(texts)
-
-
-def test_a_name_stands_for_one_class(known_encoders):
-    class Other(WordEncoder):
-        pass
-
-    with pytest.raises(ValueError, match=r"cannot register .*Other as 'bilstm': BiLSTMEncoder of nlpcapsule"):
-        register_encoder("bilstm")(Other)
-    assert register_encoder("bilstm")(BiLSTMEncoder) is BiLSTMEncoder  # a file may be run again
-    assert ENCODERS_BY_NAME["bilstm"] is BiLSTMEncoder

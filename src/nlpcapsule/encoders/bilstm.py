@@ -6,9 +6,8 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from nlpcapsule.encoders.encoder import register_encoder
 from nlpcapsule.encoders.word_encoder import WordEncoder, WordEncoderSettings
-from nlpcapsule.registry import NetworkInputs
+from nlpcapsule.registry import ENCODERS, NetworkInputs
 
 
 class BiLSTMSettings(WordEncoderSettings):
@@ -19,7 +18,7 @@ class BiLSTMSettings(WordEncoderSettings):
     layers: int = Field(1, ge=1, description="stacked layers")
 
 
-@register_encoder("bilstm")
+@ENCODERS.register("bilstm")
 class BiLSTMEncoder(WordEncoder):
     """LSTMs that read forwards and backwards, with concatenated states.
 

@@ -8,10 +8,9 @@ from torch import Tensor, nn
 
 from nlpcapsule.capsules.dropout import FEWEST_VALUES, Dropout, is_worthwhile, rectify_and_drop
 from nlpcapsule.config.settings import Widths
-from nlpcapsule.encoders.encoder import register_encoder
 from nlpcapsule.encoders.window_sums import DistinctWords
 from nlpcapsule.encoders.word_encoder import WordEncoder, WordEncoderSettings
-from nlpcapsule.registry import NetworkInputs
+from nlpcapsule.registry import ENCODERS, NetworkInputs
 
 
 class ConvolutionSettings(WordEncoderSettings):
@@ -22,7 +21,7 @@ class ConvolutionSettings(WordEncoderSettings):
     filters: int = Field(256, ge=1, description="filters per width")
 
 
-@register_encoder("convolution")
+@ENCODERS.register("convolution")
 class ConvolutionEncoder(WordEncoder):
     """Parallel convolutions of several widths over time, with ReLU and concatenated outputs.
 

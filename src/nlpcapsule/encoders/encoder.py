@@ -3,7 +3,7 @@
 To add one, subclass `Encoder`, or `WordEncoder` if it reads word vectors, in any file that is imported before
 the encoder is built:
 
-    @register_encoder("mean-of-neighbours")
+    @ENCODERS.register("mean-of-neighbours")
     class MeanOfNeighbours(WordEncoder):
         ...
 
@@ -12,15 +12,14 @@ to add settings, subclass `EncoderSettings` or `WordEncoderSettings`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from torch import Tensor, nn
 
 from nlpcapsule.config.settings import EncoderSettings
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.registry import ENCODERS, NetworkInputs, find_encoder
+from nlpcapsule.registry import NetworkInputs, find_encoder
 
 
 class Encoder(nn.Module, ABC):
@@ -77,21 +76,3 @@ def to_unit_length(vectors: np.ndarray) -> np.ndarray:
     centred = np.where(named, vectors - vectors.sum(axis=0) / max(1, named.sum()), 0)
     lengths = np.linalg.norm(centred, axis=1, keepdims=True)
     return np.divide(centred, lengths, out=np.zeros_like(centred), where=lengths > 1e-12)
-
-
-AnyEncoder = TypeVar("AnyEncoder", bound=Encoder)
-
-
-def register_encoder(name: str) -> Callable[[type[AnyEncoder]], type[AnyEncoder]]:
-    """Register a class under a name that the section `encoder` can choose; another's name is a ValueError."""
-
-    def register(encoder: type[AnyEncoder]) -> type[AnyEncoder]:
-        known = ENCODERS.get(name, encoder)
-        if (known.__module__, known.__qualname__) != (encoder.__module__, encoder.__qualname__):
-            raise ValueError(
-                f"cannot register {encoder.__qualname__} as {name!r}: {known.__qualname__} of "
-                f"{known.__module__} has that name; choose another"
-            )
-        return ENCODERS.register(name)(encoder)
-
-    return register

@@ -17,10 +17,10 @@ from torch import Tensor, nn
 
 from nlpcapsule.config import Config
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.encoders.encoder import Encoder, register_encoder, to_unit_length
+from nlpcapsule.encoders.encoder import Encoder, to_unit_length
 from nlpcapsule.encoders.transformer import PretrainedSettings, TransformerEncoder, mean_state
 from nlpcapsule.errors import ConfigError
-from nlpcapsule.registry import NetworkInputs
+from nlpcapsule.registry import ENCODERS, NetworkInputs
 
 MARKS = 2  # special tokens of a row: the first and the last
 _NAMES_AT_ONCE = 256
@@ -73,7 +73,7 @@ class TransformerSettings(PretrainedSettings):
             )
 
 
-@register_encoder("transformer")
+@ENCODERS.register("transformer")
 class WindowedTransformer(Encoder):
     """Encode whole documents in windows with a pretrained transformer."""
 

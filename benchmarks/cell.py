@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from nlpcapsule.compare.record import RunRecord
+from benchmarks.run_record import RunRecord
 from nlpcapsule.config import Config
 
 _PATHS = ("vectors", "tokenizer", "label_names", "path")  # settings that name a file or a folder
@@ -73,10 +73,10 @@ class CellRecord(RunRecord):
     network_only: dict[str, Any] | None = Field(None, alias="network alone")  # metrics of a hybrid's network
 
     @classmethod
-    def of(cls, cell: Cell, record: RunRecord, **more: Any) -> Self:
+    def of(cls, cell: Cell, record: dict[str, Any], **more: Any) -> Self:
         """Return the record of a cell's run, with more fields."""
-        fields = {"cell": asdict(cell), **record.model_dump(exclude_unset=True), **more}
-        return cls(**{**fields, "config": _with_file_names(record.config)})
+        config = _with_file_names(record["config"])
+        return cls.model_validate({"cell": asdict(cell), **record, "config": config, **more})
 
 
 def cell_path(cell: Cell, cells: Path) -> Path:

@@ -14,8 +14,10 @@ from benchmarks.checkout_command import checkout_command
 from benchmarks.cost_page import cost_markdown, cost_plots
 from benchmarks.cost_record import SEED, CostRecord, Spec
 from benchmarks.cost_systems import BASES, PRINTED, cost_specs
+from benchmarks.run_missing import Run, run_missing
 from benchmarks.table import COMMAND, Options, Table
-from nlpcapsule.compare.run_missing import ChildProcess, Run, raise_failures, run_missing
+from nlpcapsule.compare.child_process import ChildProcess
+from nlpcapsule.compare.comparison import raise_failures
 from nlpcapsule.compare.table import Record
 from nlpcapsule.errors import ConfigError, did_you_mean
 from nlpcapsule.provenance import checked_out_commit, provenance

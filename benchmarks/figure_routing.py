@@ -23,9 +23,10 @@ from benchmarks.encoded_parts import EncodedParts
 from benchmarks.inspection_record import InspectionRecord
 from benchmarks.label_data import label_parts
 from benchmarks.run_here import run_here
+from benchmarks.run_missing import run_missing
 from benchmarks.table import COMMAND, Options, Table
 from nlpcapsule import __version__
-from nlpcapsule.compare.run_missing import raise_failures, run_missing
+from nlpcapsule.compare.comparison import raise_failures
 from nlpcapsule.compare.table import Record
 from nlpcapsule.config import Config
 from nlpcapsule.data.encoded import EncodedDocuments

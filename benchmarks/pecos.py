@@ -21,9 +21,9 @@ from scipy import sparse
 from benchmarks.cell import Cell, CellRecord
 from benchmarks.encoded_parts import EncodedParts
 from benchmarks.run_labels import training_data
+from benchmarks.run_record import RunRecord
 from nlpcapsule import processes
 from nlpcapsule.compare.measuring import Measured, label_figures
-from nlpcapsule.compare.record import RunRecord
 from nlpcapsule.config.settings import Settings
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
@@ -69,7 +69,8 @@ def run_peer(cell: Cell, parts: EncodedParts) -> Measured:
     parts = replace(parts, labels=train.labels, train=train.train)
     settings = PecosSettings.model_validate(cell.settings)
     record, rankings, report = run_pecos(parts, settings, cell.seed, pecos_python())
-    return CellRecord.of(cell, record, network_only=None), label_figures(rankings, report)
+    record_json = CellRecord.of(cell, record.to_json(), network_only=None).to_json()
+    return record_json, label_figures(rankings, report)
 
 
 def rankings_of(scores: sparse.csr_matrix) -> LabelRankings:
@@ -164,7 +165,7 @@ def run_pecos(
         parameters=None,
         documents_by_iterations=None,
         model_mib=round(about["model bytes"] / 2**20, 2),
-        process_memory_gib=None if peak is None else round(peak / 2**30, 2),
+        **({} if peak is None else {"process_memory_gib": round(peak / 2**30, 2)}),
         config=settings.model_dump(),
         data=parts.fingerprint(),
     )

@@ -30,7 +30,7 @@ def run_answers(cell: Cell, parts: AnswerParts, folder: RunFolder, progress: Tra
     data = prepare_answers(parts.train, parts.select, config)
     found = trained(folder, lambda: fit_answers(data, config, folder, progress))
     record, precisions = measure_answers(*found, config, folder.path, parts.report, parts.fingerprint())
-    return CellRecord.of(cell, record), precisions
+    return CellRecord.of(cell, record).to_json(), precisions
 
 
 def with_files(config: Config, parts: AnswerParts) -> Config:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import cast
 
 from benchmarks.answer_data import answer_parts
 from benchmarks.cell import Cell, CellRecord, cell_path
@@ -44,9 +43,11 @@ def run_cell(cell: Cell, data: Path | None, cells: Path, commit: str) -> CellRec
         stored = None if data is None else data / cell.data
         shared = _shared_parts(cell, stored, cells / "nominators")
         record, per_document = run_labels(local, parts, folder, progress, shared)
-        return record.model_copy(update={"cell": cell}), per_document  # without this machine's paths
+        return record | {"cell": asdict(cell)}, per_document  # without this machine's paths
 
-    return cast(CellRecord, run_and_record(cell_path(cell, cells), commit, measure))
+    path = cell_path(cell, cells)
+    run_and_record(path, commit, measure)
+    return CellRecord.load(path)
 
 
 def _with_local_files(cell: Cell, data: Path, made: Path) -> Cell:

@@ -11,8 +11,9 @@ from benchmarks.cell import Cell, cell_path
 from benchmarks.checkout_command import checkout_command
 from benchmarks.run_cell import run_cell
 from benchmarks.run_here import run_here
+from benchmarks.run_missing import Run, run_missing
 from benchmarks.table import Options
-from nlpcapsule.compare.run_missing import Run, raise_failures, run_missing
+from nlpcapsule.compare.comparison import raise_failures
 from nlpcapsule.provenance import checked_out_commit
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from nlpcapsule.compare.run_missing import ChildProcess, Run
+from benchmarks.run_missing import Run
+from nlpcapsule.compare.child_process import ChildProcess
 from nlpcapsule.errors import NlpCapsuleError, out_of_memory
 
 

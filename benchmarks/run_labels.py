@@ -81,7 +81,7 @@ def run_labels(
     )
     # Trained once, measured twice: the difference is the gain from the lexical system.
     alone = _network_only(model, cut.select, cut.report)
-    return CellRecord.of(cell, record, network_only=alone), per_document
+    return CellRecord.of(cell, record, network_only=alone).to_json(), per_document
 
 
 def _network_only(

@@ -67,7 +67,7 @@ def test_what_is_written_is_read_back(record: CellRecord, tmp_path: Path) -> Non
     assert finished_cell(record.cell, tmp_path) == record
 
 
-@pytest.mark.parametrize("key", ["cell", "figures"])
+@pytest.mark.parametrize("key", ["cell", "config"])
 def test_a_file_without_a_key_is_named(key: str, tmp_path: Path) -> None:
     values = made_up_record(LABELS).to_json()
     del values[key]

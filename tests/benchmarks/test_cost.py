@@ -13,8 +13,8 @@ from benchmarks import cost, cost_cell
 from benchmarks.cost import COST, cost_specs
 from benchmarks.cost_cell import asked_for, measure
 from benchmarks.cost_record import CostRecord
+from benchmarks.run_missing import Run
 from benchmarks.table import Options
-from nlpcapsule.compare.run_missing import Run
 from nlpcapsule.config import Config
 from nlpcapsule.errors import ConfigError, NlpCapsuleError
 

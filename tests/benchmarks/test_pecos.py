@@ -113,10 +113,10 @@ def test_a_cell_of_it_is_measured_like_others(
     cell = Cell("labels", "letters", "PECOS", "pecos", {"beam": 20}, seed=1, fraction=0.5)
     record, per_document = run_peer(cell, parts)
     assert per_document.shape == (4, 16)
-    assert record.figures["P@1"] == per_document[0].mean() == 1
-    assert record.selected_on["documents"] == 12
-    assert record.config["beam"] == 20
-    assert record.training_seconds < 60
+    assert record["figures"]["P@1"] == per_document[0].mean() == 1
+    assert record["selected on"]["documents"] == 12
+    assert record["config"]["beam"] == 20
+    assert record["training seconds"] < 60
 
 
 def test_only_the_first_words_are_read_and_features_are_ours(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.run_here import run_here
-from nlpcapsule.compare.run_missing import Run, run_missing
+from benchmarks.run_missing import Run, run_missing
 from nlpcapsule.errors import ConfigError
 
 

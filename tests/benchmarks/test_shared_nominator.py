@@ -136,8 +136,8 @@ def test_a_cell_has_the_figures_that_it_has_with_a_nominator_of_its_own(tmp_path
     own, per_document = measured(tmp_path / "own", None)
     shared, per_document_shared = measured(tmp_path / "shared", tmp_path / "nominators")
     assert list((tmp_path / "nominators").glob("*/nominator.safetensors"))
-    assert shared.figures == own.figures
-    assert shared.selected_on == own.selected_on
+    assert shared["figures"] == own["figures"]
+    assert shared["selected on"] == own["selected on"]
     np.testing.assert_array_equal(per_document_shared, per_document)
 
 

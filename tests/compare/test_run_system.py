@@ -11,7 +11,8 @@ import pytest
 from compare_runs import write_letters
 
 from nlpcapsule.compare import measuring
-from nlpcapsule.compare.comparison import child_run
+from nlpcapsule.compare.child_process import ChildProcess
+from nlpcapsule.compare.comparison import child_command
 from nlpcapsule.compare.data import open_folder
 from nlpcapsule.compare.measuring import RUN_JSON, SystemRun, run_name
 from nlpcapsule.config import Config
@@ -81,8 +82,8 @@ def test_a_system_that_is_stopped_ends_in_order(tmp_path: Path) -> None:
     source = open_folder(write_letters(tmp_path / "mine"), ReadOptions())
     long = {"training.epochs": 10_000, "model.filters": 4, "model.embedding_size": 8}
     config = Config.build("labels", "kim-cnn", overrides=long)
-    run = child_run("kim-cnn", SystemRun(source, config, tmp_path / "cells" / "kim.json"))
-    process, work, ends = run.start(), tmp_path / "cells" / "kim.work", time.time() + 300
+    run, work = SystemRun(source, config, tmp_path / "cells" / "kim.json"), tmp_path / "cells" / "kim.work"
+    process, ends = ChildProcess(child_command(run), tmp_path / "kim.log"), time.time() + 300
     while not (work / "metrics.jsonl").exists():
         assert time.time() < ends
         assert not process.has_ended(), process.last_words

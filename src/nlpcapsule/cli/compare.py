@@ -76,9 +76,8 @@ def compare(
     for path, report in reports.items():
         tell_bad_rows(str(path), report)
 
-    from nlpcapsule.compare.comparison import NAME
+    from nlpcapsule.compare.comparison import NAME, raise_failures
     from nlpcapsule.compare.comparison import compare as run
-    from nlpcapsule.compare.run_missing import raise_failures
 
     tell = (lambda text: None) if quiet else say
     words = ["--data", data.resolve().name, "--systems", ",".join(compared), "--seed", str(seed)]

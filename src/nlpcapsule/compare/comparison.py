@@ -1,6 +1,7 @@
 """`nlpcapsule compare`: train systems on one split of a user's data and compare their metrics."""
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -9,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from nlpcapsule.atomic_files import write_text
+from nlpcapsule.compare.child_process import POLL_SECONDS, ChildProcess
 from nlpcapsule.compare.data import UserFolder
 from nlpcapsule.compare.measuring import ANSWER_FIGURES, LABEL_FIGURES, RUN_JSON, SystemRun, run_name
-from nlpcapsule.compare.record import RunRecord, load_per_document
-from nlpcapsule.compare.run_missing import ChildProcess, Run, raise_failures, run_missing
+from nlpcapsule.compare.record import load_per_document, load_record, save_record
 from nlpcapsule.compare.systems import missing_package
 from nlpcapsule.compare.table import markdown
 from nlpcapsule.config import DEFAULT_SYSTEM, Config
+from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.evaluation.bootstrap import PairedBootstrap, paired_bootstrap
 from nlpcapsule.processes import module_command
 from nlpcapsule.provenance import checked_out_commit, provenance
@@ -61,7 +63,7 @@ def compare(
         "systems at a time": jobs,
         "ours": DEFAULT_SYSTEM[source.kind],
         "systems": {
-            name: RunRecord.load(path).to_json() | against_best_rival(name, scores, source.kind)
+            name: load_record(path) | against_best_rival(name, scores, source.kind)
             for name, path in records.items()
         },
         "not measured": absent | {name: f"failed: {why}" for name, why in failures.items()},
@@ -75,23 +77,56 @@ def compare(
 def run_systems(
     runs: Mapping[str, SystemRun], say: Callable[[str], None], jobs: int, show_errors: bool
 ) -> dict[str, str]:
-    """Run unfinished systems, each in a child process; return the reasons of failures."""
-    children = [child_run(name, run) for name, run in runs.items()]
-    return run_missing(children, "systems", say, jobs, show_errors)
+    """Run unfinished systems, each in a child process, `jobs` at a time; return the reasons of failures.
+
+    With `show_errors`, a child's standard error, its progress, goes to the terminal instead of its log.
+    Ctrl-C stops all of them; what they have written stays.
+    """
+    missing = [name for name, run in runs.items() if not run.record.exists()]
+    say(f"{len(runs) - len(missing)} of {len(runs)} systems are finished")
+    waiting, active = list(missing), dict[str, ChildProcess]()
+    failures: dict[str, str] = {}
+    try:
+        while waiting or active:
+            while waiting and len(active) < jobs:
+                name = waiting.pop(0)
+                say(f"{name}: started")
+                log = runs[name].record.with_suffix(".log")
+                active[name] = ChildProcess(child_command(runs[name]), log, show_errors, watches_memory=True)
+            for name in [name for name, child in active.items() if child.has_ended()]:
+                child = active.pop(name)
+                if runs[name].record.exists():
+                    _add_memory(runs[name].record, child.peak_bytes)
+                    child.remove_log()
+                else:
+                    failures[name] = child.last_words
+                done = len(missing) - len(waiting) - len(active)
+                say(f"[{done}/{len(missing)}] {name}: {failures.get(name, 'done')}")
+            if active:
+                time.sleep(POLL_SECONDS)
+    finally:
+        for child in active.values():
+            child.stop()
+    return failures
 
 
-def child_run(name: str, run: SystemRun) -> Run:
-    """Return the run of a system in a child process, whose memory is added to the record."""
+def child_command(run: SystemRun) -> list[str]:
+    """Return the command of the child process that runs a system."""
+    return [*module_command("nlpcapsule.compare"), RUN_JSON.dump_json(run).decode()]
 
-    def add_memory(child: ChildProcess) -> None:
-        if run.record.exists():
-            record = RunRecord.load(run.record)
-            peak = max(record.process_memory_gib or 0.0, round(child.peak_bytes / 2**30, 2))
-            record.model_copy(update={"process_memory_gib": peak}).save(run.record)
 
-    command = [*module_command("nlpcapsule.compare"), RUN_JSON.dump_json(run).decode()]
-    log = run.record.with_suffix(".log")
-    return Run(name, run.record.exists, command=command, log=log, ended=add_memory, watches_memory=True)
+def _add_memory(path: Path, peak_bytes: int) -> None:
+    """Add the memory of a child process and its children to the record that it has written."""
+    record = load_record(path)
+    peak = max(record["process memory GiB"], round(peak_bytes / 2**30, 2))
+    save_record(path, record | {"process memory GiB": peak})
+
+
+def raise_failures(failures: dict[str, str], what: str) -> None:
+    """Raise one error that names every failed run, if any."""
+    if failures:
+        reasons = "\n".join(f"{name}: {why}" for name, why in failures.items())
+        raise NlpCapsuleError(f"{what}:\n{reasons}")
 
 
 def paired_differences(kind: str, ours: np.ndarray, theirs: np.ndarray) -> dict[str, PairedBootstrap]:

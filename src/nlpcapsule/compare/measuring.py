@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from nlpcapsule import __version__
 from nlpcapsule.compare.data import UserFolder
-from nlpcapsule.compare.record import RunRecord, save_per_document
+from nlpcapsule.compare.record import LOWER_BOUND, save_per_document, save_record
 from nlpcapsule.config import Config
 from nlpcapsule.data.documents import Question
 from nlpcapsule.data.encoded import EncodedDocuments, encode_documents
@@ -35,7 +35,7 @@ from nlpcapsule.training.run_folder import RunFolder
 LABEL_FIGURES = ("P@1", "P@3", "P@5", "nDCG@5")  # kept per document, for paired tests
 ANSWER_FIGURES = ("AP",)
 
-Measured: TypeAlias = tuple[RunRecord, np.ndarray]  # the record, and metrics per document
+Measured: TypeAlias = tuple[dict[str, Any], np.ndarray]  # the record, and metrics per document
 Model = TypeVar("Model", LabelModel, AnswerModel)
 
 _ENCODER_FILES = ("config.json", "tokenizer.json", "*.safetensors")  # read from a transformer's folder
@@ -43,7 +43,7 @@ _ENCODER_FILES = ("config.json", "tokenizer.json", "*.safetensors")  # read from
 
 def run_and_record(
     path: Path, commit: str, measure: Callable[[RunFolder, TrainingProgress], Measured]
-) -> RunRecord:
+) -> None:
     """Train and measure a system, and write its record, with metrics per document next to it.
 
     `measure` trains the system in a work folder, or resumes its training, and measures it.
@@ -58,18 +58,16 @@ def run_and_record(
     with TrainingProgress() as progress:
         record, per_document = measure(RunFolder(work, resume), progress)
     facts = {
-        "gpu_memory_gib": round(torch.cuda.max_memory_allocated() / 2**30, 2) if on_gpu else None,
+        "process memory GiB": round(peak_process_memory() / 2**30, 2),
+        **record,  # where another process was measured, its memory
+        "gpu memory GiB": round(torch.cuda.max_memory_allocated() / 2**30, 2) if on_gpu else None,
         "hardware": hardware(),
-        "version": __version__,
+        "nlpcapsule": __version__,
         "commit": commit,
     }
-    if record.process_memory_gib is None:  # otherwise it is that of another process
-        facts["process_memory_gib"] = round(peak_process_memory() / 2**30, 2)
-    record = record.model_copy(update=facts)
     save_per_document(path, per_document)
-    record.save(path)
+    save_record(path, facts)
     rmtree(work, ignore_errors=True)
-    return record
 
 
 def trained(folder: RunFolder, fit: Callable[[], Model], can_load: bool = True) -> tuple[Model, float | None]:
@@ -101,12 +99,12 @@ def measure_labels(
     started = time.perf_counter()
     rankings = model.rank_tokens(report.tokens, RANKED)
     seconds, iterations = time.perf_counter() - started, rankings.iterations
-    record = RunRecord(
-        figures=model.evaluate(report, rankings),
-        milliseconds_per_document=round(1000 * seconds / len(report), 3),
-        documents_by_iterations=None if iterations is None else np.bincount(iterations).tolist(),
+    record = {
+        "figures": model.evaluate(report, rankings),
+        "milliseconds per document": round(1000 * seconds / len(report), 3),
+        "documents by routing iterations": None if iterations is None else np.bincount(iterations).tolist(),
         **_training_facts(model, training_seconds, config, folder, data),
-    )
+    }
     return record, label_figures(rankings, report)
 
 
@@ -130,11 +128,11 @@ def measure_answers(
         marks = [[int(row.label == 1) for row in question.candidates] for question in questions]
         figures[name] = answer_metrics(scores, marks)
         precisions.append(per_question_metrics(scores, marks)["AP"])
-    record = RunRecord(
-        figures=figures,
-        milliseconds_per_question=round(1000 * seconds / sum(map(len, parts.values())), 3),
+    record = {
+        "figures": figures,
+        "milliseconds per question": round(1000 * seconds / sum(map(len, parts.values())), 3),
         **_training_facts(model, training_seconds, config, folder, data),
-    )
+    }
     return record, precisions[0]
 
 
@@ -152,12 +150,12 @@ def _training_facts(
     epochs = [json.loads(line) for line in lines]
     sizes = (path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return {
-        "selected_on": model.facts.dev or {},
+        "selected on": model.facts.dev or {},
         "epochs": epochs,
-        "training_seconds": round(max(seconds or 0.0, sum(epoch["seconds"] for epoch in epochs)), 1),
-        **({"is_lower_bound": True} if seconds is None else {}),  # only its epochs were timed
+        "training seconds": round(max(seconds or 0.0, sum(epoch["seconds"] for epoch in epochs)), 1),
+        **({LOWER_BOUND: True} if seconds is None else {}),  # only its epochs were timed
         "parameters": None if network is None else sum(weights.numel() for weights in network.parameters()),
-        "model_mib": round(sum(sizes) / 2**20, 2),
+        "model MiB": round(sum(sizes) / 2**20, 2),
         "config": json.loads(config.model_dump_json()),
         "data": data,
     }

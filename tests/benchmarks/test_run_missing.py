@@ -9,8 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from nlpcapsule.compare import run_missing as module
-from nlpcapsule.compare.run_missing import Run, raise_failures, run_missing
+from benchmarks.run_missing import Run, run_missing
+from nlpcapsule.compare import child_process
+from nlpcapsule.compare.comparison import raise_failures
 from nlpcapsule.errors import NlpCapsuleError
 
 START = "import sys\nfrom pathlib import Path\nfinish = Path(sys.argv[1]).touch\n"
@@ -97,7 +98,7 @@ def test_an_interruption_anywhere_ends_the_children_and_theirs(tmp_path: Path) -
 def test_memory_is_measured_only_on_request_and_counts_children(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nlpcapsule.compare.run_missing.POLL_SECONDS", 0.05)
+    monkeypatch.setattr("benchmarks.run_missing.POLL_SECONDS", 0.05)
     held = "import time; held = bytearray(200 * 2**20); time.sleep(1.5)"
     code = f"import subprocess; subprocess.run([sys.executable, '-c', {held!r}]); finish()"
     run, peaks = scripted("large", tmp_path, code), []
@@ -111,7 +112,7 @@ def test_memory_is_measured_only_on_request_and_counts_children(
     )
     assert quietly([run]) == {}
     assert 0.19 < peaks[0] / 2**30 < 0.4
-    monkeypatch.setattr(module, "_memory", lambda _: pytest.fail("disturbs what is measured"))
+    monkeypatch.setattr(child_process, "_memory", lambda _: pytest.fail("disturbs what is measured"))
     assert quietly([scripted("timed", tmp_path)]) == {}
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nlpcapsule.errors import DataError, NlpCapsuleError
-from nlpcapsule.evaluation.label_metrics import label_metrics, per_document_metrics, r_precision
+from nlpcapsule.evaluation.label_metrics import label_metrics, paper_ndcg, per_document_metrics, r_precision
 from nlpcapsule.evaluation.ranked import judge_rankings
 from nlpcapsule.evaluation.report import COUNTS
 
@@ -87,6 +87,7 @@ def slow_label_metrics(rankings, scores, truth, threshold):
             for _, _, true in documents
         )
         figures[f"PSnDCG@{k}"] = reached / best
+        figures[f"paper-nDCG@{k}"] = mean(slow_paper_ndcg(ranked, true, k) for ranked, _, true in documents)
     for low, high, name in ((0, 0, "0"), (1, 10, "1-10"), (11, 50, "11-50"), (51, 10**9, ">50")):
         pairs = [
             label in ranked[:5]
@@ -101,6 +102,12 @@ def slow_label_metrics(rankings, scores, truth, threshold):
     figures["documents without labels"] = len(truth) - len(documents)
     figures["unseen true labels"] = sum(examples_of(label) == 0 for _, _, true in documents for label in true)
     return figures
+
+
+def slow_paper_ndcg(ranked, true, k):
+    relevance = [int(label in true) for label in ranked[:50]]
+    ideal = dcg(sorted(relevance, reverse=True)[:k])
+    return dcg(relevance[:k]) / ideal if ideal else 0.0
 
 
 def slow_f1(documents, threshold):
@@ -161,6 +168,7 @@ def test_a_hand_computed_example():
     assert figures["R-precision@5"] == pytest.approx(2 / 3)
     # hits at ranks 1 and 2 of three true labels: (1 + 0.6309) / (1 + 0.6309 + 0.5)
     assert figures["nDCG@3"] == pytest.approx(1.6309298 / 2.1309298, abs=1e-6)
+    assert figures["paper-nDCG@3"] == 1.0
     assert figures["recall@5 (1-10 examples)"] == 0.5  # label 2 found, label 9 missed
     assert figures["recall@5 (11-50 examples)"] == 1.0
     assert "recall@5 (>50 examples)" not in figures
@@ -186,7 +194,7 @@ def test_a_perfect_ranking_scores_one_everywhere():
     ):  # rarest first, so that the propensity-scored order is the best one too
         rankings[row, : len(labels)] = sorted(labels, key=lambda label: TRAIN_COUNTS[label])
     figures = label_metrics(rankings, None, truth, TRAIN_COUNTS, TRAIN_SIZE)
-    names = ("nDCG", "R-precision", "PSP", "PSnDCG")
+    names = ("nDCG", "R-precision", "PSP", "PSnDCG", "paper-nDCG")
     assert figures["P@1"] == 1.0
     for name in (f"{name}@{k}" for name in names for k in (1, 3, 5)):
         assert figures[name] == pytest.approx(1.0), name
@@ -200,8 +208,16 @@ def test_a_true_label_that_training_never_saw_lowers_what_a_full_ranking_can_rea
     for name in ("nDCG@3", "nDCG@5", "R-precision@3", "PSP@1", "PSP@5", "PSnDCG@5"):
         assert seen[name] == pytest.approx(1.0), name
         assert figures[name] < seen[name], name
+    assert figures["paper-nDCG@5"] == 1.0
     assert figures["unseen true labels"] == 1
     assert figures["recall@5 (0 examples)"] == 0.0
+
+
+def test_paper_ndcg_ignores_hits_below_rank_fifty():
+    rankings = np.arange(60)[None, :]
+    assert paper_ndcg(judge_rankings(rankings, [[0, 55]]), 3)[0] == 1.0
+    assert paper_ndcg(judge_rankings(rankings, [[0, 49]]), 3)[0] == pytest.approx(1 / 1.6309298, abs=1e-6)
+    assert paper_ndcg(judge_rankings(rankings, [[55]]), 3)[0] == 0.0
 
 
 def test_documents_without_labels_count_where_scores_decide_and_nowhere_else():
@@ -269,8 +285,9 @@ def test_a_cutoff_must_be_a_positive_integer(k):
     message = rf"`k` must be a positive integer\. Got {k} instead\."
     with pytest.raises(NlpCapsuleError, match=message):
         per_document_metrics(rankings, [[1]], cutoffs=(1, k))
-    with pytest.raises(NlpCapsuleError, match=message):
-        r_precision(judge_rankings(rankings, [[1]]), k)
+    for figure in (r_precision, paper_ndcg):
+        with pytest.raises(NlpCapsuleError, match=message):
+            figure(judge_rankings(rankings, [[1]]), k)
 
 
 def test_nan_behind_the_end_of_a_ranking_is_never_read():

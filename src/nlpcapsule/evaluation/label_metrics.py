@@ -25,6 +25,7 @@ from nlpcapsule.evaluation.thresholds import f1_at_threshold
 CUTOFFS = (1, 3, 5)
 A, B = 0.55, 1.5  # of propensities
 ROUNDING = 1e-6  # a capsule's length in float32 may exceed 1 by this much
+PAPER_RETRIEVED = 50  # depth at which the released code of NLP-Capsule looks for hits
 # Training documents per label: from, to (inclusive), and the name of the band.
 FREQUENCY_BANDS = ((0, 0, "0"), (1, 10, "1-10"), (11, 50, "11-50"), (51, np.inf, ">50"))
 
@@ -41,7 +42,7 @@ def label_metrics(
     """Return all metrics of a ranking of labels.
 
     - "P@k", "nDCG@k" (ideal over min(k, |y|) labels), "R-precision@k" (hits in the top k / min(k, |y|)),
-      "PSP@k" and "PSnDCG@k", for k = 1, 3, 5.
+      "PSP@k", "PSnDCG@k" and "paper-nDCG@k", for k = 1, 3, 5.
     - "recall@5 (0 examples)", "(1-10 examples)", "(11-50 examples)", "(>50 examples)": the share of true
       labels with that many training documents that are ranked among the first five. A band without true
       labels is left out.
@@ -63,6 +64,7 @@ def label_metrics(
     figures = {name: float(values.mean()) for name, values in _precision_and_ndcg(judged, CUTOFFS).items()}
     figures |= {f"R-precision@{k}": float(r_precision(judged, k).mean()) for k in CUTOFFS}
     figures |= propensity_scored(judged, train_counts, train_size, CUTOFFS)
+    figures |= {f"paper-nDCG@{k}": float(paper_ndcg(judged, k).mean()) for k in CUTOFFS}
     everywhere = judge_rankings(rankings, truth, scores, every_document=True)
     if threshold is not None:
         figures |= f1_at_threshold(everywhere, threshold)
@@ -96,6 +98,21 @@ def r_precision(judged: JudgedRankings, k: int) -> np.ndarray:
     """Return (N,) hits among the first k, divided by the possible number: min(k, |y|)."""
     check_positive_integer("k", k)
     return judged.hits[:, :k].sum(axis=1) / np.minimum(judged.true_counts, k)
+
+
+def paper_ndcg(judged: JudgedRankings, k: int) -> np.ndarray:
+    """Return (N,) nDCG@k as in the paper's tables, whose ideal has only the hits among the top 50.
+
+    True labels that were not retrieved are ignored, so it is never below nDCG@k and only useful for
+    comparison with those tables. Without a hit it is 0.
+    """
+    check_positive_integer("k", k)
+    retrieved = judged.hits[:, :PAPER_RETRIEVED]  # (N, <= 50)
+    discounts = 1 / np.log2(np.arange(2, k + 2))  # (k,)
+    first = retrieved[:, :k]
+    gained = first @ discounts[: first.shape[1]]  # (N,)
+    ideal = np.concatenate([[0.0], np.cumsum(discounts)])[np.minimum(retrieved.sum(axis=1), k)]  # (N,)
+    return np.divide(gained, ideal, out=np.zeros(len(gained)), where=ideal > 0)
 
 
 def _precision_and_ndcg(judged: JudgedRankings, cutoffs: Sequence[int]) -> dict[str, np.ndarray]:

@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DEMO_STAMP := $(VENV)/.installed-for-demo
 
 .PHONY: help setup demo test test-slow coverage lint audit docs format wheel clean
 
@@ -17,16 +18,21 @@ help:
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt
+# The demo needs the package and its page alone; setup adds what development needs.
+$(DEMO_STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[serve]'
+	touch $(DEMO_STAMP)
+
+$(STAMP): $(DEMO_STAMP)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	@# fastText has no wheels: without a C++ compiler its tests are skipped, and all the rest works.
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[fasttext]' || echo "fasttext could not be built"
 	touch $(STAMP)
 
 # In a terminal it ends with the page, until Ctrl-C.
-demo: $(STAMP)
+demo: $(DEMO_STAMP)
 	@if [ -t 1 ]; then $(BIN)/nlpcapsule demo --output demo-output --serve; \
 	else $(BIN)/nlpcapsule demo --output demo-output; fi
 

@@ -1,5 +1,6 @@
 """A new version in the model folder is served without a pause; a broken one is not."""
 
+import itertools
 import shutil
 import threading
 
@@ -65,6 +66,20 @@ def test_a_broken_version_is_not_served(folder, start):
     assert client.post("/v1/labels", json=BODY).status_code == 200
 
 
+def test_a_version_whose_files_arrive_after_its_manifest_is_served_when_all_are_there(folder, caplog):
+    """As a plain copy of a folder may do."""
+    holder = ModelHolder(folder, load_served(folder))
+    save_another(folder)
+    weights = folder / "network.safetensors"
+    content = weights.read_bytes()
+    for size in (0, 10, 10):
+        weights.write_bytes(content[:size])
+        assert not holder.refresh()
+    weights.write_bytes(content)
+    assert holder.refresh()
+    assert [record.message for record in caplog.records] == ["the new version is not served"]
+
+
 def test_no_request_fails_while_versions_change(folder, start):
     client = start(load_served(folder), model=folder)
     holder, statuses, stop = client.app.state.service.holder, [], threading.Event()
@@ -87,3 +102,32 @@ def test_no_request_fails_while_versions_change(folder, start):
         asker.join()
     assert statuses
     assert set(statuses) == {200}
+
+
+def test_an_answer_names_the_version_that_gave_it(folder, start, monkeypatch):
+    """Even if the model is replaced between any two looks at it."""
+    first = load_served(folder)
+    save_another(folder)
+    second = load_served(folder)
+    client = start(first, model=folder)
+    turns = itertools.cycle([first, second])
+    monkeypatch.setattr(ModelHolder, "current", property(lambda self: next(turns)))
+    known = {served.version: set(served.model.labels.ids) for served in (first, second)}
+    versions = set()
+    for odd in range(4):
+        ranked = client.post("/v1/labels", json=BODY).json()
+        explained = client.post("/v1/explain", json={"text": "The lamp is dark.", "top_k": 1}).json()
+        for answer, rows in (
+            (ranked, ranked["documents"][0]["labels"]),
+            (explained, explained["explanation"]["labels"]),
+        ):
+            versions.add(answer["version"])
+            assert {row["label"] for row in rows} <= known[answer["version"]]
+        project = client.get("/v1/projects").json()["projects"][0]
+        assert any(
+            version in project["name"] and project["vocab"]["size"] == len(labels)
+            for version, labels in known.items()
+        )
+        if odd % 2:
+            next(turns)
+    assert len(versions) == 2

@@ -105,7 +105,8 @@ async def suggest(
 
 
 def _project(service: Service) -> Project:
-    served, model = service.holder.current, service.label_model()
+    served = service.holder.current
+    model = service.label_model(served)
     return Project(
         project_id=served.name,
         name=f"{model.config.model.name} ({served.version})",

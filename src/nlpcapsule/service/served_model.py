@@ -56,6 +56,15 @@ def folder_version(folder: Path) -> str | None:
         return None
 
 
+def _files(folder: Path) -> list[tuple[str, int, int]]:
+    """Return the names, sizes and times of the files of a folder's model."""
+    try:
+        found = [(path, path.stat()) for path in model_place(folder).rglob("*")]
+    except (OSError, NlpCapsuleError):  # removed meanwhile
+        return []
+    return sorted((str(path), state.st_size, state.st_mtime_ns) for path, state in found)
+
+
 class ModelHolder:
     """The current model. A request keeps the model that it began with.
 
@@ -74,7 +83,7 @@ class ModelHolder:
         self.folder = folder
         self._changed = changed
         self._served = served
-        self._refused: str | None = None
+        self._refused: tuple[str, list[tuple[str, int, int]]] | None = None  # a version and its files
         self._stop = threading.Event()
         self._watcher: threading.Thread | None = None
 
@@ -107,16 +116,21 @@ class ModelHolder:
     def refresh(self) -> bool:
         """Load the folder's version if it is a new one; return whether it is now served.
 
-        A version that cannot be loaded is reported once, and the current one stays.
+        A version that cannot be loaded is reported once, and the current one stays; it is tried again when
+        its files have changed, as they do while a folder is copied.
         """
         version = folder_version(self.folder)
-        if version is None or version in (self.current.version, self._refused):
+        if version is None or version == self.current.version:
+            return False
+        before, found = self._refused, (version, _files(self.folder))
+        if found == before:
             return False
         try:
             served = load_served(self.folder)
         except NlpCapsuleError as error:
-            self._refused = version
-            _LOG.error("the new version is not served", extra={"version": version, "error": str(error)})
+            self._refused = found
+            if before is None or before[0] != version:
+                _LOG.error("the new version is not served", extra={"version": version, "error": str(error)})
             return False
         self._served = served
         _LOG.info("serves a new version", extra={"version": served.version})

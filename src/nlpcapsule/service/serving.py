@@ -83,34 +83,33 @@ class Service:
         if self.feedback is not None:
             self.feedback.close()
 
-    def label_model(self) -> LabelModel:
-        """Return the current model.
+    def label_model(self, served: ServedModel | None = None) -> LabelModel:
+        """Return a served model, or the current one.
 
         Raises:
             ProblemError: If it ranks answers.
         """
-        model = self.holder.current.model
+        model = (served or self.holder.current).model
         if not isinstance(model, LabelModel):
             raise ProblemError(HTTPStatus.CONFLICT, "this model ranks answers; use /v1/answers")
         return model
 
-    def answer_model(self) -> AnswerModel:
-        """Return the current model.
+    def answer_model(self, served: ServedModel | None = None) -> AnswerModel:
+        """Return a served model, or the current one.
 
         Raises:
             ProblemError: If it ranks labels.
         """
-        model = self.holder.current.model
+        model = (served or self.holder.current).model
         if not isinstance(model, AnswerModel):
             raise ProblemError(HTTPStatus.CONFLICT, "this model ranks labels; use /v1/labels")
         return model
 
     def vocabulary(self) -> VocabularySearch:
         """Return the search over the current model's labels."""
-        served, model = self.holder.current, self.label_model()
-        kept = self._vocabulary
+        served, kept = self.holder.current, self._vocabulary
         if kept is None or kept[0] is not served:
-            kept = served, VocabularySearch(model.labels, self.hierarchy)
+            kept = served, VocabularySearch(self.label_model(served).labels, self.hierarchy)
             self._vocabulary = kept
         return kept[1]
 
@@ -124,7 +123,7 @@ class Service:
         """Explain labels of a document; raises as `_in_turn` does."""
         self.label_model()
         return await self._in_turn(
-            lambda: explain(self.label_model(), text, labels, top_k=top_k, words=words)
+            lambda served: explain(self.label_model(served), text, labels, top_k=top_k, words=words)
         )
 
     async def explain_answers(
@@ -133,10 +132,10 @@ class Service:
         """Explain answers to a question; raises as `_in_turn` does."""
         self.answer_model()
         return await self._in_turn(
-            lambda: explain_answers(self.answer_model(), question, top_k=top_k, words=words)
+            lambda served: explain_answers(self.answer_model(served), question, top_k=top_k, words=words)
         )
 
-    async def _in_turn(self, work: Callable[[], Explanation]) -> tuple[str, Explanation]:
+    async def _in_turn(self, work: Callable[[ServedModel], Explanation]) -> tuple[str, Explanation]:
         """Explain in a thread of its own, so that rankings need not wait; return the model's version, too.
 
         Raises:
@@ -147,23 +146,25 @@ class Service:
             raise ProblemError(HTTPStatus.TOO_MANY_REQUESTS, told, {"Retry-After": "3"})
         self._explaining += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(
-                self._explainer, lambda: (self.holder.current.version, work())
-            )
+            return await asyncio.get_running_loop().run_in_executor(self._explainer, self._explained, work)
         finally:
             self._explaining -= 1
 
+    def _explained(self, work: Callable[[ServedModel], Explanation]) -> tuple[str, Explanation]:
+        served = self.holder.current  # read once: it may be replaced meanwhile
+        return served.version, work(served)
+
     def _rank(self, items: list[RankText]) -> list[Ranked]:
-        served, model = self.holder.current, self.label_model()
+        served = self.holder.current
         most = max(item.top_k for item in items)
-        ranked = model.rank([item.text for item in items], most)
+        ranked = self.label_model(served).rank([item.text for item in items], most)
         return [
             Ranked(served.version, labels[: item.top_k]) for item, labels in zip(items, ranked, strict=True)
         ]
 
     def _answer(self, items: list[Question]) -> list[Answered]:
-        served, model = self.holder.current, self.answer_model()
-        return [Answered(served.version, answers) for answers in model.rank(items)]
+        served = self.holder.current
+        return [Answered(served.version, answers) for answers in self.answer_model(served).rank(items)]
 
     def _swapped(self, served: ServedModel) -> None:
         self.metrics.swaps.inc()

@@ -335,6 +335,40 @@ def test_the_page_is_accessible_and_fits(open_page, size, scheme):
     assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size][0]
 
 
+def test_a_label_that_the_model_does_not_know_is_added(open_page, service):
+    page = open_page()
+    text = "A beehive hangs in the lamp."
+    suggest(page, text)
+    page.fill("#search", "beehive")
+    expect(page.locator("#found")).to_have_text("No label matches")
+    expect(page.locator("#results li")).to_contain_text("a new label")
+    page.click("#results button")
+    page.fill("#search", "street-light-out")
+    expect(page.locator("#results li")).to_have_count(1)
+    page.click("#save")
+    expect(page.locator("#status")).to_have_text("Review saved.")
+    assert [row["labels"] for row in stored(service) if row["text"] == text] == [["beehive"]]
+
+
+def test_words_without_any_effect_are_not_shown(open_page):
+    """A service may name words whose importance would be written as 0.00."""
+    page = open_page()
+
+    def weaken(route):
+        answer = route.fetch()
+        found = answer.json()
+        for place, word in enumerate(found["explanation"]["labels"][0]["words"]):
+            word["importance"] = 0.004 if place else 1.0
+        route.fulfill(response=answer, json=found)
+
+    page.route("**/v1/explain", weaken)
+    suggest(page)
+    explain_first(page)
+    expect(page.locator("#status")).to_contain_text("1 word carries")
+    assert page.locator("#why-body table").first.locator("td.number").all_text_contents() == ["−1.00"]
+    assert len(set(page.locator("#reading mark").all_text_contents())) == 1
+
+
 def test_a_token_is_asked_for(browser, label_folder, tmp_path):
     (tmp_path / "token").write_text("sesame", encoding="utf-8")
     feedback = tmp_path / "feedback.sqlite"

@@ -2,7 +2,7 @@
 
 import { explainAnswers, rankAnswers } from "./api.js";
 import { byId, carriers, counted, element, percent, probabilityBar, replaceContent, tell, tellError } from "./dom.js";
-import { drawAnswerExplanation } from "./explanation.js";
+import { carrying, drawAnswerExplanation } from "./explanation.js";
 import { keep, state } from "./state.js";
 
 const EXPLAINED = 20; // answers that the service explains at a time
@@ -55,7 +55,7 @@ async function explain(button, question, answers, row, place) {
     const explained = found.answers.find((each) => each.position === row.position);
     drawAnswerExplanation(question, row.answer, explained);
     byId("why").scrollIntoView({ block: "nearest" });
-    tell(`${carriers(explained.question_words.length + explained.answer_words.length)} this answer.`);
+    tell(`${carriers(carrying([...explained.question_words, ...explained.answer_words]).length)} this answer.`);
   } catch (error) {
     tellError(error.message);
   }

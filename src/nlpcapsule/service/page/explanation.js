@@ -5,6 +5,9 @@ import { byId, drawing, element, percent, probabilityBar, replaceContent } from 
 const SOURCES = { network: "Network", lexical: "Words", neighbours: "Similar documents", name: "Label name", prior: "Frequency of the label", capsules: "Capsules", overlap: "Word overlap", model: "Model" };
 const FEW = 0.02; // smaller shares of a capsule are left out
 
+// Words whose importance is not 0.00 when it is written.
+export const carrying = (words) => words.filter((word) => word.importance >= 0.005);
+
 export function drawText(text, words) {
   replaceContent(byId("reading"), marked(text, words));
 }
@@ -52,9 +55,10 @@ function table(headings, rows) {
 }
 
 function wordsPart(label) {
-  if (!label.words.length) return [element("p", {}, "No single word speaks for this label: without any one of them it is as likely.")];
-  const largest = Math.max(...label.words.map((word) => word.importance));
-  const rows = label.words.map((word) => [
+  const words = carrying(label.words);
+  if (!words.length) return [element("p", {}, "No single word speaks for this label: without any one of them it is as likely.")];
+  const largest = Math.max(...words.map((word) => word.importance));
+  const rows = words.map((word) => [
     [word.spans.length > 1 ? `${word.word} (${word.spans.length}×)` : word.word, probabilityBar(word.importance / largest)],
     word.capsules.filter((capsule) => capsule.share >= FEW).map((capsule) => capsule.capsule).join(", ") || "–",
     `−${word.importance.toFixed(2)}`,
@@ -115,8 +119,8 @@ export function drawExplanation(explanation, names) {
 
 export function drawAnswerExplanation(question, answer, explained) {
   byId("why-heading").textContent = `Why this answer? ${percent(explained.probability)}`;
-  const text = (title, content, words) => [element("h3", {}, title), element("p", { class: "marked" }, marked(content, words))];
-  const rows = [...explained.answer_words.map((word) => [word, "answer"]), ...explained.question_words.map((word) => [word, "question"])]
+  const text = (title, content, words) => [element("h3", {}, title), element("p", { class: "marked" }, marked(content, carrying(words)))];
+  const rows = [...carrying(explained.answer_words).map((word) => [word, "answer"]), ...carrying(explained.question_words).map((word) => [word, "question"])]
     .sort(([left], [right]) => right.importance - left.importance)
     .map(([word, place]) => [word.word, place, `−${word.importance.toFixed(2)}`]);
   replaceContent(byId("why-body"), text("Question", question, explained.question_words), text("Answer", answer, explained.answer_words),

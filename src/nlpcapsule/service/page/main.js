@@ -4,7 +4,7 @@ import { explainLabel, getModel, rankLabels, sendFeedback, setToken } from "./ap
 import { closeAnswer, setUpAnswers } from "./answers.js";
 import { asCsv, asJson, download } from "./downloads.js";
 import { byId, carriers, clearError, counted, tell, tellError } from "./dom.js";
-import { drawExplanation, drawText, drawWaiting, firstMark } from "./explanation.js";
+import { carrying, drawExplanation, drawText, drawWaiting, firstMark } from "./explanation.js";
 import { drawLabels, shownLabels } from "./labels.js";
 import { drawQueue, move, setUpQueue } from "./queue.js";
 import { currentDocument, decide, keep, newDocument, state } from "./state.js";
@@ -75,13 +75,14 @@ async function explain(label) {
   try {
     const { explanation, names } = await explainLabel(document.text, label);
     if (chosen !== label || document !== currentDocument()) return; // another was chosen meanwhile
-    drawText(document.text, explanation.labels[0].words);
+    const words = carrying(explanation.labels[0].words);
+    drawText(document.text, words);
     firstMark();
     drawExplanation(explanation, names);
     const length = Array.from(document.text).length;
     byId("beyond").hidden = explanation.read_until >= length - 1;
     byId("beyond").textContent = `The model reads the first ${explanation.read_until.toLocaleString()} of ${length.toLocaleString()} characters.`;
-    tell(`${carriers(explanation.labels[0].words.length)} “${names[label] ?? label}”.`);
+    tell(`${carriers(words.length)} “${names[label] ?? label}”.`);
   } catch (error) {
     byId("why").hidden = true;
     fail(error);

@@ -38,7 +38,7 @@ def test_training_says_what_it_read_where_the_model_is_and_what_to_do_next(
     name = shlex.quote(str(out))
     place, following = done.err.splitlines()[-2:]
     assert place == f"the model is in {name}"
-    assert following == f"next: nlpcapsule evaluate {name} DATA, or nlpcapsule predict {name} INPUT"
+    assert following == f"next: nlpcapsule evaluate {name} DATA, predict {name} INPUT, or serve {name}"
     assert not (out / "checkpoint").exists()
 
 

@@ -1,9 +1,12 @@
 """`nlpcapsule serve` as a process: it starts, answers, swaps models, and stops in good order."""
 
+import json
+import shlex
 import socket
 import sys
 import threading
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -11,6 +14,10 @@ from running import running
 from typer.testing import CliRunner
 
 from nlpcapsule.cli.app import app
+
+sys.path.append(str(Path(__file__).parents[1] / "cli"))
+
+from run_command import run_command
 
 
 def test_it_answers_and_stops_after_the_requests_that_it_accepted(label_folder, tmp_path):
@@ -29,6 +36,22 @@ def test_it_answers_and_stops_after_the_requests_that_it_accepted(label_folder, 
     assert told.count('"path": "/v1/labels", "status": 200') == len(found) + 1
     assert '"stopped"' in told
     assert "street lamp" not in told
+
+
+def test_it_ends_with_the_command_that_teaches_what_was_reviewed(label_folder, tmp_path):
+    store = tmp_path / "feed back.sqlite"
+    review = {"document_id": "1", "person": "ada", "text": "It is dark.", "accepted": ["street-light-out"]}
+    with running(label_folder, "--feedback", store) as service:
+        assert "nlpcapsule learn" not in service.stop()[1]
+    with running(label_folder, "--feedback", store) as service:
+        service.ask("/v1/feedback", json.dumps(review).encode())
+        code, told = service.stop()
+    assert code == 0
+    command, following = told.splitlines()[-1].split(" && ")
+    exported = run_command(*shlex.split(command)[1:-1], tmp_path / "new.jsonl")
+    assert exported.code == 0, exported.err
+    assert json.loads((tmp_path / "new.jsonl").read_text())["labels"] == ["street-light-out"]
+    assert Path(shlex.split(following)[2]).samefile(label_folder)
 
 
 @pytest.mark.slow

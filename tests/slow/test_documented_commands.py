@@ -17,9 +17,10 @@ from typing import NamedTuple
 
 import pytest
 
-sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("cli", "baselines/answers")]
+sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("cli", "baselines/answers", "service")]
 
 from run_command import Finished, run_command
+from running import running
 from tiny_transformer import write_transformer
 
 from benchmarks.__main__ import main as run_benchmarks
@@ -45,12 +46,6 @@ CANNOT_RUN = {
     "benchmarks learn-labels": "needs real data",
     "benchmarks load": "takes minutes; test_load.py runs it",
     "benchmarks speed": "takes minutes",
-    "nlpcapsule serve": "ends when it is stopped; tests/service runs it",
-    "nlpcapsule learn": "needs a trained hybrid; tests/learning runs it",
-    "nlpcapsule versions": "needs a model with versions; tests/learning runs it",
-    "nlpcapsule labels": "needs a trained hybrid; tests/learning runs it",
-    "nlpcapsule tune": "takes minutes; tests/tuning runs it",
-    "search/best.toml": "is what tune writes",
 }
 COMMAND = re.compile(r"(?:\S*/bin/)?(nlpcapsule|python -m benchmarks) [a-z]")
 SMALL = {
@@ -58,6 +53,7 @@ SMALL = {
     "compare": ["--set", "all.epochs=1", "--quiet"],
     "predict": ["--quiet"],
     "evaluate": ["--quiet"],
+    "tune": ["--trials", "1", "--set", "training.epochs=1", "--quiet"],
 }
 
 
@@ -121,7 +117,15 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         part: [{"text": row.text, "labels": row.labels} for row in load_documents(part)[:size]]
         for part, size in {"train": 60, "dev": 20, "test-seen": 20}.items()
     }
-    for name in ("DATA", "documents.jsonl", "train.jsonl"):
+    enough = [{"text": row.text, "labels": row.labels} for row in load_documents("train")[:150]]
+    enough += [
+        {"text": f"It is {word} again.", "labels": labels}
+        for word in ("too bright", "loud")
+        for labels in (["street-light-glare"], ["street-light-out", "noise"])
+    ]
+    for name in ("enough.jsonl", "train.jsonl", "demo-output/data/documents-train.jsonl"):
+        write_rows(folder / name, enough)  # for a hybrid, which holds some of them out
+    for name in ("DATA", "documents.jsonl"):
         write_rows(folder / name, parts["train"])
     for name in ("dev.jsonl", "new.jsonl", "letters.jsonl", "letter.jsonl", "test.jsonl"):
         write_rows(folder / name, parts["dev"])
@@ -141,14 +145,14 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for place in ("FOLDER", "sentence-transformers/all-MiniLM-L6-v2"):
         write_transformer(folder / place, positions=512)
     model = ["--output", folder / "MODEL", "--epochs", 1, "--quiet"]
-    enough = [{"text": row.text, "labels": row.labels} for row in load_documents("train")[:150]]
-    write_rows(folder / "enough.jsonl", enough)  # for a hybrid, which holds some of them out
     done = run_command("train", folder / "enough.jsonl", *model)
     assert done.code == 0, done.err
     for place in ("my-model", "demo-output/models/hybrid"):
         shutil.copytree(folder / "MODEL", folder / place)
-    for part in ("train", "test-seen"):
-        write_rows(folder / "demo-output" / "data" / f"documents-{part}.jsonl", parts[part])
+    done = run_command("learn", folder / "my-model", folder / "new.jsonl")  # its second version
+    assert done.code == 0, done.err
+    write_rows(folder / "demo-output" / "data" / "documents-test-seen.jsonl", parts["test-seen"])
+    (folder / "labels.json").write_text('{"noise": {"name": "noise", "broader": []}}', encoding="utf-8")
     ranker = ["--task", "answers", "--output", folder / "demo-output/models/answers-label-query"]
     done = run_command("train", folder / "questions.tsv", *ranker, "--epochs", 1, "--quiet")
     assert done.code == 0, done.err
@@ -160,7 +164,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
             rows.writerows(
                 (number, row["text"], "|".join(row["labels"])) for number, row in enumerate(parts[part])
             )
-    FeedbackStore(folder / "feedback.sqlite").add("letter-17", "ada", "It is dark.", ["street-light-out"], [])
+    for name in ("feedback.sqlite", "my-model.feedback.sqlite"):
+        FeedbackStore(folder / name).add("letter-17", "ada", "It is dark.", ["street-light-out"], [])
     return folder
 
 
@@ -174,6 +179,11 @@ def working_folder(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def run(command: Documented, *more: str) -> Finished:
     program, *words = command.words
+    if words[0] == "serve" and "--help" not in more:
+        with running(Path(words[1]), *words[2:]) as service:
+            service.ask()
+            code, told = service.stop()
+        return Finished(code, "", told)
     stdin = Path(command.piped or "letters.jsonl").read_bytes() if "-" in words else b""
     if program == "benchmarks":
         with contextlib.chdir(ROOT):  # it belongs to a checkout

@@ -9,11 +9,19 @@ from pathlib import Path
 
 import pytest
 
+sys.path.append(str(Path(__file__).parents[1] / "service"))
+
+from running import running
+
 from nlpcapsule.sample import write_sample
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
 pytestmark = pytest.mark.slow
+
+
+def section(heading):
+    return re.search(rf"## {re.escape(heading)}\n(.*?)\n## ", README, re.DOTALL)[1]
 
 
 def block_after(heading, language=""):
@@ -36,6 +44,24 @@ def test_from_the_command_line(tmp_path):
     assert found.keys() == shown.keys()
     assert found["labels"][0]["label"] == shown["labels"][0]["label"]
     assert "bm25" in printed["systems"]
+
+    served, *following = re.findall(
+        r"^nlpcapsule (.*?)(?: +#.*)?$", section("In the browser, and in production"), re.MULTILINE
+    )
+    review = {"document_id": "1", "person": "ada", "text": "A beehive.", "accepted": ["beehive"]}
+    with running(tmp_path / served.removeprefix("serve ")) as service:
+        service.ask("/v1/feedback", json.dumps(review).encode())
+        assert service.stop()[0] == 0
+    for command in following:
+        done = subprocess.run(
+            [sys.executable, "-m", "nlpcapsule", *shlex.split(command)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stderr}"
+    assert "1 new label" in done.stderr
 
 
 def test_from_python(tmp_path):

@@ -77,7 +77,7 @@ def test_training_ends_with_what_network_and_words_reach_together(tmp_path):
     progress, told = TrainingProgress(quiet=True), []
     progress.say = told.append
     model = fit_labels(data, config, RunFolder(tmp_path / "model"), progress)
-    assert told[-1].startswith("network and lexical system, on the documents they were weighed on: P@1 ")
+    assert told[-1].startswith("hybrid, on the held-out documents that fitted its weights: P@1 ")
     assert f"nDCG@5 {model.facts.dev['nDCG@5']:.4f}" in told[-1]
 
 

@@ -1,6 +1,7 @@
 """`nlpcapsule serve`."""
 
 import os
+import shlex
 import sys
 import webbrowser
 from pathlib import Path
@@ -11,6 +12,7 @@ import typer
 from nlpcapsule.cli.files import check_folder_name, say
 from nlpcapsule.cli.options import ModelFolder
 from nlpcapsule.errors import DataError, MissingExtraError
+from nlpcapsule.learning.store import FeedbackStore
 from nlpcapsule.threads import use_threads
 
 TOKEN = "NLPCAPSULE_TOKEN"
@@ -115,7 +117,17 @@ def start_service(model: Path, *, open_page: bool = False, **options: object) ->
         if open_page and _has_screen():
             webbrowser.open(address)
 
-    run(ServiceSettings.model_validate({"model": model, **options}), tell)
+    settings = ServiceSettings.model_validate({"model": model, **options})
+    run(settings, tell)
+    if settings.feedback is not None:
+        with FeedbackStore(settings.feedback) as store:
+            reviews = store.counts()["rows"]
+        if reviews:
+            kept, name = (shlex.quote(os.path.relpath(path)) for path in (settings.feedback, model))
+            say(f"reviews: {reviews:,}, kept in {kept}; to teach them to the model:")
+            say(
+                f"  nlpcapsule feedback export {kept} --output new.jsonl && nlpcapsule learn {name} new.jsonl"
+            )
 
 
 def _has_screen() -> bool:

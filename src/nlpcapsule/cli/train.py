@@ -128,7 +128,7 @@ def train(
     if not quiet:
         name = shlex.quote(str(output))
         say(f"the model is in {name}")
-        say(f"next: nlpcapsule evaluate {name} DATA, or nlpcapsule predict {name} INPUT")
+        say(f"next: nlpcapsule evaluate {name} DATA, predict {name} INPUT, or serve {name}")
 
 
 def _prepare_labels(

@@ -144,7 +144,9 @@ class NetworkTraining:
         self.candidate_recall = candidate_recall(nominated[0], self.data.dev.labels, len(self.data.labels))
         recall, count = self.candidate_recall, nominated[0].shape[1]
         if recall is not None:
-            self.progress.say(f"candidates: {recall:.1%} of the held-out documents' labels are among {count}")
+            self.progress.say(
+                f"candidates: {count} per document contain {recall:.1%} of its labels (held-out data)"
+            )
             if recall < LOW_RECALL:
                 advice = "set inference.candidates higher, or add data"
                 self.progress.say(f"warning: no network can find the other labels: {advice}")
@@ -218,7 +220,7 @@ class NetworkTraining:
         metrics = task.evaluate(rankings, threshold)
         if fused is not None:  # the epochs' metrics were those of the network alone
             figures = "  ".join(f"{name} {metrics[name]:.4f}" for name in ("P@1", "P@5", "nDCG@5"))
-            self.progress.say(f"network and lexical system, on the documents they were weighed on: {figures}")
+            self.progress.say(f"hybrid, on the held-out documents that fitted its weights: {figures}")
         return replace(model, facts=replace(model.facts, threshold=threshold, dev=metrics))
 
     def fuse(

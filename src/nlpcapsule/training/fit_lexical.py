@@ -56,7 +56,7 @@ def fit_evidence(
     assert config.lexical is not None
     name = evidence_system(config.lexical)
     settings = evidence_settings(name)
-    progress.say(f"lexical evidence: {name}")
+    progress.say(f"lexical system: {name}")
     train, vocabulary = data.train, data.tokenizer.vocabulary
     ignored: tuple[int, ...] = (data.tokenizer.padding_id, data.tokenizer.unknown_id)
     whole_words = WholeWords.fit(train.tokens, vocabulary)

@@ -1,25 +1,44 @@
-"""Dense products equal those of scipy, bit by bit."""
+"""Dense products equal those of scipy, whether a word is common or rare."""
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from nlpcapsule.lexical.dense_products import dense_products
+from nlpcapsule.lexical.dense_products import DenseProducts
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_products_are_those_of_sparse_matrices(seed):
+@pytest.mark.parametrize("density", [0.05, 0.3, 1.0])
+def test_products_are_those_of_sparse_matrices(seed, density):
     generator = np.random.default_rng(seed)
-    rows, by_word = (
-        sparse.random(*shape, density=0.3, format="csr", dtype=np.float32, random_state=generator)
-        for shape in ((7, 30), (30, 11))
+    rows, matrix = (
+        sparse.random(*shape, density=share, format="csr", dtype=np.float32, random_state=generator)
+        for shape, share in (((7, 30), 0.3), ((11, 30), density))
     )
     rows = sparse.vstack([rows, sparse.csr_matrix((1, 30), dtype=np.float32)], format="csr")  # an empty row
-    found = dense_products(rows, by_word)
+    found = DenseProducts(matrix)(rows)
     assert found.dtype == np.float32
-    np.testing.assert_array_equal(found, (rows @ by_word).toarray())
+    np.testing.assert_allclose(found, (rows @ matrix.T).toarray(), rtol=1e-6, atol=1e-6)
 
 
-def test_no_rows_give_no_products():
+def test_the_products_of_a_document_are_the_same_next_to_others():
+    generator = np.random.default_rng(0)
+    rows, matrix = (
+        sparse.random(count, 200, density=0.3, format="csr", dtype=np.float32, random_state=generator)
+        for count in (40, 300)
+    )
+    products = DenseProducts(matrix)
+    alone = np.concatenate([products(row) for row in rows])
+    np.testing.assert_array_equal(products(rows), alone)
+
+
+def test_the_matrix_is_left_as_it_is():
+    matrix = sparse.csr_matrix(np.array([[1, 0, 2], [3, 0, 0]], dtype=np.float32))
+    DenseProducts(matrix)
+    assert matrix.toarray().tolist() == [[1, 0, 2], [3, 0, 0]]
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (0, 3)])
+def test_no_rows_give_no_products(shape):
     none = sparse.csr_matrix((0, 3), dtype=np.float32)
-    assert dense_products(none, sparse.csr_matrix((3, 2), dtype=np.float32)).shape == (0, 2)
+    assert DenseProducts(sparse.csr_matrix(shape, dtype=np.float32))(none).shape == (0, shape[0])

@@ -10,6 +10,8 @@ from tiny_runs import some_documents, tiny_config
 from nlpcapsule.config import Config
 from nlpcapsule.data.documents import Document
 from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
+from nlpcapsule.lexical import bag_of_words
+from nlpcapsule.lexical.bag_of_words import BagOfWords
 from nlpcapsule.lexical.build import evidence_system
 from nlpcapsule.lexical.evidence import FittedEvidence
 from nlpcapsule.model_folder import load_model
@@ -99,6 +101,23 @@ def test_held_out_documents_are_scored_once_after_training(tmp_path, monkeypatch
     fit(tmp_path / "model", dev=40, epochs=2)
     assert sum(network) == 2 * 40 + 40, "after each epoch, and at the end"
     assert sum(lexical) == 40
+
+
+def test_words_are_weighed_once_for_the_lexical_system_and_the_similar_documents(fitted, monkeypatch):
+    model, data, _ = fitted
+    weighed, weigh = [], bag_of_words._weighted
+    monkeypatch.setattr(
+        bag_of_words, "_weighted", lambda tokens, idf: weighed.append(len(tokens)) or weigh(tokens, idf)
+    )
+    expected = model.rank_tokens(data.dev.tokens, 5)
+    assert weighed == [40, 40], "whole documents, and their leads"
+    lexical = model.scorer.lexical
+    other_weights = BagOfWords(lexical.neighbours.bag.idf * 2)  # they scale rows, whose length is 1
+    doubled = replace(lexical, neighbours=replace(lexical.neighbours, bag=other_weights))
+    parts = replace(model.scorer.parts, lexical=doubled)
+    again = replace(model, scorer=replace(model.scorer, parts=parts)).rank_tokens(data.dev.tokens, 5)
+    assert len(weighed) == 2 + 3, "other word weights are not taken for the same"
+    assert np.allclose(expected.scores, again.scores, atol=1e-5)
 
 
 def test_only_what_the_words_nominate_is_ranked(fitted):

@@ -10,7 +10,7 @@ from scipy import sparse
 from nlpcapsule.learning.evidence_rows import changed_evidence, label_centroids
 from nlpcapsule.learning.label_changes import LabelChange, hybrid_of
 from nlpcapsule.learning.network_rows import RowTraining, changed_network, train_rows
-from nlpcapsule.lexical.dense_products import dense_products
+from nlpcapsule.lexical.dense_products import DenseProducts
 from nlpcapsule.scoring.build import hybrid_parts
 from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.models import LabelModel
@@ -66,4 +66,4 @@ def change_model(
 
 def _similarity(change: LabelChange, centroids: sparse.csr_matrix, old: sparse.csr_matrix) -> np.ndarray:
     """Return the cosine (added, n) of the labels that are added with the old ones."""
-    return dense_products(centroids[change.added], old.T.tocsr())
+    return DenseProducts(old)(centroids[change.added])

@@ -6,9 +6,11 @@ Documents often start with what they are about: a law with its title, a letter w
 words, the lead, can be additional features: (x, ρ y) / √(1 + ρ²), where y is x of the first words alone.
 """
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from functools import cached_property
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -17,6 +19,8 @@ from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.word_frequency import document_frequency
 from nlpcapsule.lexical.arrays import check_array, check_range, single_integer
 from nlpcapsule.lexical.sparse_rows import stacked_rows
+
+T = TypeVar("T")
 
 LEAD_TOKENS = 60  # words, the most informative part of many documents
 LEAD_TOKENS_HELP = "first words of a document that are additional, separate features; 0: none"
@@ -57,11 +61,20 @@ class BagOfWords:
         return stacked_rows(parts, (len(tokens), self.width))
 
     def _rows(self, tokens: Ragged) -> sparse.csr_matrix:
-        whole = _weighted(tokens, self.idf)
+        whole = once(tokens, f"tf-idf {self._hash}", lambda: _weighted(tokens, self.idf))
         if not self.lead_tokens:
             return whole
-        lead = _weighted(tokens.cut(self.lead_tokens), self.lead_idf)
-        return _to_unit_length(sparse.hstack([whole, _LEAD_WEIGHT * lead], format="csr"))
+        lead = _weighted(leads(tokens, self.lead_tokens), self.lead_idf)
+        order = np.argsort(np.concatenate([_row_of(whole), _row_of(lead)]), kind="stable")
+        data = np.concatenate([whole.data, np.float32(_LEAD_WEIGHT) * lead.data])[order]
+        columns = np.concatenate([whole.indices, lead.indices + len(self.idf)])[order]
+        ends = whole.indptr + lead.indptr
+        return _to_unit_length(sparse.csr_matrix((data, columns, ends), (len(tokens), self.width)))
+
+    @cached_property
+    def _hash(self) -> str:
+        """Identifies equal word weights in different models."""
+        return hashlib.sha256(self.idf.tobytes()).hexdigest()
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays to save with the model."""
@@ -103,11 +116,41 @@ def _weighted(tokens: Ragged, idf: np.ndarray) -> sparse.csr_matrix:
 
 
 def _to_unit_length(rows: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Scale the rows to length 1, in float32; empty rows stay empty."""
-    row_of = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    """Scale the rows to length 1, in float32 and in place; empty rows stay empty."""
+    row_of = _row_of(rows)
     squared = np.bincount(row_of, np.square(rows.data, dtype=np.float64), minlength=rows.shape[0])
-    scaled = (rows.data / np.sqrt(squared)[row_of]).astype(np.float32)
-    return sparse.csr_matrix((scaled, rows.indices, rows.indptr), rows.shape)
+    rows.data = (rows.data / np.sqrt(squared)[row_of]).astype(np.float32)
+    return rows
+
+
+def _row_of(rows: sparse.csr_matrix) -> np.ndarray:
+    """Return the row of each entry."""
+    return np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+
+
+class SharedDocuments(Ragged):
+    """A few documents that several lexical systems read: what they compute alike is computed once."""
+
+    def __init__(self, documents: Ragged) -> None:
+        super().__init__(documents.values, documents.offsets)
+        self.computed: dict[str, Any] = {}
+
+
+def once(documents: Ragged, name: str, compute: Callable[[], T]) -> T:
+    """Return what `compute` returns; for shared documents, what it returned at the first call."""
+    if not isinstance(documents, SharedDocuments):
+        return compute()
+    if name not in documents.computed:
+        documents.computed[name] = compute()
+    return documents.computed[name]
+
+
+def leads(tokens: Ragged, length: int) -> Ragged:
+    """Return the first words of each document."""
+    lengths = tokens.lengths
+    place = np.arange(len(tokens.values)) - np.repeat(tokens.offsets[:-1], lengths)  # in its document
+    ends = np.concatenate([[0], np.cumsum(np.minimum(lengths, length))])
+    return Ragged(tokens.values[place < length], ends)
 
 
 def word_counts(tokens: Ragged, vocabulary_size: int) -> sparse.csr_matrix:

@@ -9,6 +9,7 @@ import numpy as np
 
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.lexical.arrays import check_range, load_arrays, save_arrays
+from nlpcapsule.lexical.bag_of_words import SharedDocuments, once
 from nlpcapsule.lexical.build import evidence_settings, lexical_system
 from nlpcapsule.lexical.name_match import FILE as NAMES_FILE
 from nlpcapsule.lexical.name_match import NameMatch
@@ -74,7 +75,10 @@ class FittedEvidence:
 
     def words(self, tokens: Ragged) -> Ragged:
         """Return the words that the lexical system reads: the tokens, or words joined from pieces."""
-        return tokens if self.whole_words is None else self.whole_words(tokens)
+        whole_words = self.whole_words
+        if whole_words is None:
+            return tokens
+        return once(tokens, "words", lambda: SharedDocuments(whole_words(tokens)))
 
     def save(self, folder: Path) -> None:
         """Write files into an existing folder."""

@@ -25,9 +25,10 @@ from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import array_to_text, check_array, load_arrays, save_arrays, text_to_array
 from nlpcapsule.lexical.bag_of_words import BagOfWords
-from nlpcapsule.lexical.dense_products import dense_products
+from nlpcapsule.lexical.dense_products import DenseProducts
 from nlpcapsule.lexical.inverted_index import InvertedIndex, informative_words, row_products
 from nlpcapsule.lexical.ranker import label_matrix
+from nlpcapsule.lexical.sparse_rows import in_parts
 from nlpcapsule.strict_json import parse_json
 
 NEAREST = 20  # K
@@ -66,9 +67,8 @@ class Neighbours:
         return cls(bag, rows, labels, index, ids)
 
     @cached_property
-    def _documents_by_word(self) -> sparse.csr_matrix:
-        """(V, N)."""
-        return self.documents.T.tocsr()
+    def _cosines(self) -> DenseProducts:
+        return DenseProducts(self.documents)
 
     def nearest(self, tokens: Ragged) -> tuple[np.ndarray, np.ndarray]:
         """Return the nearest training documents (N, K) by row, nearest first, and their cosines (N, K)."""
@@ -90,9 +90,8 @@ class Neighbours:
         shares = np.zeros(candidates.shape)
         nearest = np.zeros(len(tokens))
         chunk = _WITH_INDEX if self.index else max(1, _NUMBERS_AT_A_TIME // self.documents.shape[0])
-        for start in range(0, len(tokens), chunk):
-            rows = slice(start, start + chunk)
-            best, cosines = self._nearest(features[rows])  # (chunk, K)
+        for rows, part in in_parts(features, chunk):
+            best, cosines = self._nearest(part)  # (chunk, K)
             weights = cosines.clip(0, 1).astype(np.float64) ** SHARPNESS
             nearest[rows] = cosines[:, 0]
             given = self._weighted_labels(best, weights, candidates[rows])  # (chunk, C)
@@ -102,7 +101,7 @@ class Neighbours:
     def _nearest(self, features: sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
         """Return the training documents (N, K) nearest to rows (N, V), nearest first, and their cosines."""
         if self.index is None:
-            cosines = dense_products(features, self._documents_by_word)  # (N, training documents)
+            cosines = self._cosines(features)  # (N, training documents)
             best = top_columns(cosines, NEAREST)
             return best, np.take_along_axis(cosines, best, axis=1)
         contenders, _ = self.index.nearest(informative_words(features), _CONTENDERS)  # (N, C)
@@ -114,19 +113,19 @@ class Neighbours:
         self, documents: np.ndarray, weights: np.ndarray, candidates: np.ndarray
     ) -> np.ndarray:
         """Sum the weights (N, K) of those documents (N, K) that have each candidate: (N, C)."""
-        (count, width), label_count = documents.shape, self.labels.shape[1]
-        offsets = np.arange(0, count * width + 1, width)
-        chosen = sparse.csr_matrix(
-            (weights.ravel(), documents.ravel(), offsets), shape=(count, self.documents.shape[0])
-        )
-        votes = (chosen @ self.labels).sorted_indices()  # (N, n), a few labels for each document
-        first = np.arange(count, dtype=np.int64)[:, None] * label_count
-        found = np.repeat(first.ravel(), np.diff(votes.indptr)) + votes.indices  # (all votes,), ascending
-        wanted = first + candidates  # (N, C)
+        starts = self.labels.indptr[documents]  # (N, K)
+        lengths = (self.labels.indptr[documents + 1] - starts).ravel()
+        skipped = starts.ravel() - np.cumsum(lengths) + lengths  # entries of other documents before
+        given = self.labels.indices[np.repeat(skipped, lengths) + np.arange(lengths.sum())]  # (all labels,)
+        first = np.arange(len(documents), dtype=np.int64)[:, None] * self.labels.shape[1]  # (N, 1)
+        own = np.repeat(np.broadcast_to(first, documents.shape), lengths)
+        found, vote = np.unique(own + given, return_inverse=True)
         if not len(found):
             return np.zeros(candidates.shape)
+        votes = np.bincount(vote, np.repeat(weights, lengths))
+        wanted = first + candidates  # (N, C)
         places = np.searchsorted(found, wanted).clip(max=len(found) - 1)
-        return np.where(found[places] == wanted, votes.data[places], 0.0)
+        return np.where(found[places] == wanted, votes[places], 0.0)
 
     def save(self, folder: Path) -> None:
         """Write one file."""

@@ -23,10 +23,11 @@ from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import check_array, load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS_HELP, BagOfWords
-from nlpcapsule.lexical.dense_products import dense_products
+from nlpcapsule.lexical.dense_products import DenseProducts
 from nlpcapsule.lexical.inverted_index import InvertedIndex, row_products
 from nlpcapsule.lexical.nearest_negatives import NearestNegatives, fit_on_rows, without_small
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
+from nlpcapsule.lexical.sparse_rows import in_parts
 from nlpcapsule.processes import pool_options, starting_workers
 from nlpcapsule.registry import System, register
 from nlpcapsule.threads import thread_count
@@ -100,9 +101,8 @@ class OneVsRest(LexicalRanker):
         return cls(bag, sparse.vstack(weights, format="csr"), np.concatenate(bias), centroids)
 
     @cached_property
-    def _weights_by_word(self) -> sparse.csr_matrix:
-        """(V, n)."""
-        return self.weights.T.tocsr()
+    def _margins(self) -> DenseProducts:
+        return DenseProducts(self.weights)
 
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the best labels of documents and their margins."""
@@ -115,9 +115,8 @@ class OneVsRest(LexicalRanker):
         labels = np.empty((len(tokens), width), dtype=np.int64)
         margins = np.empty((len(tokens), width))
         chunk = max(1, _SCORES_AT_A_TIME // len(self.bias))
-        for start in range(0, len(tokens), chunk):
-            rows = slice(start, start + chunk)
-            scores = dense_products(features[rows], self._weights_by_word) + self.bias  # (chunk, n)
+        for rows, part in in_parts(features, chunk):
+            scores = self._margins(part) + self.bias  # (chunk, n)
             labels[rows] = top_columns(scores, width)
             margins[rows] = np.take_along_axis(scores, labels[rows], axis=1)
         return labels, margins

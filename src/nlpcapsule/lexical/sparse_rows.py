@@ -25,6 +25,16 @@ def largest_entries(matrix: sparse.csr_matrix, count: int) -> sparse.csr_matrix:
     return sparse.csr_matrix((matrix.data[kept], places), shape=matrix.shape)
 
 
+def in_parts(matrix: sparse.csr_matrix, size: int) -> Iterator[tuple[slice, sparse.csr_matrix]]:
+    """Yield `size` rows at a time, and where they are; few rows are not copied."""
+    if matrix.shape[0] <= size:
+        yield slice(None), matrix
+        return
+    for start in range(0, matrix.shape[0], size):
+        rows = slice(start, start + size)
+        yield rows, matrix[rows]
+
+
 def stacked_rows(parts: Iterable[sparse.csr_matrix], shape: tuple[int, int]) -> sparse.csr_matrix:
     """Return rows (N, V) float32 from parts; many of them are in files that are mapped into memory."""
     values, columns = GrowingArray(np.float32), GrowingArray(np.int32)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.lexical.bag_of_words import SharedDocuments
 from nlpcapsule.lexical.evidence import WordEvidence
 from nlpcapsule.scoring.fusion import CandidateFeatures, Fusion
 from nlpcapsule.scoring.lexical_scorer import select_log_odds
@@ -72,6 +73,7 @@ class HybridScorer:
 
     def score(self, tokens: Ragged, candidates: np.ndarray | None = None, top_k: int | None = None) -> Scores:
         """Score the nominated labels, or the given candidates (N, C)."""
+        tokens = SharedDocuments(tokens)
         if candidates is None:
             candidates, lexical = self.lexical.top(tokens, self.parts.count)
         else:

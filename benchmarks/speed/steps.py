@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -22,7 +21,7 @@ from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.networks.build import build_network
 from nlpcapsule.provenance import peak_process_memory
 from nlpcapsule.training.label_task import LabelTask
-from nlpcapsule.training.plan import WARM_UP, time_steps
+from nlpcapsule.training.plan import time_steps
 from nlpcapsule.training.row_updates import choose_row_updates, row_tables
 from nlpcapsule.training.shared_work import this_process
 
@@ -43,10 +42,10 @@ def speed_of_steps(points: Sequence[tuple[int, int]], config: Config, rounds: in
     timings = {point: Timing([], []) for point in points}
     for _ in range(rounds):
         for point in points:
-            cpu = time.process_time()
-            steps = time_steps(networks[point], tasks[point], config.training, _STEPS)
-            timings[point].cpu.append((time.process_time() - cpu) / (_STEPS + WARM_UP))
-            timings[point].wall.append(float(np.median(steps)))
+            steps = time_steps(networks[point], tasks[point], config.training, _STEPS)  # (steps, 2)
+            wall, cpu = np.median(steps, axis=0).tolist()
+            timings[point].wall.append(wall)
+            timings[point].cpu.append(cpu)
     reference = timings[points[0]]
     return [
         {

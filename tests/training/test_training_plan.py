@@ -15,7 +15,7 @@ from nlpcapsule.training.prepared_labels import prepare_labels
 
 
 def test_a_plan_multiplies_the_time_of_a_batch(monkeypatch):
-    monkeypatch.setattr(plan, "time_steps", lambda *_: np.array([1.0, 3.0]))
+    monkeypatch.setattr(plan, "time_steps", lambda *_: np.array([[1.0, 9.0], [3.0, 9.0]]))
     config = tiny_config(epochs=90, negatives="hard", negative_count=7, lexical="one-vs-rest")
     data = prepare_labels(some_documents(64), some_documents(16, "dev"), config)
     lines = "\n".join(plan_training(data, config, print))
@@ -58,7 +58,7 @@ def test_steps_are_timed_from_the_shortest_to_the_longest_texts():
 
     task = Noted()
     seconds = time_steps(toy_network(), task, TrainingSettings(gradient_accumulation_steps=3), 4)
-    assert seconds.shape == (4,)
+    assert seconds.shape == (4, 2)
     assert (seconds > 0).all()
     warm_up, timed = task.longest[:2], task.longest[2:]
     assert warm_up == [27, 27]

@@ -85,7 +85,7 @@ def _plan_answers(data: PreparedAnswers, config: Config, say: Callable[[str], No
 def _measured(network: nn.Module, task: Task, config: Config, say: Callable[[str], None]) -> list[str]:
     training, process = config.training, this_process()
     parameters = sum(parameter.numel() for parameter in network.parameters())
-    seconds = float(time_steps(network, task, training, _STEPS, say).mean())
+    seconds = float(time_steps(network, task, training, _STEPS, say)[:, 0].mean())
     batches = len(task.batches(0))
     epoch = seconds * batches
     memory = f"{peak_process_memory() / 2**30:.1f} GiB of memory"
@@ -123,7 +123,7 @@ class _TimedTask:
         self.title, self.select_by, self.warmup = task.title, task.select_by, task.warmup
         self.lengths = task.lengths
         self._task, self._steps = task, steps
-        self.times: list[float] = []
+        self.times: list[tuple[float, float]] = []
 
     def batches(self, epoch: int) -> Sequence[np.ndarray]:
         """Return batches spread evenly over an epoch's, after two of the longest texts to warm up."""
@@ -145,11 +145,11 @@ class _TimedTask:
         return {}
 
 
-def _now() -> float:
-    """Return the time at which what a GPU was asked for is done."""
+def _now() -> tuple[float, float]:
+    """Return the time at which what a GPU was asked for is done, and the CPU time so far."""
     if this_process().device.type == "cuda":
         torch.cuda.synchronize()
-    return time.perf_counter()
+    return time.perf_counter(), time.process_time()
 
 
 class _Remarks(TrainingProgress):
@@ -174,7 +174,7 @@ def time_steps(
     steps: int,
     say: Callable[[str], None] = lambda text: None,
 ) -> np.ndarray:
-    """Train a network for a few steps and return the seconds (steps,) that each took.
+    """Train a network for a few steps; return the seconds (steps, 2) of each, on the clock and of CPU time.
 
     Batches are not accumulated: each makes a step. The network's weights change. `say` gets remarks, such as
     that memory ran out.
@@ -184,4 +184,4 @@ def time_steps(
     with TemporaryDirectory() as folder:
         settings = settings.model_copy(update=once)
         train_network(network, timed, settings, Path(folder), _Remarks(say))
-    return np.diff(timed.times)[WARM_UP:]
+    return np.diff(timed.times, axis=0)[WARM_UP:]

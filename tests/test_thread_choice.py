@@ -20,6 +20,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "_is_asked_for", False)
     for name in threads._POOLS:
         monkeypatch.setenv(name, "")
+    monkeypatch.setenv("OMP_WAIT_POLICY", "")
+    monkeypatch.delenv("OMP_WAIT_POLICY")  # set and deleted, so that it is deleted again after the test
 
 
 def files(root: Path, **texts: str) -> Path:
@@ -98,6 +100,14 @@ def test_the_users_number_comes_before_the_environments_and_both_before_the_mach
     assert threads.use_threads(None) == threads.thread_count() == 3
     assert threads.use_threads(5) == threads.thread_count() == 5
     assert os.environ["RAYON_NUM_THREADS"] == "5"
+
+
+def test_waiting_threads_sleep_unless_the_user_wants_them_to_spin(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads.use_threads(2)
+    assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    threads.use_threads(2)
+    assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"
 
 
 @pytest.mark.parametrize(

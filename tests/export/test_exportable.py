@@ -14,7 +14,9 @@ from nlpcapsule.export.exportable import (
     PlainConvolution,
     TabulatedConvolution,
     exportable_encoder,
+    pooled_maximum,
 )
+from nlpcapsule.networks.query_routing import largest_states
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -25,6 +27,14 @@ def test_scores_equal_those_of_the_network(kind: str) -> None:
         expected = network(tokens, candidates).logits
         torch.testing.assert_close(exportable(tokens, candidates), expected, atol=1e-5, rtol=0)
         torch.testing.assert_close(over_all(tokens), network(tokens).logits, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("length", [1, 2, 15, 16, 17, 255, 256, 257, 600])
+def test_the_maximum_of_states_is_the_same_in_parts(length: int) -> None:
+    states = torch.randn(3, length, 5, generator=torch.Generator().manual_seed(length)) - 2
+    mask = torch.arange(length) < torch.tensor([length, (length + 1) // 2, 1])[:, None]
+    assert torch.equal(pooled_maximum(states, None), largest_states(states, None))
+    assert torch.equal(pooled_maximum(states, mask), largest_states(states, mask))
 
 
 def test_tables_of_8_bits_give_nearly_the_same_scores() -> None:

@@ -63,17 +63,39 @@ class SmallTables(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Return states (B, l, H) after the ReLU, not yet zeroed at padding, of token ids (B, l)."""
-        sums = [_sum_of_rows(tokens, table, self.padding_id) for table in self.tables]
+        sums = [_sum_of_small_rows(tokens, table, self.padding_id) for table in self.tables]
         scaled = [torch.relu(total * scale) for total, scale in zip(sums, self.scales, strict=True)]
         return torch.cat(scaled, dim=2)
 
 
 def _sum_of_rows(tokens: Tensor, table: Tensor, padding_id: int) -> Tensor:
     """Return Σ_o T_o[x_(t+o)] (B, l, filters) of token ids (B, l) and tables (width, V, filters)."""
-    width, left = len(table), _centre(len(table))
-    padded = nn.functional.pad(tokens, (left, width - 1 - left), value=padding_id)
-    rows = [part[padded[:, o : o + tokens.shape[1]]].float() for o, part in enumerate(table)]
+    rows = [
+        nn.functional.embedding(ids, part)
+        for ids, part in zip(_windows(tokens, len(table), padding_id), table, strict=True)
+    ]
     return sum(rows[1:], start=rows[0])
+
+
+def _sum_of_small_rows(tokens: Tensor, table: Tensor, padding_id: int) -> Tensor:
+    """Return the result of `_sum_of_rows` for tables of 8 bits: a product with ones, which adds integers."""
+    width, words, filters = table.shape
+    ids = torch.stack(_windows(tokens, width, padding_id))  # (width, B, l)
+    ids = ids + words * torch.arange(width, device=ids.device)[:, None, None]
+    rows = nn.functional.embedding(ids, table.flatten(0, 1)).flatten(1)  # (width, B l filters)
+    if not torch.compiler.is_exporting():
+        return rows.float().sum(dim=0).view(*tokens.shape, filters)
+    ones = torch.ones(1, width, dtype=torch.uint8)
+    shape = (1, rows.shape[1])
+    total = torch.onnx.ops.symbolic("MatMulInteger", (ones, rows), dtype=torch.int32, shape=shape, version=10)
+    return total.float().view(*tokens.shape, filters)
+
+
+def _windows(tokens: Tensor, width: int, padding_id: int) -> list[Tensor]:
+    """Return the ids (B, l) at each offset of a window around the positions of token ids (B, l)."""
+    left = _centre(width)
+    padded = nn.functional.pad(tokens, (left, width - 1 - left), value=padding_id)
+    return [padded[:, offset : offset + tokens.shape[1]] for offset in range(width)]
 
 
 def _centre(width: int) -> int:

@@ -120,6 +120,7 @@ class LabelQueryNetwork(QueryRouting):
     """The whole `label-query` network; if labels have names, call `read_names` before training."""
 
     idf: Tensor | None
+    largest_states = staticmethod(largest_states)
 
     def __init__(self, settings: LabelQuerySettings, inputs: NetworkInputs) -> None:
         super().__init__()
@@ -187,7 +188,9 @@ class LabelQueryNetwork(QueryRouting):
         states, real = self.document.encoder(tokens)  # (B, l, H)
         capsules, mask = self.document.condense(states, real)  # (B, m, d)
         # Padding's zeros are never above rectified states.
-        largest = None if self.whole is None else largest_states(states, None if self.rectified else real)
+        largest = None
+        if self.whole is not None:
+            largest = self.largest_states(states, None if self.rectified else real)
         place = None
         if self.names is not None and self.idf is not None:
             place = self.document.encoder.place(tokens, states, real, self.idf)  # (B, E)

@@ -57,7 +57,7 @@ class QueryRouting(nn.Module):
     """Base class of networks that route condensed capsules to learned queries, of labels or of a text."""
 
     settings: LabelQuerySettings
-    route_labels = staticmethod(route_labels)  # an exported network needs another one
+    route_labels = staticmethod(route_labels)  # an exported network needs others
 
     def add_agreement(self, settings: LabelQuerySettings) -> None:
         """Add what the agreement of capsules and label capsules learns.

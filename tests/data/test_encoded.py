@@ -120,20 +120,6 @@ def test_questions_know_their_candidates(tokenizer, questions):
     assert words(tokenizer, questions.answers[4]) == "a cat"
 
 
-def test_taken_questions_keep_their_candidates(questions):
-    taken = questions.take([2, 0])
-    assert [taken.candidates(row).tolist() for row in range(2)] == [[0, 1, 2], [3, 4]]
-    assert taken.labels.tolist() == [0, 1, 0, 1, 0]
-    for new, old in enumerate([3, 4, 5, 0, 1]):
-        assert taken.answers[new].tolist() == questions.answers[old].tolist()
-    assert taken.questions[0].tolist() == questions.questions[2].tolist()
-
-
-def test_no_questions_can_be_taken(questions):
-    taken = questions.take([])
-    assert (len(taken), taken.offsets.tolist(), len(taken.labels)) == (0, [0], 0)
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -152,5 +138,5 @@ def test_other_questions_have_another_fingerprint(change):
         "labels": np.array([0, 1, 0]),
     }
     first = EncodedQuestions(**parts)
-    assert first.fingerprint() == first.take([0, 1]).fingerprint()
+    assert first.fingerprint() == EncodedQuestions(**parts).fingerprint()
     assert first.fingerprint() != EncodedQuestions(**{**parts, **change}).fingerprint()

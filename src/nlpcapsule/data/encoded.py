@@ -52,14 +52,6 @@ class EncodedQuestions:
         """Return the rows of `answers` that belong to a question."""
         return np.arange(self.offsets[question], self.offsets[question + 1])
 
-    def take(self, rows: np.ndarray | Sequence[int]) -> EncodedQuestions:
-        """Return the chosen questions, in the given order."""
-        chosen = [self.candidates(int(row)) for row in rows]
-        flat = np.concatenate([np.zeros(0, dtype=np.int64), *chosen])
-        offsets = np.cumsum([0, *map(len, chosen)], dtype=np.int64)
-        questions, answers = self.questions.take(rows), self.answers.take(flat)
-        return EncodedQuestions(questions, answers, offsets, self.labels[flat])
-
     def fingerprint(self) -> str:
         """Return a hash of all tokens and labels."""
         return _hash(self.questions, self.answers, self.offsets, self.labels)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from scipy import sparse
-from torch import nn
+from torch import Tensor, nn
 
 from nlpcapsule.data.batches import batch_rows
 from nlpcapsule.data.ragged import Ragged
@@ -175,19 +175,32 @@ class _Readings:
         if network.settings.condensed and size <= _MOST_BYTES:
             order = np.argsort(tokens.lengths, kind="stable")  # little padding
             starts = range(0, len(tokens), batch_size)
-            read = DocumentReading.joined([self._read(order[start : start + batch_size]) for start in starts])
-            self._kept = read.at(torch.from_numpy(np.argsort(order)).to(self._device))
+            read = _joined([self._read(order[start : start + batch_size]) for start in starts])
+            self._kept = _rows(read, torch.from_numpy(np.argsort(order)).to(self._device))
 
     def __call__(self, rows: np.ndarray) -> DocumentReading:
         """Return some documents."""
         if self._kept is None:
             return self._read(rows)
-        return self._kept.at(torch.from_numpy(rows).to(self._device))
+        return _rows(self._kept, torch.from_numpy(rows).to(self._device))
 
     @torch.no_grad()
     def _read(self, rows: np.ndarray) -> DocumentReading:
         inputs = torch.from_numpy(self.tokens.padded(rows, self._padding_id)).to(self._device)  # (B, l)
         return self._network.read(inputs)
+
+
+def _joined(parts: list[DocumentReading]) -> DocumentReading:
+    """Return the documents of all parts, whose capsules are as many."""
+    capsules, *others = zip(*parts, strict=True)
+    more = (None if any(part is None for part in each) else torch.cat(each) for each in others)
+    return DocumentReading(torch.cat(capsules), *more)
+
+
+def _rows(reading: DocumentReading, rows: Tensor) -> DocumentReading:
+    """Return some of the documents."""
+    more = (None if part is None else part[rows] for part in reading[1:])
+    return DocumentReading(reading.capsules[rows], *more)
 
 
 def _descend(

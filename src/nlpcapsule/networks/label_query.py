@@ -23,7 +23,6 @@ a pretrained transformer, which reads a long document in windows; there l counts
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -99,18 +98,6 @@ class DocumentReading(NamedTuple):
     largest: Tensor | None
     place: Tensor | None
     attention: Tensor | None = None
-
-    def at(self, rows: Tensor) -> DocumentReading:
-        """Return some of the documents."""
-        more = (None if part is None else part[rows] for part in self[1:])
-        return DocumentReading(self.capsules[rows], *more)
-
-    @classmethod
-    def joined(cls, parts: Sequence[DocumentReading]) -> DocumentReading:
-        """Return the documents of all parts, whose capsules are as many."""
-        capsules, *others = zip(*parts, strict=True)
-        more = (None if any(part is None for part in each) else torch.cat(each) for each in others)
-        return cls(torch.cat(capsules), *more)
 
 
 _SAMPLED = 128  # training documents that the documents' mean is computed from

@@ -76,6 +76,15 @@ def logits_of(network, questions):
     return logits, question_of
 
 
+def taken(questions, rows):
+    """Some of the questions, with all their candidates."""
+    chosen = [questions.candidates(int(row)) for row in rows]
+    offsets = np.cumsum([0, *map(len, chosen)])
+    flat = np.concatenate(chosen)
+    answers, labels = questions.answers.take(flat), questions.labels[flat]
+    return EncodedQuestions(questions.questions.take(rows), answers, offsets, labels)
+
+
 def train_briefly(network, questions, epochs, learning_rate=1e-2, batch=10):
     """Adam on the pairwise loss, over shuffled questions with all their candidates."""
     optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate)
@@ -84,7 +93,7 @@ def train_briefly(network, questions, epochs, learning_rate=1e-2, batch=10):
     for _ in range(epochs):
         order = shuffle.permutation(len(questions))
         for start in range(0, len(order), batch):
-            part = questions.take(order[start : start + batch])
+            part = taken(questions, order[start : start + batch])
             logits, question_of = logits_of(network, part)
             optimizer.zero_grad()
             answer_loss("pairwise", logits, torch.from_numpy(part.labels), question_of).backward()

@@ -3,13 +3,13 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
 from toy_task import BATCHES, EVERY_TWO_STEPS, PowerCutError, ToyTask, toy_network, train_toy
 
 from nlpcapsule.errors import ModelFolderError, NlpCapsuleError
-from nlpcapsule.training import checkpoint as checkpoint_module
+from nlpcapsule.lexical.arrays import array_to_text, load_arrays, save_arrays, text_to_array
 from nlpcapsule.training.checkpoint import Checkpoint, Position
 
 SCORES = (0.3, 0.2, 0.1)
@@ -122,11 +122,10 @@ def test_a_full_disk_is_reported_and_leaves_the_older_checkpoint(tmp_path, full_
 
 def rewrite(path, change_tensors=lambda tensors: None, **changed):
     """Changes tensors, or values of the position, and renews the checksum."""
-    tensors, metadata = checkpoint_module._read(path)
-    change_tensors(tensors)
-    position = json.dumps(json.loads(metadata["position"]) | changed)
-    checksum = checkpoint_module._checksum(tensors, position)
-    save_file(tensors, path, metadata={"position": position, "sha256": checksum})
+    arrays = load_arrays(path, needs_checksum=True)
+    position = json.loads(array_to_text(arrays.pop("position"), "position"))
+    change_tensors(arrays)
+    save_arrays(path, **arrays, position=text_to_array(json.dumps(position | changed)))
 
 
 @pytest.mark.parametrize(
@@ -166,7 +165,7 @@ def test_a_single_changed_bit_of_a_checkpoint_is_noticed(stopped, place):
 def test_an_optimizer_state_of_other_shapes_is_refused_before_training_goes_on(stopped):
     def widen(tensors):
         name = next(name for name in tensors if name.endswith("exp_avg"))
-        tensors[name] = torch.zeros(3, *tensors[name].shape)
+        tensors[name] = np.zeros((3, *tensors[name].shape), dtype=np.float32)
 
     rewrite(stopped / "checkpoint" / "state.safetensors", widen)
     task = ToyTask()

@@ -25,7 +25,7 @@ def save_arrays(path: Path, **arrays: np.ndarray | sparse.csr_matrix) -> None:
             values = (rows.data, rows.indices, rows.indptr, np.array(rows.shape))
             flat |= {f"{name}.{part}": value for part, value in zip(_PARTS, values, strict=True)}
         else:
-            flat[name] = np.ascontiguousarray(array)
+            flat[name] = np.asarray(array, order="C")
     with atomic_path(path) as temporary:
         save_file(flat, temporary, metadata={_CHECKSUM: _checksum(flat)})
 

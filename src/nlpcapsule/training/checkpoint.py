@@ -5,29 +5,26 @@ No random state is stored: order, negatives and dropout are functions of the see
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from pydantic import ConfigDict, TypeAdapter, ValidationError
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
 from torch import nn
 
-from nlpcapsule.atomic_files import atomic_path
 from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.lexical.arrays import array_to_text, load_arrays, save_arrays, text_to_array
 from nlpcapsule.scoring.facts import Count
 from nlpcapsule.training.optimizers import optimizer_states, restore_optimizers
 
 Optimizers = Sequence[torch.optim.Optimizer]
 
-_CHECKSUM = "sha256"
-_DAMAGE = (SafetensorError, OSError, RuntimeError, LookupError, TypeError, ValueError, AttributeError)
+_DAMAGE = (ModelFolderError, RuntimeError, LookupError, TypeError, ValueError, AttributeError)
 START_AGAIN = (
     "start again without --resume: name another folder with --output, or delete the run's folder first"
 )
@@ -67,30 +64,29 @@ class Checkpoint:
     def __init__(self, folder: Path) -> None:
         self.state = folder / "state.safetensors"
         self.best = folder / "best.safetensors"
-        self._kept: dict[str, torch.Tensor] | None = None  # best weights that are not on disk yet
+        self._kept: dict[str, np.ndarray] | None = None  # best weights that are not on disk yet
 
     def save(
         self, position: Position, network: nn.Module, optimizers: Optimizers, average: nn.Module | None = None
     ) -> None:
         """Save pending best weights, then the state of the run."""
         if self._kept is not None:
-            with atomic_path(self.best) as temporary:
-                save_file(self._kept, temporary, metadata={_CHECKSUM: _checksum(self._kept)})
+            save_arrays(self.best, **self._kept)
             self._kept = None
-        tensors = _prefixed("network", network)
+        arrays = _prefixed("network", network)
         if average is not None:
-            tensors |= _prefixed("average", average)
-        tensors |= {f"optimizer.{name}": value for name, value in optimizer_states(optimizers).items()}
-        text = json.dumps(asdict(position))
-        with atomic_path(self.state) as temporary:
-            save_file(tensors, temporary, metadata={"position": text, _CHECKSUM: _checksum(tensors, text)})
+            arrays |= _prefixed("average", average)
+        states = optimizer_states(optimizers)
+        arrays |= {f"optimizer.{name}": value.numpy() for name, value in states.items()}
+        text = text_to_array(json.dumps(asdict(position)))
+        save_arrays(self.state, **arrays, position=text)
 
     def keep_best(self, network: nn.Module) -> None:
         """Keep the weights of the best epoch so far in memory until the next `save`.
 
         This keeps the two files consistent, however many epochs lie between two checkpoints.
         """
-        self._kept = {name: tensor.clone() for name, tensor in _prefixed("network", network).items()}
+        self._kept = {name: array.copy() for name, array in _prefixed("network", network).items()}
 
     def restore(
         self, network: nn.Module, optimizers: Optimizers, average: nn.Module | None = None
@@ -99,14 +95,14 @@ class Checkpoint:
         if not self.state.exists():
             return Position()
         with _reject_damage(self.state):
-            tensors, metadata = _read(self.state)
-            position = Position.from_json(metadata["position"])
+            arrays = load_arrays(self.state, needs_checksum=True)
+            position = Position.from_json(array_to_text(arrays.pop("position"), "position"))
             if position.best_epoch:  # needed only at the end, but report damage before training continues
                 self._load_best(network)
-            network.load_state_dict(_stripped("network", tensors))
+            network.load_state_dict(_stripped("network", arrays))
             if average is not None:
-                average.load_state_dict(_stripped("average", tensors))
-            restore_optimizers(optimizers, _stripped("optimizer", tensors))
+                average.load_state_dict(_stripped("average", arrays))
+            restore_optimizers(optimizers, _stripped("optimizer", arrays))
         return position
 
     def restore_best(self, network: nn.Module) -> None:
@@ -118,7 +114,7 @@ class Checkpoint:
 
     def _load_best(self, network: nn.Module) -> None:
         with _reject_damage(self.best):
-            network.load_state_dict(_stripped("network", _read(self.best)[0]))
+            network.load_state_dict(_stripped("network", load_arrays(self.best, needs_checksum=True)))
 
 
 @contextmanager
@@ -127,37 +123,20 @@ def _reject_damage(path: Path) -> Iterator[None]:
     try:
         yield
     except _DAMAGE as error:
-        first = (str(error).splitlines() or [type(error).__name__])[0]
+        first = (str(error).splitlines() or [type(error).__name__])[0].removeprefix(f"{path} is damaged: ")
         problem = f"{path} is damaged or belongs to another run ({first})"
         raise ModelFolderError(f"{problem}; {START_AGAIN}") from None
 
 
-def _read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    """Return the tensors and metadata of a file whose checksum is correct."""
-    tensors = load_file(path)
-    with safe_open(path, framework="pt") as file:
-        metadata = file.metadata() or {}
-    if _checksum(tensors, metadata.get("position", "")) != metadata.get(_CHECKSUM):
-        raise ValueError("its numbers are not those that were written")
-    return tensors, metadata
+def _prefixed(prefix: str, module: nn.Module) -> dict[str, np.ndarray]:
+    weights = module.state_dict().items()
+    return {f"{prefix}.{name}": tensor.detach().cpu().contiguous().numpy() for name, tensor in weights}
 
 
-def _checksum(tensors: dict[str, torch.Tensor], text: str = "") -> str:
-    """Return the checksum of all values, names, types and shapes, and of a text."""
-    digest = hashlib.sha256(text.encode())
-    for name in sorted(tensors):
-        tensor = tensors[name]
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
-
-
-def _prefixed(prefix: str, module: nn.Module) -> dict[str, torch.Tensor]:
-    return {
-        f"{prefix}.{name}": tensor.detach().cpu().contiguous() for name, tensor in module.state_dict().items()
-    }
-
-
-def _stripped(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def _stripped(prefix: str, arrays: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     start = f"{prefix}."
-    return {name[len(start) :]: tensor for name, tensor in tensors.items() if name.startswith(start)}
+    return {
+        name.removeprefix(start): torch.from_numpy(array)
+        for name, array in arrays.items()
+        if name.startswith(start)
+    }

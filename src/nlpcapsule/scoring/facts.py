@@ -2,13 +2,12 @@
 
 import json
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from nlpcapsule.errors import ModelFolderError, did_you_mean
+from nlpcapsule.errors import ModelFolderError
 
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -18,7 +17,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 class ModelFacts:
     """Facts about a training run; None where one does not apply."""
 
-    __pydantic_config__: ClassVar = ConfigDict(strict=True, allow_inf_nan=False)
+    __pydantic_config__: ClassVar = ConfigDict(strict=True, allow_inf_nan=False, extra="forbid")
 
     training_documents: Count | None = None  # documents that a label model was trained on
     training_questions: Count | None = None  # questions that an answer model was trained on
@@ -40,20 +39,14 @@ class ModelFacts:
         return {name: value for name, value in values.items() if value is not None}
 
     @staticmethod
-    def from_json(record: Mapping[str, Any]) -> "ModelFacts":
+    def from_json(record: Any) -> "ModelFacts":
         """Parse the output of `to_json`; raise `ModelFolderError` for an unknown or impossible fact."""
-        if not isinstance(record, Mapping):
-            raise ModelFolderError("facts.json: expected an object")
-        known = [field.name for field in fields(ModelFacts)]
-        for name in record:
-            if name not in known:
-                problem = f"facts.json: unknown key {name!r}: {did_you_mean(name, known)}"
-                raise ModelFolderError(f"{problem}; remove it, or upgrade nlpcapsule")
         try:
             return _FACTS.validate_json(json.dumps(record))  # strict on Python values would refuse lists
         except ValidationError as error:
-            where = "".join(f"{name}={str(record[str(name)])[:80]}" for name in error.errors()[0]["loc"][:1])
-            raise ModelFolderError(f"facts.json: {where or 'a text'} is impossible") from None
+            first = error.errors()[0]
+            fact = f"{'.'.join(map(str, first['loc'][:1]))}={str(first['input'])[:80]}"
+            raise ModelFolderError(f"facts.json: {fact} is impossible: {first['msg'].lower()}") from None
 
 
 _FACTS = TypeAdapter(ModelFacts)

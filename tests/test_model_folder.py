@@ -374,7 +374,7 @@ def test_facts_are_kept_letter_by_letter(tmp_path):
 
 def test_an_unknown_fact_is_refused(folder):
     edit(folder, "facts.json", lambda facts: facts.update(treshold=0.3))
-    with pytest.raises(ModelFolderError, match="treshold=0.3 is impossible: unexpected keyword"):
+    with pytest.raises(ModelFolderError, match=r"treshold=0\.3 is impossible: unexpected keyword"):
         load_model(folder)
 
 

@@ -40,7 +40,9 @@ def test_troubleshooting_names_messages_that_the_program_has() -> None:
 
 
 def test_pictures_are_those_that_the_program_draws(tmp_path: Path) -> None:
-    for path in write_pictures(tmp_path):
+    written = write_pictures(tmp_path)
+    assert sorted(path.name for path in written) == sorted(path.name for path in FOLDER.glob("routing-*.svg"))
+    for path in written:
         drawn, kept = (file.read_text(encoding="utf-8") for file in (path, FOLDER / path.name))
         assert numbers(drawn) == pytest.approx(numbers(kept), abs=1e-3), "run: python -m docs.draw_routing"
 

@@ -146,12 +146,13 @@ def test_workers_that_joblib_starts_import_nothing_from_the_working_folder(tmp_p
 
 
 def test_workers_leave_ctrl_c_to_the_process_that_started_them(tmp_path: Path) -> None:
+    # It comes right behind the block, while Python starts in the workers, which could not handle it then.
     program = (
         "import joblib, os, signal\nfrom nlpcapsule.processes import starting_workers\n"
         "with starting_workers():\n"
         "    run = joblib.Parallel(n_jobs=2, return_as='generator')\n"
-        "    answers = run(joblib.delayed(os.killpg)(0, signal.SIGINT) for _ in range(2))\n"
-        "try:\n    list(answers)\nexcept KeyboardInterrupt:\n    print('stopped')\n"
+        "    answers = run(joblib.delayed(abs)(number) for number in range(2))\n"
+        "try:\n    os.killpg(0, signal.SIGINT)\nexcept KeyboardInterrupt:\n    print('stopped', *answers)\n"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", program],
@@ -161,7 +162,7 @@ def test_workers_leave_ctrl_c_to_the_process_that_started_them(tmp_path: Path) -
         timeout=100,
         start_new_session=True,
     )
-    assert (done.stdout, done.stderr) == ("stopped\n", "")
+    assert (done.stdout, done.stderr) == ("stopped 0 1\n", "")
 
 
 def test_the_variable_is_as_before_behind_the_block(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import typer
 from run_command import assert_refused, run_command
 
 from nlpcapsule.cli.chunks import arriving_chunks, full_chunks
@@ -189,6 +190,16 @@ def test_ctrl_c_during_imports_ends_with_130_and_no_traceback(module: str, label
     command = [sys.executable, "-c", program, "predict", str(label_model), "-"]
     done = subprocess.run(command, input=ROW % 1, capture_output=True, timeout=60, preexec_fn=heed_ctrl_c)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, typer.Abort])
+def test_ctrl_c_outside_of_a_command_ends_with_130(stop: type[BaseException], monkeypatch) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise stop
+
+    monkeypatch.setattr("nlpcapsule.cli.app.app", stopped)
+    done = run_command("systems")
+    assert (done.code, done.out, done.err) == (130, "", "")
 
 
 def test_a_file_without_utf8_in_its_name_can_be_named(

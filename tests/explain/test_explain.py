@@ -1,6 +1,9 @@
 """An explanation says what the model does: its numbers are those that deleting words gives."""
 
 import json
+import re
+from dataclasses import replace
+from html import escape
 
 import numpy as np
 import pytest
@@ -177,11 +180,16 @@ def test_an_explanation_is_json_and_the_text_is_escaped_in_a_notebook(estimators
     text = "<b>street lamp</b> & dark <script>alert(1)</script>"
     found = estimators("hybrid").explain(text, top_k=2)
     assert json.loads(json.dumps(found.to_json()))["labels"][0]["label"] == found.labels[0].label
-    shown = found._repr_html_()
-    assert "<script>" not in shown
-    assert "<b>street" not in shown
-    assert "&lt;script&gt;" in shown or "&lt;" in shown
+    (label, _), (similar, *_) = found.labels, found.similar
+    label = replace(label, name="<i>dark</i>")
+    similar = replace(similar, id="<u>7</u>", labels=("<s>off</s>",))
+    shown = replace(found, labels=(label,), similar=(similar,))._repr_html_()
     assert shown.count("<mark") >= 1
+    (quoted,) = re.findall("<blockquote[^>]*>(.*)</blockquote>", re.sub("</?mark[^>]*>", "", shown))
+    assert quoted == escape(text)
+    for hostile in ("<i>dark</i>", "<u>7</u>", "<s>off</s>"):
+        assert escape(hostile) in shown
+        assert hostile not in shown
 
 
 def test_it_says_how_much_of_the_text_is_read(estimators):

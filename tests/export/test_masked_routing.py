@@ -38,3 +38,20 @@ def test_it_gives_the_same_result_and_gradients(agreement, iterations):
     found = torch.autograd.grad(masked.label_capsules.square().sum(), (u, logits))
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other)
+
+
+def test_a_document_that_has_stopped_does_not_go_on():
+    """Not even if its agreement would change again: some of these documents would."""
+    torch.manual_seed(0)
+    u = nn.functional.layer_norm(torch.randn(64, 5, 6, dtype=torch.float64), (6,))
+    logits = 3 * torch.randn(64, 4, 5, dtype=torch.float64)
+    project = nn.Sequential(nn.Linear(6, 6, bias=False), nn.LayerNorm(6)).double()
+    options = {"compared": (u - u.mean(dim=1, keepdim=True)) / 0.6**0.5, "project": project}
+    scores = route_labels_masked(u, logits, iterations=12, eps=0, **options).agreement[:, :11]
+    is_still = scores.diff(dim=1).abs() < 0.05  # (B, 10)
+    assert (is_still[:, :-1] & ~is_still[:, 1:]).any()
+    plain, masked = (
+        route(u, logits, iterations=12, eps=0.05, **options) for route in (route_labels, route_labels_masked)
+    )
+    assert masked.iterations.tolist() == plain.iterations.tolist()
+    torch.testing.assert_close(masked.label_capsules, plain.label_capsules)

@@ -27,6 +27,16 @@ def bytes_of(path: Path) -> bytes:
     return b"".join(file.read_bytes() for file in sorted(path.parent.iterdir()))
 
 
+def test_a_commit_waits_for_the_disk(path: Path) -> None:
+    """A power cut cannot be tried: what SQLite is asked to do is checked."""
+    with FeedbackStore(path) as store:
+        asked = {
+            name: store._connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("journal_mode", "synchronous", "secure_delete")
+        }
+    assert asked == {"journal_mode": "wal", "synchronous": 2, "secure_delete": 1}
+
+
 def test_rows_come_back_in_their_order_as_learn_reads_them(path: Path) -> None:
     with FeedbackStore(path) as store:
         assert store.add("a", "ada", "One\x00 <b>text</b>", ["x", "x", "ü"], ["y"]) == 1

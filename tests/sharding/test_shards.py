@@ -106,7 +106,8 @@ def test_the_error_of_a_worker_is_reported(tmp_path, monkeypatch):
 
 def test_a_prediction_that_is_stopped_does_not_wait_for_its_workers(tmp_path, monkeypatch):
     shards = split_rows(documents(10), 3, 2, tmp_path / "out.jsonl", IDENTITY)
-    waiting = [sys.executable, "-c", "import time; time.sleep(600)"]
+    ended = tmp_path / "ended"
+    waiting = [sys.executable, "-c", f"import time; time.sleep(8); open({str(ended)!r}, 'w')"]
     commands = iter([[sys.executable, "-c", ""], waiting, waiting])
     monkeypatch.setattr(engines, "thread_count", lambda: 3)
     monkeypatch.setattr(engines, "_command", lambda *_: next(commands))
@@ -118,6 +119,7 @@ def test_a_prediction_that_is_stopped_does_not_wait_for_its_workers(tmp_path, mo
     with pytest.raises(KeyboardInterrupt):
         engines.run_locally(shards, "model", [], stop)
     assert set(psutil.Process().children()) <= before
+    assert not ended.exists(), "a worker was waited for"
 
 
 @pytest.mark.parametrize(

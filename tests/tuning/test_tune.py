@@ -60,6 +60,7 @@ def test_a_search_is_continued_and_its_best_settings_can_be_trained_with(data: P
     assert "trial 2 of 3" not in done.err
     found = trials(tmp_path / "search")
     assert [trial.params for trial in found[:2]] == [trial.params for trial in first]
+    assert found[2].params not in [trial.params for trial in first], "choices are not repeated"
     best = max((trial for trial in found if trial.value is not None), key=lambda trial: trial.value)
     config = Config.build("labels", file=tmp_path / "search" / "best.toml")
     assert setting_value(config, "learning_rate") == best.params["learning_rate"]
@@ -91,6 +92,15 @@ def test_a_trial_that_was_killed_does_not_count(data: Path, tmp_path: Path) -> N
     assert run(data, "--trials", 2, "-q").code == 0
     states = [trial.state.name for trial in trials(tmp_path / "search")]
     assert states == ["COMPLETE", "FAIL", "COMPLETE"]
+
+
+def test_ctrl_c_says_how_to_go_on(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nlpcapsule.tuning.tune.tune", interrupted)
+    done = run(data, "--trials", 1, "-q")
+    assert (done.code, done.err) == (130, "stopped; the same command continues the search\n")
 
 
 class StubTrial:
@@ -150,6 +160,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         "bytes",
         "cut",
         "pipe",
+        "link",
         "DELETE FROM trial_params",
         "UPDATE trial_values SET value = 1e308",
         "UPDATE study_directions SET direction = 'MINIMIZE'",
@@ -168,9 +179,12 @@ def test_a_damaged_study_is_refused(data: Path, tmp_path: Path, damage: str) -> 
     elif damage == "pipe":
         study.unlink()
         os.mkfifo(study)
+    elif damage == "link":
+        study.symlink_to(study.rename(tmp_path / "elsewhere.sqlite"))
     else:
         with sqlite3.connect(study) as connection:
             connection.execute(damage)
         connection.close()
     done = run_command("tune", data, *options, "--trials", 2)
-    assert_refused(done, r"study\.sqlite is (damaged|no plain file)")
+    problem = "no plain file" if damage in ("pipe", "link") else "damaged"
+    assert_refused(done, rf"study\.sqlite is {problem}")

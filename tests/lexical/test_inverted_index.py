@@ -106,7 +106,7 @@ def test_labels_trained_on_their_nearest_negatives_are_found(tmp_path, many_labe
 
 
 def test_frequent_labels_are_trained_on_a_part_of_their_documents(tmp_path, many_labels, monkeypatch):
-    monkeypatch.setattr(one_vs_rest, "_fit_blocks", in_this_process)
+    monkeypatch.setattr(one_vs_rest, "fit_blocks", in_this_process)
     every = fit(tmp_path / "all", topical_documents())
     monkeypatch.setattr(nearest_negatives, "_MOST", 4)
     part = fit(tmp_path / "part", topical_documents())

@@ -84,7 +84,7 @@ def test_a_saved_system_ranks_the_same(ranker, tmp_path):
 
 
 def test_a_stopped_training_goes_on_where_it_was_and_ends_the_same(ranker, tmp_path, monkeypatch):
-    monkeypatch.setattr(one_vs_rest, "_BLOCK", 5)  # three blocks
+    monkeypatch.setattr(one_vs_rest, "BLOCK", 5)  # three blocks
     documents, told = documents_of_rule(240, seed=1), []
 
     def stop_after_a_block(done, total):
@@ -106,7 +106,7 @@ def test_other_settings_take_no_block_of_an_earlier_training(tmp_path):
 
 
 def test_two_processes_learn_the_very_same_weights(ranker, tmp_path, monkeypatch):
-    monkeypatch.setattr(one_vs_rest, "_BLOCK", 6)
+    monkeypatch.setattr(one_vs_rest, "BLOCK", 6)
     monkeypatch.setattr(one_vs_rest, "thread_count", lambda: 2)
     fitted = OneVsRest.fit(SETTINGS, documents_of_rule(240, seed=1), fitting_in(tmp_path))
     assert_same_weights(fitted, ranker)

@@ -12,8 +12,7 @@ from nlpcapsule.data.documents import Document
 from nlpcapsule.errors import ConfigError, DataError, ModelFolderError
 from nlpcapsule.lexical import bag_of_words
 from nlpcapsule.lexical.bag_of_words import BagOfWords
-from nlpcapsule.lexical.build import evidence_system
-from nlpcapsule.lexical.evidence import FittedEvidence
+from nlpcapsule.lexical.evidence import FittedEvidence, evidence_settings
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.networks.paper import PaperNetwork
 from nlpcapsule.report.routing import inspect_routing
@@ -172,8 +171,8 @@ def test_a_folder_whose_weights_of_evidence_are_gone_is_refused(tmp_path):
 
 
 def test_the_system_is_one_vs_rest_unless_another_is_named():
-    assert evidence_system("auto") == "one-vs-rest"
-    assert evidence_system("omikuji") == "omikuji"
+    assert evidence_settings("auto").name == "one-vs-rest"
+    assert evidence_settings("omikuji").name == "omikuji"
 
 
 def test_what_is_held_out_leaves_every_label_an_example(monkeypatch):

@@ -55,8 +55,6 @@ class FastText(LexicalRanker):
         ignored: (I,) ids of tokens that are not words.
     """
 
-    settings_type = FastTextSettings
-
     settings: FastTextSettings
     model: Any
     label_count: int

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
@@ -102,8 +102,6 @@ class Forest:
 
 class FastXML(LexicalRanker):
     """A fitted forest and its word weights."""
-
-    settings_type: ClassVar[Any] = FastXMLSettings
 
     def __init__(self, settings: FastXMLSettings, words: BagOfWords, forest: Forest) -> None:
         self.settings, self.words, self.forest = settings, words, forest

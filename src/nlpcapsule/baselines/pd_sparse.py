@@ -24,7 +24,7 @@ G never increases, since ‖x_i‖² bounds its curvature. `pd_sparse_solver` ha
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from pydantic import Field
@@ -61,8 +61,6 @@ class PDSparse(LexicalRanker):
         bag: Word weights.
         weights: (V, n) float32, W.
     """
-
-    settings_type: ClassVar[type[PDSparseSettings]] = PDSparseSettings
 
     def __init__(self, bag: BagOfWords, weights: sparse.csr_matrix) -> None:
         self.bag, self.weights = bag, weights

@@ -13,11 +13,10 @@ from scipy import sparse
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.learning.label_changes import LabelChange
-from nlpcapsule.lexical.build import evidence_settings, lexical_system
-from nlpcapsule.lexical.evidence import FittedEvidence
+from nlpcapsule.lexical.evidence import FittedEvidence, evidence_settings
 from nlpcapsule.lexical.inverted_index import InvertedIndex, unit_rows
 from nlpcapsule.lexical.name_match import NameMatch, word_texts
-from nlpcapsule.lexical.one_vs_rest import OneVsRest, OneVsRestSettings, fit_rows
+from nlpcapsule.lexical.one_vs_rest import BLOCK, Block, OneVsRest, OneVsRestSettings, fit_blocks
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, label_matrix
 from nlpcapsule.lexical.whole_words import UNKNOWN
 
@@ -75,7 +74,7 @@ def changed_evidence(
         with TemporaryDirectory() as place:
             fitting = Fitting(texts, len(change.taught), ignored, seed, Path(place), advance)
             settings = evidence_settings(system)
-            ranker = lexical_system(settings).fit(settings, documents, fitting)
+            ranker = settings.ranker.fit(settings, documents, fitting)
     names = None if evidence.name_match is None else _changed_names(evidence.name_match, change)
     return replace(evidence, ranker=ranker, neighbours=neighbours, name_match=names)
 
@@ -122,11 +121,30 @@ def _changed_rows(
         return replace(ranker, weights=ranker.weights[kept], bias=ranker.bias[kept], centroids=centroids)
     settings = evidence_settings("one-vs-rest")
     assert isinstance(settings, OneVsRestSettings)
-    weights, bias = fit_rows(features, labels.tocsc()[:, trained], settings, seed, advance)
+    weights, bias = _fit_rows(features, labels.tocsc()[:, trained], settings, seed, advance)
     stacked = sparse.vstack([ranker.weights, weights], format="csr")
     kept[trained] = len(ranker.bias) + np.arange(len(trained))
     bias = np.concatenate([ranker.bias, bias])[kept]
     return replace(ranker, weights=stacked[kept], bias=bias, centroids=centroids)
+
+
+def _fit_rows(
+    features: sparse.csr_matrix,
+    targets: sparse.csc_matrix,
+    settings: OneVsRestSettings,
+    seed: int,
+    advance: Advance,
+) -> Block:
+    """Train labels (N, n') on tf-idf rows (N, V); return weights (n', V) and bias (n',)."""
+    features, label_count = features.astype(np.float64), targets.shape[1]
+    starts = range(0, label_count, BLOCK)
+    blocks = ((start, targets[:, start : start + BLOCK], None) for start in starts)
+    parts = {}
+    for start, part in fit_blocks(features, blocks, len(starts), settings, seed):
+        parts[start] = part
+        advance(len(parts), len(starts))
+    weights = sparse.vstack([parts[start][0] for start in starts], format="csr")
+    return weights, np.concatenate([parts[start][1] for start in starts])
 
 
 def _changed_names(names: NameMatch, change: LabelChange) -> NameMatch:

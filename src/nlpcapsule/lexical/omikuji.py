@@ -64,8 +64,6 @@ class OmikujiTrees(LexicalRanker):
     is a separate model, because the library sums the trees of one model in directory order.
     """
 
-    settings_type = OmikujiSettings
-
     settings: OmikujiSettings  # what it was trained with
     bag: BagOfWords  # turns tokens into features
     label_count: int  # n

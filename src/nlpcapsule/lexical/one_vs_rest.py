@@ -7,7 +7,7 @@ whose centroids are nearest to a document are ranked.
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -45,7 +45,7 @@ class OneVsRestSettings(LexicalSettings):
 # Documents times labels that are all trained on: half an hour on two cores.
 MOST_WORK = 250_000_000
 MOST_DOCUMENTS = 100_000  # that all labels are trained on: each process holds them in memory
-_BLOCK = 32  # labels per checkpoint file
+BLOCK = 32  # labels per checkpoint file
 _LARGE_BLOCK = 512  # the same where a label is trained on few documents
 _NOMINATED = 200  # labels that are ranked, at least, where centroids nominate them
 _SCORES_AT_A_TIME = 2**24  # scores computed at once, which bounds memory
@@ -57,8 +57,6 @@ Block: TypeAlias = tuple[sparse.csr_matrix, np.ndarray]  # weights (block, V) an
 @dataclass(frozen=True, eq=False)
 class OneVsRest(LexicalRanker):
     """A weight for every label and word."""
-
-    settings_type = OneVsRestSettings
 
     bag: BagOfWords  # turns tokens into features
     weights: sparse.csr_matrix  # (n, V) float32, sparse
@@ -78,7 +76,7 @@ class OneVsRest(LexicalRanker):
         else:
             features = features.astype(np.float64)  # as liblinear takes it
         folder = fitting.checkpoint / f"one-vs-rest-{fitting.fingerprint(settings, documents)}"
-        size = _BLOCK if negatives is None else _LARGE_BLOCK
+        size = BLOCK if negatives is None else _LARGE_BLOCK
         starts = range(0, fitting.label_count, size)
         ends = {start: min(start + size, fitting.label_count) for start in starts}
         files = {start: folder / f"{start}.safetensors" for start in starts}
@@ -92,7 +90,7 @@ class OneVsRest(LexicalRanker):
             (start, targets[:, start : ends[start]], negatives and negatives.part(start, ends[start]))
             for start in missing
         )
-        for start, block in _fit_blocks(features, tasks, len(missing), settings, fitting.seed):
+        for start, block in fit_blocks(features, tasks, len(missing), settings, fitting.seed):
             save_arrays(files[start], weights=block[0], bias=block[1])
             blocks[start] = block
             done += 1
@@ -154,36 +152,6 @@ def _ranked(labels: np.ndarray, margins: np.ndarray, top_k: int) -> tuple[np.nda
     return best, np.take_along_axis(margins, order, axis=1)
 
 
-def fit_rows(
-    features: sparse.csr_matrix,
-    targets: sparse.csc_matrix,
-    settings: OneVsRestSettings,
-    seed: int,
-    advance: Callable[[int, int], None] = lambda done, total: None,
-) -> Block:
-    """Train labels on documents whose features an earlier training has weighted.
-
-    Args:
-        features: (N, V) tf-idf rows.
-        targets: (N, n') labels to train.
-        settings: C and the smallest weight.
-        seed: The seed.
-        advance: Called with (blocks of labels done, total), for progress.
-
-    Returns:
-        Weights (n', V) and bias (n',).
-    """
-    features, label_count = features.astype(np.float64), targets.shape[1]
-    starts = range(0, label_count, _BLOCK)
-    blocks = ((start, targets[:, start : start + _BLOCK], None) for start in starts)
-    parts = {}
-    for start, part in _fit_blocks(features, blocks, len(starts), settings, seed):
-        parts[start] = part
-        advance(len(parts), len(starts))
-    weights = sparse.vstack([parts[start][0] for start in starts], format="csr")
-    return weights, np.concatenate([parts[start][1] for start in starts])
-
-
 def _kept_block(path: Path, labels: int, words: int) -> Block | None:
     """Return weights and bias of a block that an earlier run saved; None if missing or damaged."""
     try:
@@ -195,7 +163,7 @@ def _kept_block(path: Path, labels: int, words: int) -> Block | None:
     return arrays["weights"], arrays["bias"]
 
 
-def _fit_blocks(
+def fit_blocks(
     features: sparse.csr_matrix,
     tasks: Iterable[tuple[int, sparse.csc_matrix, NearestNegatives | None]],
     count: int,

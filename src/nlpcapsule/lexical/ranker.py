@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -13,10 +13,18 @@ from scipy import sparse
 from nlpcapsule.config.settings import SystemSettings
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.registry import find_system
 
 
 class LexicalSettings(SystemSettings):
     """Settings that all lexical systems share."""
+
+    @property
+    def ranker(self) -> type["LexicalRanker"]:
+        """The class of the system, which fits and loads it."""
+        ranker = find_system(self.name).lexical
+        assert ranker is not None
+        return ranker
 
 
 @dataclass(frozen=True)
@@ -39,8 +47,6 @@ class Fitting:
 
 class LexicalRanker(ABC):
     """Protocol of fitted lexical systems. A document's result depends on that document alone."""
-
-    settings_type: ClassVar[Any]
 
     @classmethod
     @abstractmethod

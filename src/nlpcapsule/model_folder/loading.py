@@ -16,7 +16,6 @@ from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.encoders.transformer import TRANSFORMER_FILE
 from nlpcapsule.encoders.transformer_config import loading_saved_model
 from nlpcapsule.errors import ModelFolderError
-from nlpcapsule.lexical.build import lexical_system
 from nlpcapsule.lexical.evidence import FittedEvidence
 from nlpcapsule.lexical.ranker import LexicalSettings
 from nlpcapsule.model_folder.checks import check_config, check_model
@@ -78,7 +77,7 @@ def _read(files: ModelFiles, device: str) -> LabelModel | AnswerModel:
         return AnswerModel(config, tokenizer, network, facts)
     labels = read_labels(files)
     if isinstance(config.model, LexicalSettings):
-        ranker = lexical_system(config.model).load(config.model, files.folder / LEXICAL)
+        ranker = config.model.ranker.load(config.model, files.folder / LEXICAL)
         return LabelModel(config, tokenizer, labels, LexicalScorer(ranker, len(labels)), facts)
     network = _network(
         lambda: build_network(sized, size, padding_id, len(labels), transformer=transformer),

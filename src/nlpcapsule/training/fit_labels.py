@@ -12,9 +12,8 @@ from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.word_frequency import inverse_document_frequency
 from nlpcapsule.encoders.word_encoder import embedding_size
 from nlpcapsule.errors import DataError
-from nlpcapsule.lexical.build import evidence_system
 from nlpcapsule.lexical.candidates import LOW_RECALL, candidate_recall, nominate_to_file
-from nlpcapsule.lexical.evidence import WordEvidence
+from nlpcapsule.lexical.evidence import WordEvidence, evidence_settings
 from nlpcapsule.lexical.ranker import LexicalSettings
 from nlpcapsule.networks.build import EmbedsDocuments, StartsFromTexts, build_network
 from nlpcapsule.networks.label_query import LabelQueryNetwork
@@ -213,7 +212,7 @@ class NetworkTraining:
         else:
             assert config.lexical is not None
             scorer, scores = fused
-            name = evidence_system(config.lexical)
+            name = evidence_settings(config.lexical).name
             model = replace(model, scorer=scorer, facts=replace(model.facts, lexical=name))
             rankings = rank_scores(scores, RANKED, model.unused)
         threshold = tuned_threshold(config, rankings, dev)

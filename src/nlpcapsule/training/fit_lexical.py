@@ -7,8 +7,7 @@ import numpy as np
 from nlpcapsule.config import Config
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.lexical.build import evidence_settings, evidence_system, lexical_system
-from nlpcapsule.lexical.evidence import FittedEvidence
+from nlpcapsule.lexical.evidence import FittedEvidence, evidence_settings
 from nlpcapsule.lexical.name_match import NameMatch, word_texts
 from nlpcapsule.lexical.neighbours import Neighbours
 from nlpcapsule.lexical.ranker import Fitting, LexicalSettings
@@ -37,7 +36,7 @@ def fit_lexical(
     vocabulary, ignored = data.tokenizer.vocabulary, (data.tokenizer.padding_id, data.tokenizer.unknown_id)
     fitting = _fitting(data, config, folder, progress, vocabulary, ignored)
     progress.start(config.model.name, total=1)
-    fitted = lexical_system(config.model).fit(config.model, data.train, fitting)
+    fitted = config.model.ranker.fit(config.model, data.train, fitting)
     facts = ModelFacts(training_documents=len(data.train), data=data.fingerprint(), threshold=0.5)
     scorer = LexicalScorer(fitted, len(data.labels))
     model = LabelModel(config, data.tokenizer, data.labels, scorer, facts)
@@ -54,8 +53,8 @@ def fit_evidence(
 ) -> FittedEvidence:
     """Fit the lexical system and the nearest neighbours of a hybrid."""
     assert config.lexical is not None
-    name = evidence_system(config.lexical)
-    settings = evidence_settings(name)
+    settings = evidence_settings(config.lexical)
+    name = settings.name
     progress.say(f"lexical system: {name}")
     train, vocabulary = data.train, data.tokenizer.vocabulary
     ignored: tuple[int, ...] = (data.tokenizer.padding_id, data.tokenizer.unknown_id)
@@ -66,7 +65,7 @@ def fit_evidence(
         ignored = (UNKNOWN,)
     fitting = _fitting(data, config, folder, progress, vocabulary, ignored)
     progress.start(name, total=1)
-    ranker = lexical_system(settings).fit(settings, _renumbered(train, data.taught), fitting)
+    ranker = settings.ranker.fit(settings, _renumbered(train, data.taught), fitting)
     neighbours = Neighbours.fit(train, len(vocabulary), len(data.labels), ignored, data.ids)
     neighbours = replace(neighbours, tokens=data.train.tokens)
     names = None

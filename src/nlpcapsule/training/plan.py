@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from nlpcapsule.config import Config
 from nlpcapsule.config.settings import TrainingSettings
-from nlpcapsule.lexical.build import evidence_system
+from nlpcapsule.lexical.evidence import evidence_settings
 from nlpcapsule.lexical.ranker import LexicalSettings
 from nlpcapsule.networks.build import EmbedsDocuments
 from nlpcapsule.provenance import peak_process_memory
@@ -53,7 +53,7 @@ def _plan_labels(data: PreparedLabels, config: Config, say: Callable[[str], None
         return [*lines, f"{config.model.name} embeds each document once; its time is not estimated"]
     training, count = config.training, len(data.labels)
     if config.lexical is not None and data.dev is not None:
-        name = evidence_system(config.lexical)
+        name = evidence_settings(config.lexical).name
         lines.append(f"before the first epoch, not estimated: {name} is fitted and nominates candidates")
     elif needs_nominator(config, count):
         lines.append("before the first epoch, not estimated: a kim-cnn is trained and nominates candidates")

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.scoring.fusion import CandidateFeatures, Fusion, competes
 from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.lexical_scorer import LexicalScorer, select_log_odds
 from nlpcapsule.scoring.models import LabelModel
 from nlpcapsule.scoring.scorer import Scores
+
+# What each column of φ is about, in the order of `CandidateFeatures.expanded`.
+_COLUMNS = ("network", "lexical", "neighbours", "prior") * 3 + ("name",) * 12 + ("network", "prior")
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ def score_by_source(model: LabelModel, tokens: Ragged, labels: np.ndarray) -> So
         ranked = scorer.lexical.top(tokens, len(model.labels))
         lexical = select_log_odds(*ranked, candidates)
         features, scored = scorer.parts.features(tokens, np.ascontiguousarray(candidates), lexical)
-        return SourceScores(scorer.fusion.contributions(features), scored)
+        return SourceScores(fused_parts(scorer.fusion, features), scored)
     if isinstance(scorer, LexicalScorer):
         return SourceScores({"lexical": scorer.score(tokens, candidates).log_odds})
     if model.config.network.scores_candidates:
@@ -54,6 +58,18 @@ def score_by_source(model: LabelModel, tokens: Ragged, labels: np.ndarray) -> So
     everywhere = np.broadcast_to(scored.labels, scored.log_odds.shape)
     chosen = select_log_odds(*_sorted(everywhere, scored.log_odds), candidates)
     return SourceScores({"network": chosen.astype(np.float64)}, scored)
+
+
+def fused_parts(fusion: Fusion, features: CandidateFeatures) -> dict[str, np.ndarray]:
+    """Return the summands (N, C) of the fused log-odds by the part of the model they come from."""
+    expanded = features.expanded()  # (N, C, F)
+    shown = competes(expanded @ fusion.first)[..., None]  # (N, C, 1) g
+    weighted = fusion.slope * expanded * (fusion.first + shown * (fusion.weights - fusion.first))
+    named = _COLUMNS[: expanded.shape[-1]]
+    sums = {
+        source: weighted[..., [name == source for name in named]].sum(-1) for source in dict.fromkeys(named)
+    }
+    return sums | {"prior": sums["prior"] + fusion.offset}
 
 
 def shares(contributions: dict[str, np.ndarray], column: int) -> dict[str, float]:

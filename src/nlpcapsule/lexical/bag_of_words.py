@@ -18,7 +18,7 @@ from scipy import sparse
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.word_frequency import document_frequency
 from nlpcapsule.lexical.arrays import check_array, check_range, single_integer
-from nlpcapsule.lexical.sparse_rows import stacked_rows
+from nlpcapsule.lexical.sparse_rows import row_of, stacked_rows, unit_rows
 
 T = TypeVar("T")
 
@@ -65,11 +65,11 @@ class BagOfWords:
         if not self.lead_tokens:
             return whole
         lead = _weighted(leads(tokens, self.lead_tokens), self.lead_idf)
-        order = np.argsort(np.concatenate([_row_of(whole), _row_of(lead)]), kind="stable")
+        order = np.argsort(np.concatenate([row_of(whole), row_of(lead)]), kind="stable")
         data = np.concatenate([whole.data, np.float32(_LEAD_WEIGHT) * lead.data])[order]
         columns = np.concatenate([whole.indices, lead.indices + len(self.idf)])[order]
         ends = whole.indptr + lead.indptr
-        return _to_unit_length(sparse.csr_matrix((data, columns, ends), (len(tokens), self.width)))
+        return unit_rows(sparse.csr_matrix((data, columns, ends), (len(tokens), self.width)))
 
     @cached_property
     def _hash(self) -> str:
@@ -112,20 +112,7 @@ def _weighted(tokens: Ragged, idf: np.ndarray) -> sparse.csr_matrix:
     weights = word_counts(tokens, len(idf))
     weights.data = (1 + np.log(weights.data)) * idf[weights.indices]
     weights.eliminate_zeros()
-    return _to_unit_length(weights)
-
-
-def _to_unit_length(rows: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Scale the rows to length 1, in float32 and in place; empty rows stay empty."""
-    row_of = _row_of(rows)
-    squared = np.bincount(row_of, np.square(rows.data, dtype=np.float64), minlength=rows.shape[0])
-    rows.data = (rows.data / np.sqrt(squared)[row_of]).astype(np.float32)
-    return rows
-
-
-def _row_of(rows: sparse.csr_matrix) -> np.ndarray:
-    """Return the row of each entry."""
-    return np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    return unit_rows(weights)
 
 
 class SharedDocuments(Ragged):

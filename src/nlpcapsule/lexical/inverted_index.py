@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from nlpcapsule.lexical.arrays import check_array
-from nlpcapsule.lexical.sparse_rows import largest_entries, stacked_rows, transposed
+from nlpcapsule.lexical.sparse_rows import largest_entries, stacked_rows, transposed, unit_rows
 from nlpcapsule.threads import thread_count
 
 _CENTROID_WORDS = 50  # more cost time and find hardly more labels
@@ -125,15 +125,6 @@ def _without_common_words(rows: sparse.csr_matrix) -> sparse.csr_matrix:
     rows.data[counts[rows.indices] > max(_FEW, _COMMON * rows.shape[0])] = 0
     rows.eliminate_zeros()
     return rows
-
-
-def unit_rows(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Scale the rows to length 1; empty rows stay empty."""
-    matrix = matrix.tocsr()
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    squares = np.bincount(rows, np.square(matrix.data, dtype=np.float64), minlength=matrix.shape[0])
-    scaled = (matrix.data / np.sqrt(squares)[rows]).astype(np.float32)
-    return sparse.csr_matrix((scaled, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def _rows(matrix: sparse.csr_matrix) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -13,11 +13,24 @@ _ROWS_AT_A_TIME = 4_096
 _ENTRIES_AT_A_TIME = 2**21  # that are transposed together
 
 
+def row_of(matrix: sparse.csr_matrix) -> np.ndarray:
+    """Return the row of each entry."""
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+
+def unit_rows(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Scale the rows to length 1, in float32 and in place; empty rows stay empty."""
+    rows = row_of(matrix)
+    squared = np.bincount(rows, np.square(matrix.data, dtype=np.float64), minlength=matrix.shape[0])
+    matrix.data = (matrix.data / np.sqrt(squared)[rows]).astype(np.float32)
+    return matrix
+
+
 def largest_entries(matrix: sparse.csr_matrix, count: int) -> sparse.csr_matrix:
     """Return the matrix with the `count` entries of each row that are largest by absolute value."""
     if np.diff(matrix.indptr).max(initial=0) <= count:
         return matrix.sorted_indices()
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    rows = row_of(matrix)
     order = np.lexsort((matrix.indices, -np.abs(matrix.data), rows))
     rank = np.arange(len(rows)) - matrix.indptr[rows]  # `order` keeps the rows in place
     kept = order[rank < count]

@@ -38,8 +38,6 @@ _FEWEST = 10  # relevant labels without examples that are needed to fit weights 
 _OF_NO_EXAMPLES = slice(20, 25)  # columns of φ: e ⊗ (m, k, m², k², s)
 _AT_A_TIME = 1_000  # documents whose φ is in memory at once, at 50 to 100 kB each
 _FREEDOM = 1e4  # inverse regularisation strength; lower below 100 documents, which keeps weights small
-# What each column of φ is about, in the order of `CandidateFeatures.expanded`.
-SOURCES = ("network", "lexical", "neighbours", "prior") * 3 + ("name",) * 12 + ("network", "prior")
 _SMALLEST_SHARE = 0.003  # keeps the log-odds of a share of 0 or 1 finite
 
 
@@ -127,18 +125,6 @@ class Fusion:
         expanded = features.expanded()  # (N, C, F)
         return self.slope * _joined_in_two(expanded @ self.first, expanded @ self.weights) + self.offset
 
-    def contributions(self, features: CandidateFeatures) -> dict[str, np.ndarray]:
-        """Return the summands (N, C) of the fused log-odds by what they are about, as `SOURCES` names it."""
-        expanded = features.expanded()  # (N, C, F)
-        shown = _competes(expanded @ self.first)[..., None]  # (N, C, 1) g
-        weighted = self.slope * expanded * (self.first + shown * (self.weights - self.first))
-        named = SOURCES[: expanded.shape[-1]]
-        sums = {
-            source: weighted[..., [name == source for name in named]].sum(-1)
-            for source in dict.fromkeys(named)
-        }
-        return sums | {"prior": sums["prior"] + self.offset}
-
     def to_json(self) -> dict[str, Any]:
         """Return the weights as JSON values, for the model folder."""
         weights = {"first": self.first.tolist(), "weights": self.weights.tolist()}
@@ -173,10 +159,10 @@ def _has_both(relevant: np.ndarray) -> bool:
 
 def _joined_in_two(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Return z (N, C) from ⟨u, φ⟩ and ⟨w, φ⟩."""
-    return first + _competes(first) * (second - first)
+    return first + competes(first) * (second - first)
 
 
-def _competes(first: np.ndarray) -> np.ndarray:
+def competes(first: np.ndarray) -> np.ndarray:
     """Return g (N, C) from ⟨u, φ⟩."""
     top = top_columns(first, CONTENDERS)  # (N, K)
     weakest = np.take_along_axis(first, top[:, -1:], axis=1)  # (N, 1) ⟨u, φ₂₀⟩

@@ -91,6 +91,11 @@ def out_of_memory(error: BaseException) -> str | None:
     return f"out of memory{f' ({told})' if told else ''}; {_LOWER}"
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error of another library, or its type if it says nothing."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:_LONGEST_REASON]
+
+
 def quoted(value: object) -> str:
     """Return the repr of a value for a message, shortened if it is long."""
     if isinstance(value, str):

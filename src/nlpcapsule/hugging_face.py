@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, Self
 
 from nlpcapsule.atomic_files import write_text
-from nlpcapsule.errors import DataError, MissingExtraError, NlpCapsuleError, did_you_mean
+from nlpcapsule.errors import DataError, MissingExtraError, NlpCapsuleError, did_you_mean, first_line
 from nlpcapsule.model_folder import load_model, save_model
 from nlpcapsule.model_folder.card import model_card
 from nlpcapsule.model_folder.manifest import CARD
@@ -143,7 +143,7 @@ def from_pretrained(source: str | Path, revision: str | None = None) -> LabelMod
             hub.snapshot_download(str(source), revision=revision, local_dir=place)
         except (hub.errors.HfHubHTTPError, hub.errors.HFValidationError, OSError, ValueError) as error:
             raise NlpCapsuleError(
-                f"{source} is no folder, and cannot be downloaded: {_first_line(error)}"
+                f"{source} is no folder, and cannot be downloaded: {first_line(error)}"
             ) from None
         return load_model(place)
 
@@ -204,7 +204,3 @@ def _library() -> ModuleType:
     except ImportError:
         raise MissingExtraError("huggingface_hub", "hub") from None
     return huggingface_hub
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -19,7 +19,7 @@ from nlpcapsule.config import Config
 from nlpcapsule.config.settings import EncoderSettings
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.encoders import transformer_config
-from nlpcapsule.errors import ConfigError, DataError, import_extra
+from nlpcapsule.errors import ConfigError, DataError, first_line, import_extra
 from nlpcapsule.registry import NetworkInputs, encoder_names
 
 TRANSFORMER_FILE = "transformer.json"
@@ -221,8 +221,7 @@ def _worded_errors(message: str) -> Iterator[None]:
     except ConfigError:
         raise
     except Exception as error:
-        problem = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ConfigError(f"{message}: {problem}") from None
+        raise ConfigError(f"{message}: {first_line(error)}") from None
 
 
 def _transformers() -> Any:

@@ -10,7 +10,7 @@ from safetensors.numpy import load_file, save_file
 from scipy import sparse
 
 from nlpcapsule.atomic_files import atomic_path
-from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.errors import ModelFolderError, first_line
 
 _CHECKSUM = "sha256"  # in a file's metadata: checkpoints have no manifest with checksums
 _PARTS = ("data", "indices", "indptr", "shape")
@@ -33,15 +33,14 @@ def save_arrays(path: Path, **arrays: np.ndarray | sparse.csr_matrix) -> None:
 def load_arrays(path: Path, needs_checksum: bool = False) -> dict[str, np.ndarray | sparse.csr_matrix]:
     """Read a file of `save_arrays`; every sparse matrix is safe to compute with.
 
-    Raises:
-        ModelFolderError: If the file is damaged, or has no checksum but needs one.
+    A file that is damaged, or has no checksum but needs one, is a ModelFolderError.
     """
     try:
         flat = load_file(path)
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata()
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelFolderError(f"{path} is damaged: {_first_line(error)}") from None
+        raise ModelFolderError(f"{path} is damaged: {first_line(error)}") from None
     has_to_match = needs_checksum or metadata is not None
     if has_to_match and _checksum(flat) != (metadata or {}).get(_CHECKSUM):
         raise ModelFolderError(f"{path} is damaged: its numbers are not those that were written")
@@ -69,7 +68,7 @@ def _checked_matrix(stem: str, flat: Mapping[str, np.ndarray], path: Path) -> sp
         if not np.isfinite(matrix.data).all():
             raise ValueError("a number is infinite or NaN")
     except (KeyError, ValueError, TypeError, IndexError, OverflowError) as error:
-        problem = _first_line(error)
+        problem = first_line(error)
         raise ModelFolderError(f"{path} is damaged: {stem} is no sparse matrix: {problem}") from None
     return matrix
 
@@ -79,11 +78,8 @@ def check_array(
 ) -> None:
     """Raise `ModelFolderError` if an array does not fit the rest of the model, or a value is not finite.
 
-    Args:
-        array: The array; None if it is missing.
-        name: Its name in error messages.
-        shape: The shape that follows from tokenizer and labels.
-        kinds: numpy kind codes of the allowed types: f floats, i and u integers, b booleans.
+    The shape is the one that follows from tokenizer and labels, and `kinds` are numpy's codes of the allowed
+    types: f floats, i and u integers, b booleans. A missing array is None.
     """
     if array is None:
         raise ModelFolderError(f"{name} is missing")
@@ -117,11 +113,7 @@ def text_to_array(text: str) -> np.ndarray:
 
 
 def array_to_text(array: np.ndarray, name: str) -> str:
-    """Return the text of `text_to_array`.
-
-    Raises:
-        ModelFolderError: If it is none.
-    """
+    """Return the text of `text_to_array`; raise `ModelFolderError` if it is none."""
     if array.dtype != np.uint8 or array.ndim != 1:
         raise ModelFolderError(f"{name} is no text")
     try:
@@ -138,8 +130,3 @@ def _checksum(flat: Mapping[str, np.ndarray]) -> str:
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(array.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).splitlines()
-    return lines[0][:200] if lines else type(error).__name__

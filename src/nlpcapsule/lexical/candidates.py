@@ -20,11 +20,7 @@ _DOCUMENTS_AT_A_TIME = 1_000
 def nominate_to_file(nominate: Nominate, tokens: Ragged, count: int, path: Path) -> np.ndarray:
     """Return the candidates (N, C) int32 of documents, which stay in a file: memory holds what is read.
 
-    Args:
-        nominate: Nominates labels for a few documents.
-        tokens: N rows of token ids.
-        count: C, at most the number of labels.
-        path: The file, which is replaced.
+    `count` is C, at most the number of labels. An earlier file is replaced.
     """
     with atomic_path(path) as temporary:
         file = open_memmap(temporary, mode="w+", dtype=np.int32, shape=(len(tokens), count))

@@ -49,12 +49,8 @@ class NameMatch:
     ) -> Self:
         """Compute the weights of the words in names.
 
-        Args:
-            names: For each label, its name and alternatives as rows of word ids.
-            examples: (n,) whether a label has training documents.
-            documents: The training documents.
-            vocabulary: The words.
-            ignored: Ids of tokens that are not words.
+        `names` has, for each label, its name and alternatives as rows of word ids; `examples` (n,) tells
+        whether it has training documents, and `ignored` are ids of tokens that are not words.
         """
         folded = fold_words(vocabulary)
         folded[list(ignored)] = -1

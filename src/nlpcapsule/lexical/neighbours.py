@@ -81,10 +81,9 @@ class Neighbours:
         return f"row {row + 1}" if known is None else known
 
     def shares(self, tokens: Ragged, candidates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the weighted share of the nearest training documents that have each candidate (N, C).
+        """Return the weighted share (N, C) of the nearest training documents that have each candidate (N, C).
 
-        Returns:
-            (N, C) shares between 0 and 1, and (N,) each document's cosine with its nearest neighbour.
+        Shares are between 0 and 1. Also returns (N,) each document's cosine with its nearest neighbour.
         """
         features = self.bag.rows(tokens)  # (N, V)
         shares = np.zeros(candidates.shape)
@@ -184,11 +183,7 @@ def ragged_arrays(tokens: Ragged) -> dict[str, np.ndarray]:
 
 
 def ragged_from_arrays(arrays: Mapping[str, Any]) -> Ragged:
-    """Create token ids from the output of `ragged_arrays`, which may be damaged.
-
-    Raises:
-        ModelFolderError: If they are no rows of ids.
-    """
+    """Create token ids from the output of `ragged_arrays`; raise `ModelFolderError` if it is damaged."""
     values, offsets = arrays["tokens"], arrays.get("token_offsets")
     check_array(values, "tokens", (values.size,), "iu")
     rows = 0 if offsets is None else offsets.size

@@ -55,11 +55,9 @@ class LexicalRanker(ABC):
 
     @abstractmethod
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the best labels of documents.
+        """Return the best labels (N, K) int64 of documents, best first, and their log-odds (N, K) float64.
 
-        Returns:
-            Label ids (N, K) int64, best first, and their log-odds (N, K) float64; K is `top_k`, or n where
-            there are fewer labels. Ties are broken by label id.
+        K is `top_k`, or n where there are fewer labels. Ties are broken by label id.
         """
 
     @abstractmethod

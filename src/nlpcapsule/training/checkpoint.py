@@ -17,7 +17,7 @@ import torch
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from torch import nn
 
-from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.errors import ModelFolderError, first_line
 from nlpcapsule.lexical.arrays import array_to_text, load_arrays, save_arrays, text_to_array
 from nlpcapsule.scoring.facts import Count
 from nlpcapsule.training.optimizers import optimizer_states, restore_optimizers
@@ -123,7 +123,7 @@ def _reject_damage(path: Path) -> Iterator[None]:
     try:
         yield
     except _DAMAGE as error:
-        first = (str(error).splitlines() or [type(error).__name__])[0].removeprefix(f"{path} is damaged: ")
+        first = first_line(error).removeprefix(f"{path} is damaged: ")
         problem = f"{path} is damaged or belongs to another run ({first})"
         raise ModelFolderError(f"{problem}; {START_AGAIN}") from None
 

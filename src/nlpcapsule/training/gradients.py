@@ -35,18 +35,12 @@ class StepGradients:
     def add(
         self, batches: Sequence[np.ndarray], first_seed: tuple[int, int, int], say: Callable[[str], None]
     ) -> Tensor:
-        """Add the gradients of the mean of the batches' losses.
+        """Add the gradients of the mean of the losses of batches, given by their rows.
 
-        If memory runs out, begin again with twice as many parts per batch, down to single rows. One process
-        of several cannot: the others would not follow.
-
-        Args:
-            batches: The rows of each batch.
-            first_seed: The seed, the epoch and the number of the first batch.
-            say: Called with a remark if memory runs out.
-
-        Returns:
-            This process's part of the sum of the losses; the sum is the mean of these parts.
+        If memory runs out, begin again with twice as many parts per batch, down to single rows, and say so.
+        One process of several cannot: the others would not follow. `first_seed` is the seed, the epoch and
+        the number of the first batch. Returns this process's part of the sum of the losses; the sum is the
+        mean of these parts.
         """
         while True:
             try:

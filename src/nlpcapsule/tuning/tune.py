@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.config import Config
-from nlpcapsule.errors import ConfigError, DataError, MissingExtraError, NlpCapsuleError
+from nlpcapsule.errors import ConfigError, DataError, MissingExtraError, NlpCapsuleError, first_line
 from nlpcapsule.lexical.evidence import FittedEvidence
 from nlpcapsule.lexical.ranker import LexicalSettings
 from nlpcapsule.strict_json import read_json
@@ -241,7 +241,7 @@ def _open_study(optuna: ModuleType, path: Path, names: set[str]) -> Study:
         is_sound = all(names <= {*trial.params} and 0 <= (trial.value or 0) <= 1 for trial in complete)
         problem = "" if is_sound and study.direction.name == "MAXIMIZE" else "a trial has impossible values"
     except Exception as error:  # of optuna, SQLAlchemy or SQLite, each of its own kind
-        problem = (str(error).splitlines() or [type(error).__name__])[0]
+        problem = first_line(error)
     if problem:
         raise NlpCapsuleError(f"{path} is damaged ({problem}); remove {path.parent} and start again")
     return study

@@ -5,13 +5,12 @@ import functools
 import pytest
 import routing_reference as reference
 import torch
-from tiny_networks import LABELS, tiny_config, tiny_network, token_rows
+from tiny_networks import LABELS, tiny_network, token_rows
 
 from nlpcapsule.capsules.pair_transforms import PairTransforms
-from nlpcapsule.capsules.votes import FormedVotes, PerClassVotes
+from nlpcapsule.capsules.votes import PerClassVotes
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.networks.paper import PaperNetwork, PaperSettings, form_votes
-from nlpcapsule.networks.routing_choice import route
 from nlpcapsule.networks.scored import log_odds
 from nlpcapsule.registry import NetworkInputs
 
@@ -201,9 +200,3 @@ def test_every_setting_of_the_routing_has_an_effect(settings, votes):
     )
     rows = token_rows(14, 9)
     assert not torch.allclose(first(rows).logits, second(rows).logits, rtol=1e-3)
-
-
-def test_the_routing_needs_its_own_costs_for_em():
-    votes = FormedVotes(torch.randn(1, 4, LABELS, 8))
-    with pytest.raises(ValueError, match="costs"):
-        route(votes, tiny_config("paper", routing="em").model)

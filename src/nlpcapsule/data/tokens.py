@@ -17,7 +17,7 @@ from tokenizers.trainers import WordLevelTrainer
 
 from nlpcapsule.data.readers.lines import is_stream
 from nlpcapsule.data.tokenizer_json import PADDING_TOKEN, UNKNOWN_TOKEN, failures_as_errors, parse_tokenizer
-from nlpcapsule.errors import ConfigError, DataError
+from nlpcapsule.errors import DataError
 
 CHARACTERS_PER_TOKEN = 40
 TEXTS_PER_BATCH = 512
@@ -73,11 +73,6 @@ class WordTokenizer:
         Ties are in code-point order. Padding and unknown, ids 0 and 1, count towards `vocabulary_size`. Some
         word must occur `min_count` times.
         """
-        if vocabulary_size < 3:
-            problem = "vocabulary_size must be at least 3 (padding, unknown, a word)"
-            raise ConfigError(f"{problem}; got {vocabulary_size}")
-        if min_count < 1:
-            raise ConfigError(f"min_count must be a positive integer; got {min_count}")
         counter, size = _word_level({}), vocabulary_size - 2
         trainer = WordLevelTrainer(vocab_size=size, min_frequency=min_count, show_progress=False)
         counter.train_from_iterator(map(without_lone_surrogates, texts), trainer)
@@ -205,8 +200,6 @@ def _tokens_by_id(tokenizer: Tokenizer) -> list[str]:
 
 def _lead(text: str, max_tokens: int) -> tuple[str, int]:
     """Return the start of a text that `max_tokens` tokens could come from, and where it begins."""
-    if max_tokens < 1:
-        raise ConfigError(f"max_tokens must be a positive integer; got {max_tokens}")
     longest = max_tokens * CHARACTERS_PER_TOKEN
     begin = len(text) - len(text.lstrip()) if len(text) > longest else 0
     return without_lone_surrogates(text[begin : begin + longest]), begin

@@ -3,10 +3,8 @@
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from nlpcapsule.errors import ConfigError, DataError, did_you_mean
+from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.ranked import NO_LABEL, JudgedRankings, TrueLabels, judge_rankings
-
-OBJECTIVES = ("micro-F1", "macro-F1")
 
 
 def f1_at_threshold(judged: JudgedRankings, threshold: float) -> dict[str, float]:
@@ -50,8 +48,6 @@ def best_threshold(
     The objective is "micro-F1", "macro-F1", or a precision: return as many labels as possible at this
     precision; if no threshold reaches it, use the nearest.
     """
-    if isinstance(objective, str) and objective not in OBJECTIVES:
-        raise ConfigError(f"unknown objective {objective!r}; {did_you_mean(objective, OBJECTIVES)}")
     judged = judge_rankings(rankings, truth, scores, every_document=True)
     returned = judged.rankings != NO_LABEL  # (N, K)
     if not returned.any():

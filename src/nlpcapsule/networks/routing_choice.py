@@ -67,8 +67,7 @@ def route(votes: Votes, settings: Any, em_costs: Tensor | None = None, valid: Te
     EM routing needs its learned costs (2,); `valid` (B, n) is False at padding.
     """
     if settings.routing == "em":
-        if em_costs is None:
-            raise ValueError("EM routing needs its learned costs")
+        assert em_costs is not None
         return _route_em(votes, settings.most_iterations, em_costs, valid)
     options = {"softmax": settings.softmax, "kappa": settings.kappa, "valid": valid}
     if settings.routing not in ("dynamic", "kde-em"):

@@ -10,13 +10,9 @@ _BF16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16")
 
 
 def is_bf16(settings: TrainingSettings, device: torch.device) -> bool:
-    """Return whether the forward pass computes in bf16 on a device."""
-    if settings.precision == "auto":
-        return device.type == "cpu" and cpu_has_bf16()
-    return settings.precision == "bf16"
-
-
-def cpu_has_bf16() -> bool:
-    """Return whether the CPU has instructions for bf16; it would be slow without. Old torch does not know."""
+    """Return whether the forward pass computes in bf16 on a device; "auto" asks for a CPU's instructions."""
+    if settings.precision != "auto" or device.type != "cpu":
+        return settings.precision == "bf16"
+    # It would be slow without them. Old torch does not know.
     found = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
     return any(found.get(name) for name in _BF16_INSTRUCTIONS)

@@ -76,7 +76,8 @@ def prepare_labels(
     Documents are read several times, and their texts are not kept: pass a list or a file that can be read
     again, not a generator.
     """
-    thesaurus = read_thesaurus(config)
+    names = config.text.label_names
+    thesaurus = None if names is None else Thesaurus.read(names)
     if dev is None:
         train, dev = _held_out(train, config)
     if dev is None and config.inference.threshold_for != "micro-F1":  # the default needs none
@@ -157,11 +158,6 @@ def _held_out(
 def _parts(documents: Iterable[Document], held_out: set[int]) -> tuple[DocumentPart, DocumentPart]:
     """Return the training part and the held-out part."""
     return DocumentPart(documents, held_out, inside=False), DocumentPart(documents, held_out, inside=True)
-
-
-def read_thesaurus(config: Config) -> Thesaurus | None:
-    """Return the label names that the configuration points to, if any."""
-    return None if config.text.label_names is None else Thesaurus.read(config.text.label_names)
 
 
 def _notes(

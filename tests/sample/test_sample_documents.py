@@ -7,7 +7,6 @@ from collections import Counter
 
 import pytest
 
-from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.sample import DOCUMENT_PARTS, load_documents
 
 
@@ -62,8 +61,3 @@ def test_text_is_finished_prose(part: str) -> None:
         assert not re.search(r"[{}]|  |\.\.|\?\.|,\.|\b(\w+) \1\b", document.text), document.text
         assert not re.search(r"[.?] [a-z]", document.text), document.text
         assert document.text[0].isupper() or document.text[0].isdigit()
-
-
-def test_unknown_part_suggests_the_nearest() -> None:
-    with pytest.raises(NlpCapsuleError, match="did you mean 'test-unseen'"):
-        load_documents("test-unsen")

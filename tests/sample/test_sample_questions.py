@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.sample import QUESTION_PARTS, load_questions
 
 
@@ -89,8 +88,3 @@ def test_text_is_finished_prose(part: str) -> None:
             assert not re.search(r"[{}]|  |\.\.|\b(\w+) \1\b", text), text
             assert text[0].isupper() or text[0].isdigit(), text
         assert all(candidate.text.endswith(".") for candidate in question.candidates)
-
-
-def test_unknown_part_names_the_known_ones() -> None:
-    with pytest.raises(NlpCapsuleError, match="expected one of: dev, test, train"):
-        load_questions("quarterly")

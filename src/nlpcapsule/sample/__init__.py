@@ -10,7 +10,6 @@ from pathlib import Path
 from nlpcapsule.data.documents import Document, Question
 from nlpcapsule.data.readers.document_files import read_documents
 from nlpcapsule.data.readers.question_files import read_questions
-from nlpcapsule.errors import ConfigError, did_you_mean
 
 FOLDER = Path(__file__).parent
 DOCUMENT_PARTS = ("train", "dev", "test-seen", "test-unseen")
@@ -24,7 +23,7 @@ def load_documents(part: str) -> list[Document]:
         >>> load_documents("dev")[0].id
         'dev-0001'
     """
-    return list(read_documents(_file(part, DOCUMENT_PARTS, "documents")))
+    return list(read_documents(FOLDER / f"documents-{part}.jsonl"))
 
 
 def load_questions(part: str) -> list[Question]:
@@ -34,7 +33,7 @@ def load_questions(part: str) -> list[Question]:
         >>> len(load_questions("dev"))
         30
     """
-    return list(read_questions(_file(part, QUESTION_PARTS, "questions")))
+    return list(read_questions(FOLDER / f"questions-{part}.jsonl"))
 
 
 def write_sample(folder: Path) -> dict[str, Path]:
@@ -42,9 +41,3 @@ def write_sample(folder: Path) -> dict[str, Path]:
     folder.mkdir(parents=True, exist_ok=True)
     files = sorted(FOLDER.glob("*.jsonl"))
     return {path.stem: Path(shutil.copyfile(path, folder / path.name)) for path in files}
-
-
-def _file(part: str, known: tuple[str, ...], what: str) -> Path:
-    if part not in known:
-        raise ConfigError(f"the sample has no {what} called {part!r}; {did_you_mean(part, known)}")
-    return FOLDER / f"{what}-{part}.jsonl"

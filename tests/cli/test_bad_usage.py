@@ -163,7 +163,7 @@ def test_outputs_that_cannot_be_written(label_model: Path, sample: Path, tmp_pat
     plain = tmp_path / "plain"
     plain.write_text("older")
     linked = tmp_path / "linked"
-    linked.symlink_to(label_model)
+    linked.symlink_to(label_model / "x")
     in_place_of_a_file = r"plain is a file: expected the name of a folder to write into"
     for arguments, message in [
         (["predict", label_model, data, "--output", tmp_path], r"is a folder: expected the name of a file"),
@@ -177,7 +177,7 @@ def test_outputs_that_cannot_be_written(label_model: Path, sample: Path, tmp_pat
         (["train", data, "--output", plain / "x"], r"plain is a file, so nothing can be written"),
         (["inspect", label_model, data, "--output", plain], in_place_of_a_file),
         (["train", data, "--output", label_model / "x"], r"x lies in the model folder"),
-        (["train", data, "--output", linked / "x"], r"x lies in the model folder"),
+        (["train", data, "--output", linked], r"linked lies in the model folder"),
         (["learn", label_model, data, "--output", label_model / "versions" / "0002"], r"lies in the model"),
         (["labels", "retire", label_model, "a", "--output", label_model / "x"], r"lies in the model folder"),
         (["inspect", label_model, data, "--output", label_model / "x"], r"x lies in the model folder"),

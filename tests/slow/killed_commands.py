@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,12 +74,15 @@ class Commands:
         """Wait for a command's process; return its exit code."""
         return self._ask({"wait": started.process})
 
-    def kill(self, seconds: float, *words: object) -> int:
-        """Start a command, kill it after so many seconds, and check that no process of it stays.
+    def kill(self, seconds: float, *words: object, after: Callable[[], bool] = lambda: True) -> int:
+        """Start a command, kill it so many seconds after a condition, and check that no process of it stays.
 
         Returns its exit code: 0 if it had ended before.
         """
         started = self.start(*words)
+        process = psutil.Process(started.process)
+        while not after() and process.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.001)
         time.sleep(seconds)
         os.kill(started.process, signal.SIGKILL)
         code = self.wait(started)

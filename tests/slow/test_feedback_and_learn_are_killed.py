@@ -91,6 +91,11 @@ def test_a_killed_service_loses_no_feedback(commands: Commands, trained: Path, t
     assert all_acknowledged > KILLS, "there was feedback to lose"
 
 
+def version_folders(folder: Path) -> list[str]:
+    """The names of versions, unfinished ones included."""
+    return [path.name for path in (folder / "versions").iterdir()]
+
+
 def test_a_killed_learn_leaves_no_broken_model(commands: Commands, trained: Path, tmp_path: Path) -> None:
     folder, new = tmp_path / "model", tmp_path / "new.jsonl"
     shutil.copytree(trained, folder)
@@ -103,10 +108,18 @@ def test_a_killed_learn_leaves_no_broken_model(commands: Commands, trained: Path
     seconds = commands.finish("learn", folder, new, "-q")
     for number in range(1, KILLS + 1):
         new.write_text(rows[number], encoding="utf-8")
-        before = current_version(folder)
-        # Every other time near its end, where it writes.
-        share = generator.random() if number % 2 else generator.uniform(0.7, 1.05)
-        code = commands.kill(seconds * share, "learn", folder, new, "-q")
+        before, places = current_version(folder), set(version_folders(folder))
+        if number % 2:
+            code = commands.kill(seconds * generator.random(), "learn", folder, new, "-q")
+        else:  # while it writes
+            code = commands.kill(
+                generator.uniform(0, 0.1),
+                "learn",
+                folder,
+                new,
+                "-q",
+                after=lambda places=places: set(version_folders(folder)) > places,
+            )
         after = current_version(folder)
         assert after > before or code != 0, "it ended well, and its version is not the current one"
         load_model(folder)

@@ -115,7 +115,7 @@ def test_saving_over_a_folder_with_versions_is_refused(folder: Path) -> None:
 def test_the_commands_list_compare_and_roll_back(folder: Path, tmp_path: Path) -> None:
     listed = run_command("versions", "list", folder).out
     assert "2 (current)" in listed
-    rows = [json.loads(line) for line in run_command("versions", "list", folder, "--json").out.splitlines()]
+    rows = [json.loads(line) for line in run_command("versions", "list", folder, "--json-lines").out.splitlines()]
     assert [(row["version"], row["current"]) for row in rows] == [(1, False), (2, True)]
     data = tmp_path / "data.jsonl"
     lines = (json.dumps({"text": text.text, "labels": text.labels}) for text in old_documents()[:30])
@@ -147,7 +147,7 @@ def test_the_commands_list_compare_and_roll_back(folder: Path, tmp_path: Path) -
 )
 def test_a_damaged_version_is_named(folder: Path, name: str, text: str) -> None:
     (folder / "versions" / "0002" / name).write_text(text, encoding="utf-8")
-    for words in (["list", folder], ["list", folder, "--json"], ["compare", folder, 1, 2]):
+    for words in (["list", folder], ["list", folder, "--json-lines"], ["compare", folder, 1, 2]):
         assert_refused(run_command("versions", *words), rf"version 2 of .* is damaged: .*{name}")
 
 

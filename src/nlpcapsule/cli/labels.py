@@ -47,7 +47,7 @@ def rename(
 @labels.command("merge")
 def merge(
     model: Annotated[Path, ModelFolder],
-    merged: Annotated[list[str], typer.Argument(metavar="LABEL...", help="Labels that end.")],
+    merged: Annotated[list[str], typer.Argument(metavar="LABEL", help="Labels that end.")],
     into: Annotated[str, typer.Option("--into", metavar="LABEL", help="The label that continues them.")],
     output: NewModel = None,
     quiet: Quiet = False,
@@ -65,7 +65,7 @@ def merge(
 @labels.command("retire")
 def retire(
     model: Annotated[Path, ModelFolder],
-    retired: Annotated[list[str], typer.Argument(metavar="LABEL...", help="Labels to remove.")],
+    retired: Annotated[list[str], typer.Argument(metavar="LABEL", help="Labels to remove.")],
     output: NewModel = None,
     quiet: Quiet = False,
 ) -> None:

@@ -43,7 +43,7 @@ _EXPLAIN_HELP = (
     "words of question and answer, shares."
 )
 _SHARDS_HELP = (
-    "Rank so many parts in worker processes; the same command again goes on after a stop. Needs --output."
+    "Parts to rank in worker processes; after an interruption, the same command continues. Needs --output."
 )
 
 

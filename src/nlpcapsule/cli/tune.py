@@ -21,7 +21,7 @@ from nlpcapsule.data.readers.reading import ReadOptions
 @reads_data(need_labels=True)
 def tune(
     data: Annotated[
-        str, typer.Argument(metavar="DATA", help="Training data: a file, a folder, or - for stdin.")
+        str, typer.Argument(metavar="TRAIN", help="Training data: a file, a folder, or - for stdin.")
     ],
     reading: ReadOptions,
     output: Annotated[Path, typer.Option("--output", metavar="DIR", help="Folder of the search.")],

@@ -25,7 +25,7 @@ _FIGURES = ("P@1", "P@3", "P@5", "nDCG@5", "recall@5", "micro-F1", "ECE@5")
 @versions.command("list")
 def list_versions(
     model: Annotated[Path, ModelFolder],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON Lines.")] = False,
+    as_json: Annotated[bool, typer.Option("--json-lines", help="Print one JSON object per version.")] = False,
 ) -> None:
     """List a model's versions, oldest first; the current one is marked."""
     check_folder_name(model)

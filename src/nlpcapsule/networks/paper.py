@@ -45,7 +45,7 @@ from nlpcapsule.registry import NetworkInputs, System, register
 
 
 class PaperSettings(RoutedSettings):
-    """`paper`: the chain of Zhao et al. 2019 as printed, and how it starts."""
+    """`paper`: the network of Zhao et al. 2019, as printed."""
 
     alpha: ClassVar[float] = 1.0  # step size of the coupling update
     softmax: ClassVar[SoftmaxKind] = "leaky"  # over outputs

@@ -115,7 +115,8 @@ def test_saving_over_a_folder_with_versions_is_refused(folder: Path) -> None:
 def test_the_commands_list_compare_and_roll_back(folder: Path, tmp_path: Path) -> None:
     listed = run_command("versions", "list", folder).out
     assert "2 (current)" in listed
-    rows = [json.loads(line) for line in run_command("versions", "list", folder, "--json-lines").out.splitlines()]
+    lines = run_command("versions", "list", folder, "--json-lines").out.splitlines()
+    rows = [json.loads(line) for line in lines]
     assert [(row["version"], row["current"]) for row in rows] == [(1, False), (2, True)]
     data = tmp_path / "data.jsonl"
     lines = (json.dumps({"text": text.text, "labels": text.labels}) for text in old_documents()[:30])

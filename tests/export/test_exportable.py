@@ -14,8 +14,8 @@ from nlpcapsule.export.exportable import (
     PlainConvolution,
     TabulatedConvolution,
     exportable_encoder,
-    pooled_maximum,
 )
+from nlpcapsule.export.pooling import pool_in_8_bits, pooled_maximum
 from nlpcapsule.networks.query_routing import largest_states
 
 
@@ -35,6 +35,16 @@ def test_the_maximum_of_states_is_the_same_in_parts(length: int) -> None:
     mask = torch.arange(length) < torch.tensor([length, (length + 1) // 2, 1])[:, None]
     assert torch.equal(pooled_maximum(states, None), largest_states(states, None))
     assert torch.equal(pooled_maximum(states, mask), largest_states(states, mask))
+
+
+@pytest.mark.parametrize("sharpness", [0.1, 1.0, 10.0])
+def test_states_pooled_in_8_bits_are_nearly_the_same(sharpness: float) -> None:
+    generator = torch.Generator().manual_seed(1)
+    scores = sharpness * torch.randn(2, 300, 8, generator=generator)
+    states = 5 * torch.randn(2, 300, 6, generator=generator).relu()
+    expected = scores.softmax(dim=1).transpose(1, 2) @ states
+    torch.testing.assert_close(pool_in_8_bits(scores, states), expected, atol=0.15, rtol=0)
+    assert pool_in_8_bits(scores, 0 * states).abs().max() == 0  # a text of unknown words
 
 
 def test_tables_of_8_bits_give_nearly_the_same_scores() -> None:

@@ -64,7 +64,7 @@ class BagOfWords:
         whole = once(tokens, f"tf-idf {self._hash}", lambda: _weighted(tokens, self.idf))
         if not self.lead_tokens:
             return whole
-        lead = _weighted(leads(tokens, self.lead_tokens), self.lead_idf)
+        lead = _weighted(tokens.cut(self.lead_tokens), self.lead_idf)
         order = np.argsort(np.concatenate([row_of(whole), row_of(lead)]), kind="stable")
         data = np.concatenate([whole.data, np.float32(_LEAD_WEIGHT) * lead.data])[order]
         columns = np.concatenate([whole.indices, lead.indices + len(self.idf)])[order]
@@ -130,14 +130,6 @@ def once(documents: Ragged, name: str, compute: Callable[[], T]) -> T:
     if name not in documents.computed:
         documents.computed[name] = compute()
     return documents.computed[name]
-
-
-def leads(tokens: Ragged, length: int) -> Ragged:
-    """Return the first words of each document."""
-    lengths = tokens.lengths
-    place = np.arange(len(tokens.values)) - np.repeat(tokens.offsets[:-1], lengths)  # in its document
-    ends = np.concatenate([[0], np.cumsum(np.minimum(lengths, length))])
-    return Ragged(tokens.values[place < length], ends)
 
 
 def word_counts(tokens: Ragged, vocabulary_size: int) -> sparse.csr_matrix:

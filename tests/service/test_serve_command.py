@@ -112,6 +112,18 @@ def test_no_more_processes_are_started_than_a_machine_bears(label_folder):
     assert "--workers" in done.output
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_feedback_store_that_is_none_is_refused_before_the_port_is_open(
+    label_folder, tmp_path, monkeypatch, workers
+):
+    def too_early(*_):
+        raise AssertionError("the port is opened: several workers would fail and be started again, for ever")
+
+    monkeypatch.setattr("nlpcapsule.service.run._open_socket", too_early)
+    told = refused(label_folder, "--feedback", tmp_path, "--port", 0, "--workers", workers)
+    assert "the feedback store cannot be used" in told
+
+
 def test_a_hierarchy_that_is_none_is_refused(label_folder, tmp_path):
     (tmp_path / "broader.json").write_text('{"a": {"broader": "b"}}', encoding="utf-8")
     told = refused(label_folder, "--hierarchy", tmp_path / "broader.json", "--port", 0)

@@ -30,9 +30,9 @@ def serve(settings: ServiceSettings, say: Callable[[str], None] = lambda text: N
 
     Raises:
         ModelFolderError: If the model cannot be loaded.
-        NlpCapsuleError: If the address cannot be used.
+        NlpCapsuleError: If the feedback store, the hierarchy or the address cannot be used.
     """
-    served = load_served(settings.model)  # a folder that is refused is reported before the port is opened
+    app = create_app(settings, load_served(settings.model))  # reports what is refused before the port is open
     listening = _open_socket(settings.host, settings.port)
     host, port = listening.getsockname()[:2]
     say(f"http://{f'[{host}]' if ':' in host else host}:{port}")
@@ -41,10 +41,11 @@ def serve(settings: ServiceSettings, say: Callable[[str], None] = lambda text: N
         signal.signal(number, lambda number, frame: None)
     options = {"log_config": None, "access_log": False, "timeout_graceful_shutdown": _GRACE_SECONDS}
     if settings.workers == 1:
-        config = uvicorn.Config(create_app(settings, served), server_header=False, **options)  # type: ignore[arg-type]
+        config = uvicorn.Config(app, server_header=False, **options)  # type: ignore[arg-type]
         uvicorn.Server(config).run(sockets=[listening])
         return
-    del served  # each worker loads its own
+    app.state.service.close()
+    del app  # each worker has its own
     with tempfile.TemporaryDirectory() as folder:
         os.environ[MULTIPROCESS_FOLDER] = folder
         os.environ[SETTINGS] = settings.model_dump_json()

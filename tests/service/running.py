@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,10 @@ class Running:
         address: Where it answers.
     """
 
-    def __init__(self, folder: Path, *options: object) -> None:
+    def __init__(self, folder: Path, *options: object, program: Sequence[str] = ("-m", "nlpcapsule")) -> None:
         command = [
             sys.executable,
-            "-m",
-            "nlpcapsule",
+            *program,
             "serve",
             str(folder),
             "--port",
@@ -69,9 +68,9 @@ class Running:
 
 
 @contextmanager
-def running(folder: Path, *options: object) -> Iterator[Running]:
+def running(folder: Path, *options: object, **how: Any) -> Iterator[Running]:
     """Run a service inside the block."""
-    service = Running(folder, *options)
+    service = Running(folder, *options, **how)
     try:
         yield service
     finally:

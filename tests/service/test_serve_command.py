@@ -69,6 +69,23 @@ def test_several_workers_share_the_port_and_add_up_their_figures(label_folder, t
 
 
 @pytest.mark.slow
+def test_workers_import_nothing_from_the_working_folder(label_folder, tmp_path, monkeypatch):
+    """As the installed command, which does not look there either."""
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "signal.py").write_text("open('imported', 'w')")
+    program = tmp_path / "command.py"
+    program.write_text("from nlpcapsule.__main__ import main\nif __name__ == '__main__':\n    main()\n")
+    monkeypatch.chdir(tmp_path / "here")
+    with running(label_folder, "--workers", "2", program=[str(program)]) as service:
+        stop = time.monotonic() + 60
+        while not psutil.Process(service.process.pid).children() and time.monotonic() < stop:
+            time.sleep(0.1)
+        time.sleep(2)  # a worker that imports the file dies, so that an answer cannot be waited for
+        assert not Path("imported").exists()
+        service.ask()
+
+
+@pytest.mark.slow
 def test_workers_end_with_a_service_that_is_killed(label_folder):
     with running(label_folder, "--workers", "2") as service:
         service.ask()

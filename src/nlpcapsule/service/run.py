@@ -50,6 +50,7 @@ def serve(settings: ServiceSettings, say: Callable[[str], None] = lambda text: N
         os.environ[MULTIPROCESS_FOLDER] = folder
         os.environ[SETTINGS] = settings.model_dump_json()
         os.environ[PARENT_VARIABLE] = str(os.getpid())
+        os.environ["PYTHONSAFEPATH"] = "1"  # workers import nothing from the working folder
         from uvicorn.supervisors import Multiprocess
 
         config = uvicorn.Config(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding
 
 from nlpcapsule.encoders.convolution import ConvolutionEncoder
 
@@ -36,12 +37,16 @@ class ConvolutionTables(nn.Module):
             weight = convolution.weight.detach()  # (filters, v, width)
             table = torch.einsum("wv,fvo->owf", words, weight).contiguous()  # (width, V, filters)
             table[_centre(width)] += convolution.bias.detach()  # the row of the word itself is always added
-            self.tables.append(nn.Parameter(table, requires_grad=False))
+            # Flat: ONNX Runtime would copy parts of it when it loads the network.
+            self.tables.append(nn.Parameter(table.flatten(0, 1), requires_grad=False))
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Return states (B, l, H) after the ReLU, not yet zeroed at padding, of token ids (B, l)."""
-        sums = [_sum_of_rows(tokens, table, self.padding_id) for table in self.tables]
-        return torch.cat([torch.relu(total) for total in sums], dim=2)
+        sums = []
+        for width, table in zip(self.windows, self.tables, strict=True):
+            rows = [embedding(ids, table) for ids in _places(tokens, width, len(table), self.padding_id)]
+            sums.append(torch.relu(sum(rows[1:], start=rows[0])))
+        return torch.cat(sums, dim=2)
 
 
 class SmallTables(nn.Module):
@@ -53,49 +58,39 @@ class SmallTables(nn.Module):
 
     def __init__(self, tables: ConvolutionTables) -> None:
         super().__init__()
-        self.padding_id = tables.padding_id
+        self.windows, self.padding_id = tables.windows, tables.padding_id
         self.tables, self.scales = nn.ParameterList(), nn.ParameterList()
         for table in tables.tables:
-            scale = (table.abs().amax(dim=(0, 1)) / _LARGEST).clamp(min=torch.finfo(torch.float32).tiny)
-            small = (table / scale).round().to(torch.int8)  # (width, V, filters)
+            scale = (table.abs().amax(dim=0) / _LARGEST).clamp(min=torch.finfo(torch.float32).tiny)
+            small = (table / scale).round().to(torch.int8)  # (width V, filters)
             self.tables.append(nn.Parameter(small, requires_grad=False))
             self.scales.append(nn.Parameter(scale, requires_grad=False))
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Return states (B, l, H) after the ReLU, not yet zeroed at padding, of token ids (B, l)."""
-        sums = [_sum_of_small_rows(tokens, table, self.padding_id) for table in self.tables]
-        scaled = [torch.relu(total * scale) for total, scale in zip(sums, self.scales, strict=True)]
-        return torch.cat(scaled, dim=2)
+        states = []
+        for width, table, scale in zip(self.windows, self.tables, self.scales, strict=True):
+            ids = torch.stack(_places(tokens, width, len(table), self.padding_id))  # (width, B, l)
+            total = _column_sums(embedding(ids, table).flatten(1))  # (B l filters,)
+            states.append(torch.relu(total.view(*tokens.shape, -1) * scale))
+        return torch.cat(states, dim=2)
 
 
-def _sum_of_rows(tokens: Tensor, table: Tensor, padding_id: int) -> Tensor:
-    """Return Σ_o T_o[x_(t+o)] (B, l, filters) of token ids (B, l) and tables (width, V, filters)."""
-    rows = [
-        nn.functional.embedding(ids, part)
-        for ids, part in zip(_windows(tokens, len(table), padding_id), table, strict=True)
-    ]
-    return sum(rows[1:], start=rows[0])
-
-
-def _sum_of_small_rows(tokens: Tensor, table: Tensor, padding_id: int) -> Tensor:
-    """Return the result of `_sum_of_rows` for tables of 8 bits: a product with ones, which adds integers."""
-    width, words, filters = table.shape
-    ids = torch.stack(_windows(tokens, width, padding_id))  # (width, B, l)
-    ids = ids + words * torch.arange(width, device=ids.device)[:, None, None]
-    rows = nn.functional.embedding(ids, table.flatten(0, 1)).flatten(1)  # (width, B l filters)
+def _column_sums(rows: Tensor) -> Tensor:
+    """Return the sums of columns (width, N) of 8 bits: a product with ones adds them as integers."""
     if not torch.compiler.is_exporting():
-        return rows.float().sum(dim=0).view(*tokens.shape, filters)
-    ones = torch.ones(1, width, dtype=torch.uint8)
-    shape = (1, rows.shape[1])
-    total = torch.onnx.ops.symbolic("MatMulInteger", (ones, rows), dtype=torch.int32, shape=shape, version=10)
-    return total.float().view(*tokens.shape, filters)
+        return rows.float().sum(dim=0)
+    inputs, shape = (torch.ones(1, len(rows), dtype=torch.uint8), rows), (1, rows.shape[1])
+    return torch.onnx.ops.symbolic(
+        "MatMulInteger", inputs, dtype=torch.int32, shape=shape, version=10
+    ).float()
 
 
-def _windows(tokens: Tensor, width: int, padding_id: int) -> list[Tensor]:
-    """Return the ids (B, l) at each offset of a window around the positions of token ids (B, l)."""
+def _places(tokens: Tensor, width: int, size: int, padding_id: int) -> list[Tensor]:
+    """Return the rows (B, l) of a table of that size at each offset of a window, for token ids (B, l)."""
     left = _centre(width)
     padded = nn.functional.pad(tokens, (left, width - 1 - left), value=padding_id)
-    return [padded[:, offset : offset + tokens.shape[1]] for offset in range(width)]
+    return [padded[:, o : o + tokens.shape[1]] + o * (size // width) for o in range(width)]
 
 
 def _centre(width: int) -> int:

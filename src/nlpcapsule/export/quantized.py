@@ -47,4 +47,4 @@ def weights_of(path: Path) -> Path:
 
 
 def _is_no_advice(record: logging.LogRecord) -> bool:
-    return "pre-processing" not in record.getMessage()
+    return not any(text in record.getMessage() for text in ("pre-processing", "already quantized"))

@@ -21,11 +21,8 @@ from nlpcapsule.export.exportable import ExportableNetwork
 
 GRAPH = "network.onnx"
 WEIGHTS = f"{GRAPH}.data"
-_EXAMPLE_DOCUMENTS, _EXAMPLE_TOKENS, _EXAMPLE_LABELS = (
-    3,
-    700,
-    2,
-)  # of a short text the exporter would fix sizes
+_EXAMPLE_DOCUMENTS, _EXAMPLE_LABELS = 3, 2
+_EXAMPLE_TOKENS = 700  # of a short text the exporter would fix the number of pooled states
 
 
 def write_onnx(network: nn.Module, folder: Path, *, candidates: bool = True, int8: bool = False) -> list[str]:

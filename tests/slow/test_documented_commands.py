@@ -179,7 +179,7 @@ def working_folder(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def run(command: Documented, *more: str) -> Finished:
     program, *words = command.words
-    if words[0] == "serve" and "--help" not in more:
+    if words[0] == "serve" and len(words) > 1 and "--help" not in more:
         with running(Path(words[1]), *words[2:]) as service:
             service.ask()
             code, told = service.stop()

@@ -1,8 +1,8 @@
 """A new version in the model folder is served without a pause; a broken one is not."""
 
 import itertools
-import shutil
 import logging
+import shutil
 import threading
 
 import pytest

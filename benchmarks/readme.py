@@ -18,12 +18,22 @@ from rich.console import Console
 
 from benchmarks.fusion_table import RARE, figures_table, leads_table
 from benchmarks.label_tables import MEMORY, against_rival, fractions_table, peak_memory, spread
+from benchmarks.speed.growth_tables import GROWTH
 from nlpcapsule.compare.measuring import LABEL_FIGURES
 from nlpcapsule.compare.table import at_least
 from nlpcapsule.demo import demo_tables
 from nlpcapsule.evaluation.report import markdown_table
 
-PAGES = ("README.md", "docs/results.md", "docs/demo.md", "docs/serving.md")
+_LATER = ("docs/feedback.md", "docs/explanations.md")
+PAGES = (
+    "README.md",
+    "docs/results.md",
+    "docs/demo.md",
+    "docs/serving.md",
+    "docs/scale.md",
+    "docs/cost.md",
+    *_LATER,
+)
 
 _BLOCK = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -77,6 +87,45 @@ def load_table(record: dict[str, Any]) -> str:
     )
     table = markdown_table(["request", "requests", "p50 ms", "p99 ms"], rows)
     return f"{told}\n\n{table}\n<sub>`results/load.json`: {record['hardware']}.</sub>\n"
+
+
+def learn_table(record: dict[str, Any]) -> str:
+    """Return what `learn` reaches, next to the model before and to a training from scratch."""
+    rows = []
+    for title, name in (("before", "before"), ("`learn`", "learned"), ("from scratch", "scratch")):
+        found, seconds = record["figures"][name], record["seconds"].get(name.removesuffix("ed"))
+        rows.append(
+            {
+                "model": title,
+                "recall@5 of new labels": _with_interval(found, "new recall@5"),
+                "P@1 of the others": _with_interval(found, "old P@1"),
+                "seconds": "" if seconds is None else f"{seconds:,.0f}",
+            }
+        )
+    return markdown_table(list(rows[0]), rows) + _source("learn-labels", record["hardware"])
+
+
+def faithfulness_table(record: dict[str, Any]) -> str:
+    """Return how much the best label's probability falls if words are deleted."""
+    falls = sorted(record["fall"].items(), key=lambda row: -row[1]["mean"])
+    interval = "{mean:.3f} [{low:.3f}, {high:.3f}]"
+    rows = [
+        {"ten words deleted": name, "fall of the probability": interval.format(**row)} for name, row in falls
+    ]
+    times = "{mean:.1f} [{low:.1f}, {high:.1f}]".format(**record["named / random"])
+    more = interval.format(**record["named - tf-idf heaviest"])
+    told = (
+        f"{record['documents']:,} documents. Deleting the named words takes {times} times as much as "
+        f"deleting random words, and {more} more than deleting those of the largest tf-idf weight."
+    )
+    source = f"\n<sub>`results/faithfulness.json`: {record['hardware']}.</sub>\n"
+    return f"{told}\n\n{markdown_table(list(rows[0]), rows)}{source}"
+
+
+def _with_interval(figures: dict[str, Any], name: str) -> str:
+    """Return a share and its 95% interval, in percent."""
+    low, high = figures[f"{name} interval"]
+    return f"{100 * figures[name]:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
 def main_table(record: dict[str, Any]) -> str:
@@ -203,6 +252,9 @@ _RENDER: dict[str, Callable[[dict[str, Any]], str]] = {
     "fusion": fusion_table,
     **{name: partial(comparison_table, name) for name in ("eurlex5k", "eurlex5k-names")},
     "answer-selection": answers_table,
+    "learn-labels": learn_table,
+    "faithfulness": faithfulness_table,
+    **GROWTH,
 }
 
 

@@ -20,11 +20,13 @@ def growth_plots(results: Path) -> dict[str, str]:
     """Return the plots whose results are there: file name → SVG."""
     drawn: dict[str, str] = {}
     labels = {
-        f"{_place(record)}, batches of {record['batch_size']}": record
+        f"{_device(record)}, batches of {record['batch_size']}": record
         for record in (_read(path) for path in sorted(results.glob("speed-labels*.json")))
     }
     if labels:
-        lines = {name: _line(record, "labels", _time(record)) for name, record in labels.items()}
+        lines = {
+            _timed(name, record): _line(record, "labels", _time(record)) for name, record in labels.items()
+        }
         drawn["scale-labels.svg"] = growth_plot("A training step", "labels", "ms", lines)
         lines = {name: _line(record, "labels", "peak_memory_mib", 2**10) for name, record in labels.items()}
         drawn["scale-label-memory.svg"] = growth_plot("Memory of a training step", "labels", "GiB", lines)
@@ -36,26 +38,30 @@ def growth_plots(results: Path) -> dict[str, str]:
         path = results / f"speed-{name}.json"
         if path.exists():
             record = _read(path)
-            lines = {_place(record): _line(record, what, field or _time(record), share)}
-            drawn[f"scale-{name}.svg"] = growth_plot(title, what, unit, lines)
+            device = _device(record)
+            line = _line(record, what, field or _time(record), share)
+            lines = {device if field else _timed(device, record): line}
+            power = -1 if what == "processes" else 1
+            drawn[f"scale-{name}.svg"] = growth_plot(title, what, unit, lines, power)
     return drawn
 
 
-def growth_plot(title: str, axis: str, unit: str, lines: Mapping[str, Line]) -> str:
-    """Plot lines on two logarithmic axes, where a dashed line shows what grows in proportion.
+def growth_plot(title: str, axis: str, unit: str, lines: Mapping[str, Line], power: int = 1) -> str:
+    """Plot lines on two logarithmic axes, where a dashed line shows what grows or falls in proportion.
 
     Args:
         title: What is measured.
         axis: What grows.
         unit: The unit of the measure.
         lines: Name → points.
+        power: 1: the dashed line grows with the axis; -1: it falls.
     """
 
     def draw(axes: Axes) -> None:
         for name, points in lines.items():
             x, y = zip(*points, strict=True)
             axes.plot(x, y, marker="o", markersize=5, label=name)
-            axes.plot([x[0], x[-1]], [y[0], y[0] * x[-1] / x[0]], zorder=0, **_DASHED)
+            axes.plot([x[0], x[-1]], [y[0], y[0] * (x[-1] / x[0]) ** power], zorder=0, **_DASHED)
         axes.plot([], [], label="in proportion", **_DASHED)
         used = sorted({x for points in lines.values() for x, _ in points})
         highest = max(y for points in lines.values() for _, y in points)
@@ -86,7 +92,11 @@ def _time(record: Mapping[str, Any]) -> str:
     return "cpu_milliseconds" if "CPU" in record["hardware"] else "milliseconds"
 
 
-def _place(record: Mapping[str, Any]) -> str:
+def _device(record: Mapping[str, Any]) -> str:
     """Return the device of a record."""
-    place = str(record["hardware"]).split(",")[0]
-    return f"{place}, CPU time" if "CPU" in place and "cpu_milliseconds" in record["rows"][0] else place
+    return str(record["hardware"]).split(",")[0]
+
+
+def _timed(name: str, record: Mapping[str, Any]) -> str:
+    """Return the name of a line of times, which says where they are CPU times."""
+    return f"{name}, CPU time" if _time(record) == "cpu_milliseconds" else name

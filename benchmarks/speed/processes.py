@@ -18,23 +18,14 @@ _DATA = GeneratedLabels(labels=300, documents=3_000)
 
 
 def speed_of_processes(counts: Sequence[int], folder: Path) -> list[dict[str, Any]]:
-    """Train `label-query` (small preset) for an epoch with torchrun, one thread per process."""
+    """Train a hybrid (small preset) for an epoch with torchrun, one thread per process."""
     train = folder / "train.jsonl"
     _DATA.write(train)
     rows: list[dict[str, Any]] = []
     for count in counts:
         model = folder / f"model-{count}"
         words = [*module_command("torch.distributed.run"), "--standalone", "--nproc_per_node", str(count)]
-        words += [
-            "--module",
-            "nlpcapsule",
-            "train",
-            str(train),
-            "--output",
-            str(model),
-            "--model",
-            "label-query",
-        ]
+        words += ["--module", "nlpcapsule", "train", str(train), "--output", str(model)]
         words += ["--preset", "small", "--epochs", "1", "--device", "cpu", "--quiet"]
         log = folder / f"log-{count}"
         with log.open("w", encoding="utf-8") as file:
@@ -43,7 +34,9 @@ def speed_of_processes(counts: Sequence[int], folder: Path) -> list[dict[str, An
             code = process.wait()
             machine = usage.stop()
         if code:
-            raise NlpCapsuleError(f"the training failed: {log.read_text(encoding='utf-8')[-500:]}")
+            lines = log.read_text(encoding="utf-8").splitlines()
+            errors = [line for line in lines if line.startswith("error:")] or lines[-12:]
+            raise NlpCapsuleError(f"the training failed: {' '.join(errors)}")
         record = json.loads((model / "metrics.jsonl").read_text(encoding="utf-8").splitlines()[-1])
         rows.append(
             {
@@ -51,7 +44,7 @@ def speed_of_processes(counts: Sequence[int], folder: Path) -> list[dict[str, An
                 "seconds": record["seconds"],
                 "speedup": rows[0]["seconds"] / record["seconds"] if rows else 1.0,
                 "loss": record["loss"],
-                "rows_per_process": record.get("rows_per_process", [_DATA.documents]),
+                "rows_per_process": record.get("rows_per_process"),
                 "peak_memory_mib": round(usage.peak_memory / 2**20),
                 "cpu_seconds": usage.cpu_seconds,
                 "machine": machine,

@@ -20,8 +20,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "_is_asked_for", False)
     for name in threads._POOLS:
         monkeypatch.setenv(name, "")
-    monkeypatch.setenv("OMP_WAIT_POLICY", "")
-    monkeypatch.delenv("OMP_WAIT_POLICY")  # set and deleted, so that it is deleted again after the test
+    monkeypatch.setenv("GOMP_SPINCOUNT", "")
+    monkeypatch.delenv("GOMP_SPINCOUNT")  # set and deleted, so that it is deleted again after the test
 
 
 def files(root: Path, **texts: str) -> Path:
@@ -102,12 +102,12 @@ def test_the_users_number_comes_before_the_environments_and_both_before_the_mach
     assert os.environ["RAYON_NUM_THREADS"] == "5"
 
 
-def test_waiting_threads_sleep_unless_the_user_wants_them_to_spin(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_threads_sleep_after_as_many_turns_as_the_user_wants(monkeypatch: pytest.MonkeyPatch) -> None:
     threads.use_threads(2)
-    assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
-    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    assert os.environ["GOMP_SPINCOUNT"] == "3000"
+    monkeypatch.setenv("GOMP_SPINCOUNT", "7")
     threads.use_threads(2)
-    assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"
+    assert os.environ["GOMP_SPINCOUNT"] == "7"
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,8 @@ def use_threads(asked: int | None) -> int:
     _chosen, _is_asked_for = asked or available_cpus(), asked is not None
     for name in _POOLS:
         os.environ[name] = str(_chosen)
-    # A thread that waits sleeps: on a busy machine it would take the core of the thread it waits for.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # A waiting thread soon sleeps: on a busy machine it would take the core of the thread it waits for.
+    os.environ.setdefault("GOMP_SPINCOUNT", "3000")
     return _chosen
 
 

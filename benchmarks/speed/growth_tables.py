@@ -97,6 +97,24 @@ def documents_table(name: str, record: Record) -> str:
     return _table(name, record, [row], share)
 
 
+def predict_table(name: str, record: Record) -> str:
+    """Return the time of prediction from raw text, as ratios to Omikuji's."""
+    rows = [
+        {
+            "system": row["system"],
+            "ms per document": f"{row['milliseconds']:.2f}",
+            "ratio": f"{row['ratio']:.2f}",
+            "ms of a request": f"{row['request_milliseconds']:.2f}",
+            "its ratio": f"{row['request_ratio']:.2f}",
+            "CPU s of a process": f"{row['process_cpu_seconds']:.2f}",
+            "its memory, MiB": f"{row['process_memory_mib']:.0f}",
+            "P@1": f"{100 * row['precision_at_1']:.2f}",
+        }
+        for row in record["rows"]
+    ]
+    return _table(name, record, rows, f"{record['documents']:,} documents, {record['timed']:,} of them timed")
+
+
 def _table(name: str, record: Record, rows: list[dict[str, str]], note: str = "") -> str:
     used = [column for column in rows[0] if any(row[column] for row in rows)]
     told = f"{note}; " if note else ""
@@ -108,6 +126,7 @@ _STEPS = ("speed-labels", "speed-labels-gpu-32", "speed-labels-gpu-256", "speed-
 GROWTH: dict[str, Callable[[Any], str]] = {
     **{name: partial(steps_table, name) for name in _STEPS},
     "speed-memory": partial(memory_table, "speed-memory"),
+    "speed-predict": partial(predict_table, "speed-predict"),
     "speed-processes": partial(processes_table, "speed-processes"),
     "speed-neighbours": partial(neighbours_table, "speed-neighbours"),
     **{name: partial(documents_table, name) for name in ("speed-documents", "speed-documents-gpu")},

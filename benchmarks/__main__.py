@@ -150,11 +150,11 @@ def readme(
     root: Annotated[Path, typer.Argument(metavar="FOLDER", help="The checkout.")] = Path(),
 ) -> None:
     """Write the tables of README.md and docs/ from the results files."""
-    from benchmarks.readme import PAGES, with_tables
+    from benchmarks.readme import pages, with_tables
     from nlpcapsule.atomic_files import write_text
 
-    for page in PAGES:
-        write_text(root / page, with_tables((root / page).read_text(encoding="utf-8"), root / "results"))
+    for page in pages(root):
+        write_text(page, with_tables(page.read_text(encoding="utf-8"), root / "results"))
 
 
 def main() -> None:

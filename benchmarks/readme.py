@@ -24,18 +24,13 @@ from nlpcapsule.compare.table import at_least
 from nlpcapsule.demo import demo_tables
 from nlpcapsule.evaluation.report import markdown_table
 
-_LATER = ("docs/feedback.md", "docs/explanations.md")
-PAGES = (
-    "README.md",
-    "docs/results.md",
-    "docs/demo.md",
-    "docs/serving.md",
-    "docs/scale.md",
-    "docs/cost.md",
-    *_LATER,
-)
-
 _BLOCK = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def pages(root: Path) -> list[Path]:
+    """Return the pages of a checkout that hold tables."""
+    found = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
+    return [page for page in found if _BLOCK.search(page.read_text(encoding="utf-8"))]
 
 
 def with_tables(readme: str, results: Path) -> str:

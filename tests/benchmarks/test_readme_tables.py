@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.__main__ import app
-from benchmarks.readme import PAGES, comparison_table, with_tables
+from benchmarks.readme import comparison_table, pages, with_tables
 
 ROOT = Path(__file__).parents[2]
 INTERVALS = {"MAP": 0.5, "MAP 95% low": 0.4, "MAP 95% high": 0.625, "MRR": 0.75, "questions": 65.0}
@@ -131,23 +131,24 @@ def test_minutes_of_a_training_that_was_killed_on_the_way_are_a_lower_bound(lowe
 
 
 def test_the_command_line_writes_the_tables_into_every_page(results, tmp_path):
-    for page in PAGES:
+    for page in ("README.md", "docs/a.md", "docs/b.md"):
         (tmp_path / page).parent.mkdir(exist_ok=True)
         (tmp_path / page).write_text("<!-- results: answer-selection -->\n<!-- end -->\n", encoding="utf-8")
     result = CliRunner().invoke(app, ["readme", str(tmp_path)])
     assert result.exit_code == 0, result.exception
-    for page in PAGES:
-        assert ROWS["answer-selection"][0] in (tmp_path / page).read_text(encoding="utf-8")
+    assert [page.name for page in pages(tmp_path)] == ["README.md", "a.md", "b.md"]
+    for page in pages(tmp_path):
+        assert ROWS["answer-selection"][0] in page.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", pages(ROOT), ids=lambda page: page.name)
 def test_the_projects_pages_agree_with_its_results(page):
-    text = (ROOT / page).read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     assert text == with_tables(text, ROOT / "results"), "run: python -m benchmarks readme"
 
 
 def test_every_table_is_shown_on_a_page():
-    shown = "".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
+    shown = "".join(page.read_text(encoding="utf-8") for page in pages(ROOT))
     missing = [name for name in [*RESULTS, "fusion", "summary"] if f"<!-- results: {name} -->" not in shown]
     assert not missing
 

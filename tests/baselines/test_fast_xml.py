@@ -21,6 +21,8 @@ from nlpcapsule.errors import MissingExtraError
 from nlpcapsule.lexical.ranker import Fitting
 from nlpcapsule.sample import load_documents
 
+pytestmark = pytest.mark.slow  # numba compiles
+
 LABELS, WORDS = 6, 40
 SMALL = FastXMLSettings(trees=5)
 

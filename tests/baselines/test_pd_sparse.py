@@ -21,7 +21,10 @@ from nlpcapsule.sample import load_documents
 
 WORDS, LABELS = 40, 8
 SETTINGS = PDSparseSettings(l1=0.01, C=1.0, epochs=6)
-pytestmark = pytest.mark.skipif(compiled.numba is None, reason="numba is not installed")
+pytestmark = [  # slow: numba compiles
+    pytest.mark.slow,
+    pytest.mark.skipif(compiled.numba is None, reason="numba is not installed"),
+]
 
 
 def documents_of_rule(count, seed):

@@ -316,6 +316,7 @@ def test_a_cell_that_fails_is_named_and_does_not_stop_the_others(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_a_cell_runs_in_a_process_of_its_own(tmp_path, no_training):
     tiny_parts().save(tmp_path / "data" / "letters")  # the process finds them in the data folder
     options = Options(tmp_path / "out", data=tmp_path / "data", jobs=1, commit="abc123")

@@ -75,6 +75,7 @@ def killed_mid_training(files, out):
     assert process.returncode == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_resumed_to_the_same_bytes(files, uninterrupted, tmp_path):
     out = tmp_path / "model"
     killed_mid_training(files, out)

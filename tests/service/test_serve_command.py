@@ -3,6 +3,7 @@
 import json
 import shlex
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -36,6 +37,29 @@ def test_it_answers_and_stops_after_the_requests_that_it_accepted(label_folder, 
     assert told.count('"path": "/v1/labels", "status": 200') == len(found) + 1
     assert '"stopped"' in told
     assert "street lamp" not in told
+
+
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_it_stops_in_good_order_when_told_right_after_its_address(label_folder, workers, name):
+    program = (
+        "import signal, sys\n"
+        "from pathlib import Path\n"
+        "from nlpcapsule.service.run import serve\n"
+        "from nlpcapsule.service.settings import ServiceSettings\n"
+        "if __name__ == '__main__':\n"
+        f"    settings = ServiceSettings(model=Path(sys.argv[1]), port=0, workers={workers})\n"
+        f"    serve(settings, lambda address: signal.raise_signal(signal.{name}))\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program, label_folder],
+        timeout=100,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_it_ends_with_the_command_that_teaches_what_was_reviewed(label_folder, tmp_path):

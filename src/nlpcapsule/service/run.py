@@ -7,8 +7,11 @@ import signal
 import socket
 import tempfile
 from collections.abc import Callable
+from functools import partial
+from types import FrameType
 
 import uvicorn
+from uvicorn.supervisors import Multiprocess
 
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.processes import PARENT_VARIABLE
@@ -33,34 +36,37 @@ def serve(settings: ServiceSettings, say: Callable[[str], None] = lambda text: N
         NlpCapsuleError: If the feedback store, the hierarchy or the address cannot be used.
     """
     app = create_app(settings, load_served(settings.model))  # reports what is refused before the port is open
-    listening = _open_socket(settings.host, settings.port)
-    host, port = listening.getsockname()[:2]
-    say(f"http://{f'[{host}]' if ':' in host else host}:{port}")
-    set_up_logs()
-    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again after an orderly end
-        signal.signal(number, lambda number, frame: None)
-    options = {"log_config": None, "access_log": False, "timeout_graceful_shutdown": _GRACE_SECONDS}
-    if settings.workers == 1:
-        config = uvicorn.Config(app, server_header=False, **options)  # type: ignore[arg-type]
-        uvicorn.Server(config).run(sockets=[listening])
-        return
-    app.state.service.close()
-    del app  # each worker has its own
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ[MULTIPROCESS_FOLDER] = folder
-        os.environ[SETTINGS] = settings.model_dump_json()
-        os.environ[PARENT_VARIABLE] = str(os.getpid())
-        os.environ["PYTHONSAFEPATH"] = "1"  # workers import nothing from the working folder
-        from uvicorn.supervisors import Multiprocess
+    with tempfile.TemporaryDirectory() as folder, _open_socket(settings.host, settings.port) as listening:
+        options = {"log_config": None, "access_log": False, "timeout_graceful_shutdown": _GRACE_SECONDS}
+        if settings.workers == 1:
+            config = uvicorn.Config(app, server_header=False, **options)  # type: ignore[arg-type]
+            server = uvicorn.Server(config)
+            for number in (signal.SIGINT, signal.SIGTERM):  # until it runs, and when it raises them again
+                signal.signal(number, partial(_stop, server))
+            run: Callable[[], None] = partial(server.run, [listening])
+        else:
+            app.state.service.close()
+            del app  # each worker has its own
+            os.environ[MULTIPROCESS_FOLDER] = folder
+            os.environ[SETTINGS] = settings.model_dump_json()
+            os.environ[PARENT_VARIABLE] = str(os.getpid())
+            os.environ["PYTHONSAFEPATH"] = "1"  # workers import nothing from the working folder
+            config = uvicorn.Config(
+                "nlpcapsule.service.app:worker_app",
+                factory=True,
+                workers=settings.workers,
+                server_header=False,
+                **options,  # type: ignore[arg-type]
+            )
+            run = Multiprocess(config, sockets=[listening]).run
+        host, port = listening.getsockname()[:2]
+        say(f"http://{f'[{host}]' if ':' in host else host}:{port}")  # from here on, signals end it in order
+        set_up_logs()
+        run()
 
-        config = uvicorn.Config(
-            "nlpcapsule.service.app:worker_app",
-            factory=True,
-            workers=settings.workers,
-            server_header=False,
-            **options,  # type: ignore[arg-type]
-        )
-        Multiprocess(config, sockets=[listening]).run()
+
+def _stop(server: uvicorn.Server, number: int, frame: FrameType | None) -> None:
+    server.should_exit = True
 
 
 def _open_socket(host: str, port: int) -> socket.socket:

@@ -26,7 +26,7 @@ import subprocess, sys, time
 from nlpcapsule.processes import child_environment
 child = subprocess.Popen([sys.executable, "-c", sys.argv[1]], env=child_environment())
 print(child.pid, flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 POOL = """
 import os, sys, time
@@ -35,13 +35,13 @@ from nlpcapsule.processes import pool_options
 
 def work(folder):
     open(os.path.join(folder, str(os.getpid())), "w").close()
-    time.sleep(60)
+    time.sleep(600)
 
 joblib.Parallel(n_jobs=2, **pool_options())(joblib.delayed(work)(sys.argv[1]) for _ in range(1))
 """
 
 
-def wait_until(is_so: Callable[[], bool], seconds: float = 30) -> bool:
+def wait_until(is_so: Callable[[], bool], seconds: float = 300) -> bool:
     """Whether something becomes true before it would be given up."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -81,7 +81,7 @@ def test_a_child_whose_parent_is_gone_already_ends() -> None:
     gone.wait()
     child = f"from nlpcapsule.processes import end_with_parent\nend_with_parent()\n{LOOK}"
     environment = {**os.environ, processes.PARENT_VARIABLE: str(gone.pid)}
-    done = subprocess.run([sys.executable, "-c", child], env=environment, timeout=60)
+    done = subprocess.run([sys.executable, "-c", child], env=environment, timeout=300)
     assert done.returncode == 128 + signal.SIGTERM
 
 
@@ -140,7 +140,7 @@ def test_workers_that_joblib_starts_import_nothing_from_the_working_folder(tmp_p
         env=ENVIRONMENT,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
     )
     assert (done.returncode, done.stdout) == (0, "[1.0, 2.0]\n"), done.stderr
 
@@ -159,7 +159,7 @@ def test_workers_leave_ctrl_c_to_the_process_that_started_them(tmp_path: Path) -
         env=ENVIRONMENT,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         start_new_session=True,
     )
     assert (done.stdout, done.stderr) == ("stopped 0 1\n", "")

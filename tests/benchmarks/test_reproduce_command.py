@@ -78,7 +78,7 @@ def test_help_and_unknown_tables_do_not_wait_for_torch(arguments: list[str], cod
         "main()\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, "reproduce", *arguments], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", program, "reproduce", *arguments], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == code
     assert done.stdout.endswith("torch imported: False\n")

@@ -70,7 +70,7 @@ def run_process(*arguments: object, stdin: bytes = b"") -> Finished:
         [sys.executable, "-m", "nlpcapsule.cli.app", *map(str, arguments)],
         input=stdin,
         capture_output=True,
-        timeout=120,
+        timeout=300,
     )
     return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())
 

@@ -150,7 +150,7 @@ def redirected(redirection: str, *words: object) -> subprocess.CompletedProcess[
     shell = ["sh", "-c", f'exec "$@" {redirection}', "sh", sys.executable, "-m", "nlpcapsule"]
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     return subprocess.run(
-        [*shell, *map(str, words)], capture_output=True, text=True, timeout=60, env=variables, check=False
+        [*shell, *map(str, words)], capture_output=True, text=True, timeout=300, env=variables, check=False
     )
 
 

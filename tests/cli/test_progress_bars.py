@@ -30,7 +30,7 @@ def run_on_terminal(*arguments: object) -> tuple[str, str]:
         patch.setenv("TERM", "xterm")
         patch.setenv("COLUMNS", "100")
         done = run_command(*arguments, terminal=screen)
-    reader.join(timeout=10)
+    reader.join(timeout=300)
     os.close(terminal)
     assert done.code == 0, shown
     return done.out, b"".join(shown).decode()

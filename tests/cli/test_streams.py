@@ -56,7 +56,7 @@ def test_a_row_is_given_before_the_next_one_arrives() -> None:
 
     def rows() -> Iterator[int]:
         yield 1
-        assert go_on.wait(30)
+        assert go_on.wait(300)
         yield 2
 
     chunks = arriving_chunks(rows(), 100)
@@ -102,7 +102,7 @@ def test_results_are_written_while_standard_input_stays_open_and_ctrl_c_ends_wit
             process.stdin.flush()
             assert json.loads(process.stdout.readline())["id"] == str(number)
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        assert process.wait(300) == 130
         assert process.stderr.read() == b""
 
 
@@ -135,7 +135,7 @@ def test_endless_rows_take_bounded_memory_and_no_temporary_folder_until_the_read
                 memory.append(psutil.Process(process.pid).memory_info().rss)
         assert list(temporary.iterdir()) == []
         process.stdout.close()
-        assert process.wait(60) == 141
+        assert process.wait(300) == 141
         assert process.stderr.read() == b""
         rows.kill()
     assert memory[1] < memory[0] + 10_000_000
@@ -151,7 +151,7 @@ def test_a_bad_row_of_a_stream_leaves_the_results_before_it(label_model: Path) -
 def test_a_reader_that_never_reads_is_no_error(arguments: list[str]) -> None:
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run([*PROGRAM, *arguments], stdout=write, stderr=subprocess.PIPE, timeout=60)
+    done = subprocess.run([*PROGRAM, *arguments], stdout=write, stderr=subprocess.PIPE, timeout=300)
     os.close(write)
     assert (done.returncode, done.stderr) == (141, b"")
 
@@ -188,7 +188,7 @@ def test_ctrl_c_during_imports_ends_with_130_and_no_traceback(module: str, label
         "main()\n"
     )
     command = [sys.executable, "-c", program, "predict", str(label_model), "-"]
-    done = subprocess.run(command, input=ROW % 1, capture_output=True, timeout=60, preexec_fn=heed_ctrl_c)
+    done = subprocess.run(command, input=ROW % 1, capture_output=True, timeout=300, preexec_fn=heed_ctrl_c)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 

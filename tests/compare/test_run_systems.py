@@ -68,7 +68,7 @@ def test_the_memory_of_a_process_and_its_children_is_recorded(scripted) -> None:
 
 def test_an_interruption_ends_the_children(scripted, tmp_path: Path) -> None:
     ids = tmp_path / "ids"
-    slow = f"open({str(ids)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    slow = f"open({str(ids)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
     waits = f"while not os.path.exists({str(ids)!r}): time.sleep(0.02)\n{FINISH}"
 
     def interrupt(text: str) -> None:

@@ -172,4 +172,4 @@ def test_a_layout_of_several_files_is_not_read_from_a_pipe(tmp_path: Path, forma
     writer.start()
     with pytest.raises(DataError, match=r"'svmlight' cannot be read from a pipe or a device; name a file"):
         list(read_documents(pipe, ReadOptions(format=format)))
-    writer.join(10)
+    writer.join(300)

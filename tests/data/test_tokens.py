@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 
-from nlpcapsule.data.tokens import WordTokenizer
+from nlpcapsule.data.tokens import CHARACTERS_PER_TOKEN, WordTokenizer
 from nlpcapsule.errors import DataError
 
 
@@ -110,13 +109,13 @@ def test_more_texts_than_one_batch_come_back_in_order() -> None:
     assert [tokenizer.vocabulary[ids[0]] for ids in encoded] == [f"w{i}" for i in range(1300)]
 
 
-def test_a_very_long_text_costs_no_more_than_its_opening() -> None:
-    long_text = " " * 1000 + "the law " * 4_000_000
-    start = time.perf_counter()
+def test_of_a_very_long_text_only_the_lead_is_read() -> None:
+    long_text = " " * 1000 + "the law " * 1_000_000
     ids = TOKENIZER.encode([long_text], 100)[0]
-    assert time.perf_counter() - start < 1.0
-    assert len(ids) == 100
     assert ids.tolist() == TOKENIZER.encode(["the law " * 50], 100)[0].tolist()
+    longest = 100 * CHARACTERS_PER_TOKEN
+    assert len(TOKENIZER.encode(["x" * (longest - 4) + " law"], 100)[0]) == 2
+    assert len(TOKENIZER.encode(["x" * longest + " law"], 100)[0]) == 1
 
 
 def word_piece_tokenizer() -> Tokenizer:

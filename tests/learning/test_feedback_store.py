@@ -122,7 +122,7 @@ def test_threads_and_processes_add_to_the_same_file(path: Path) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-        assert [other.wait(60) for other in others] == [0, 0]
+        assert [other.wait(300) for other in others] == [0, 0]
         documents = [row["id"] for row in store.export()]
     assert sorted(documents) == sorted(f"{name}-{number}" for name in "pqtu" for number in range(50))
 

@@ -47,15 +47,15 @@ class Running:
 
     def ask(self, path: str = "/v1/labels", body: bytes | None = BODY) -> Any:
         request = urllib.request.Request(self.address + path, body, {"content-type": "application/json"})
-        with urllib.request.urlopen(request, timeout=60) as response:
+        with urllib.request.urlopen(request, timeout=300) as response:
             content = response.read().decode()
         return json.loads(content) if path != "/metrics" else content
 
     def stop(self) -> tuple[int, str]:
         """Ask it to stop; return its exit code and its log."""
         self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(60)
-        self._reader.join(10)
+        code = self.process.wait(300)
+        self._reader.join(300)
         return code, "".join(self._lines)
 
     def _read_line(self) -> str:

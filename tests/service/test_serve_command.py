@@ -53,7 +53,7 @@ def test_it_stops_in_good_order_when_told_right_after_its_address(label_folder, 
     )
     ended = subprocess.run(
         [sys.executable, "-c", program, label_folder],
-        timeout=100,
+        timeout=300,
         capture_output=True,
         text=True,
         check=False,
@@ -101,7 +101,7 @@ def test_workers_import_nothing_from_the_working_folder(label_folder, tmp_path, 
     program.write_text("from nlpcapsule.__main__ import main\nif __name__ == '__main__':\n    main()\n")
     monkeypatch.chdir(tmp_path / "here")
     with running(label_folder, "--workers", "2", program=[str(program)]) as service:
-        stop = time.monotonic() + 60
+        stop = time.monotonic() + 300
         while not psutil.Process(service.process.pid).children() and time.monotonic() < stop:
             time.sleep(0.1)
         time.sleep(2)  # a worker that imports the file dies, so that an answer cannot be waited for
@@ -117,7 +117,7 @@ def test_workers_end_with_a_service_that_is_killed(label_folder):
         assert len(workers) >= 2
         service.process.kill()
         service.process.wait()
-        _, left = psutil.wait_procs(workers, timeout=30)
+        _, left = psutil.wait_procs(workers, timeout=300)
         for worker in left:
             worker.kill()
     assert not left

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import psutil
 
-PATIENCE = 120  # seconds until a test gives up on a process
-SOON = 30  # seconds in which the children of a killed process have to end
+PATIENCE = 300  # seconds until a test gives up on a process
+SOON = 120  # seconds in which the children of a killed process have to end
 MARK = "NLPCAPSULE_KILL_TEST"  # a variable that children of a command inherit
 
 

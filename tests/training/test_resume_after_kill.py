@@ -25,7 +25,7 @@ SETTINGS = {
     "negatives": "uniform",
     "negative_count": 10,
 }
-PATIENCE = 90  # seconds until a test gives up on a process
+PATIENCE = 300  # seconds until a test gives up on a process
 
 
 @pytest.fixture(scope="module")

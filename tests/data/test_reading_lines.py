@@ -11,7 +11,7 @@ import pytest
 from nlpcapsule.data.readers import lines as lines_module
 from nlpcapsule.data.readers.document_files import read_documents
 from nlpcapsule.data.readers.lines import Line, TextFile
-from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
+from nlpcapsule.data.readers.reading import Place, ReadOptions, ReadReport
 from nlpcapsule.errors import BadRowError, DataError
 
 ROW = b'{"text": "rain", "labels": ["weather"]}\n'
@@ -25,12 +25,8 @@ def all_lines(path: Path) -> list[Line | BadRowError]:
 def test_only_newlines_end_a_line_not_other_unicode_separators(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes("one\u2028still one\x0bstill one\r\ntwo\n\nfour".encode())
-    assert all_lines(path) == [
-        Line(1, "one\u2028still one\x0bstill one"),
-        Line(2, "two"),
-        Line(3, ""),
-        Line(4, "four"),
-    ]
+    texts = ["one\u2028still one\x0bstill one", "two", "", "four"]
+    assert all_lines(path) == [Line(Place(str(path), number), text) for number, text in enumerate(texts, 1)]
 
 
 def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
@@ -121,12 +117,12 @@ def test_a_line_at_the_limit_is_read_and_one_above_is_a_bad_row(tmp_path, monkey
     path = tmp_path / "a.txt"
     path.write_bytes(b"a" * 10 + b"\n" + b"b" * 11 + b"\n" + b"c" * 200_000 + b"\nlast")
     first, second, third, last = all_lines(path)
-    assert first == Line(1, "a" * 10)
+    assert first == Line(Place(str(path), 1), "a" * 10)
     assert isinstance(second, BadRowError)
     assert second.line == 2
     assert isinstance(third, BadRowError)
     assert "longer than 10 bytes" in third.problem
-    assert last == Line(4, "last")
+    assert last == Line(Place(str(path), 4), "last")
 
 
 def test_a_50_mb_line_is_not_held_in_memory(tmp_path):

@@ -71,7 +71,7 @@ def _read_rows(path: str | Path) -> Iterator[tuple[Place, str, list[str]]]:
             fields = line.text.rstrip(" \r").split(" ")  # only these: a word may be another kind of space
             if fields == [""]:
                 continue
-            if line.number == 1 and len(fields) == 2:
+            if line.at.line == 1 and len(fields) == 2:
                 header = [whole_number(field) for field in fields]
                 if None not in header:
                     promised, dimension = header

@@ -66,7 +66,7 @@ def read_extreme(source: Path, options: ReadOptions, report: ReadReport) -> Iter
         if path.name.endswith(JSON_SUFFIXES):
             yield from _read_json_rows(path, options)
         else:
-            yield from _read_joined(path, _label_lines(path, options))
+            yield from _read_joined(path, _label_file(path, options))
 
 
 def read_svmlight(source: Path, options: ReadOptions, report: ReadReport) -> Iterator[Document | BadRowError]:
@@ -78,7 +78,7 @@ def read_svmlight(source: Path, options: ReadOptions, report: ReadReport) -> Ite
     candidates = [prefix + suffix for suffix in TEXT_SUFFIXES]
     for name in candidates:
         if (source.parent / name).exists():
-            return _read_joined(source.parent / name, LabelLines(source, "svmlight"))
+            return _read_joined(source.parent / name, (source, "svmlight"))
     problem = "an svmlight file holds numbered features, from which the text cannot be restored"
     hint = f"put the raw text into its folder, one text per line, as one of: {', '.join(candidates)}"
     raise DataError(problem, source, hint=hint)
@@ -89,13 +89,13 @@ def _part_file(folder: Path, part: str) -> Path | None:
     return next((folder / name for name in names if (folder / name).exists()), None)
 
 
-def _label_lines(text_path: Path, options: ReadOptions) -> LabelLines | None:
+def _label_file(text_path: Path, options: ReadOptions) -> tuple[Path, LabelKind] | None:
     folder, name = text_path.parent, text_path.name.removesuffix(".gz")
     suffix = next((suffix for suffix in TEXT_SUFFIXES if name.endswith(suffix)), ".txt")
     candidates = {pattern.format(name.removesuffix(suffix)): kind for pattern, kind in LABEL_FILES.items()}
     for candidate, kind in candidates.items():
         if (folder / candidate).exists() and folder / candidate != text_path:
-            return LabelLines(folder / candidate, kind)
+            return folder / candidate, kind
     if not options.need_labels:
         return None
     hint = f"put it into the same folder, as one of: {', '.join(candidates)}"
@@ -126,28 +126,63 @@ def _read_json_rows(path: Path, options: ReadOptions) -> Iterator[Document | Bad
         yield from reading.parsed(file.filled_lines(), parse)
 
 
-def _read_joined(text_path: Path, label_lines: LabelLines | None) -> Iterator[Document | BadRowError]:
-    """Read one document per line of text, with the labels in the same line of the label file."""
+def _read_joined(
+    text_path: Path, label_file: tuple[Path, LabelKind] | None
+) -> Iterator[Document | BadRowError]:
+    """Read one document per line of text, with the labels in the same line of the label file, if any."""
     with TextFile(text_path) as texts:
-        if label_lines is None:
+        if label_file is None:
             yield from reading.parsed(texts.lines(), lambda line: fields.make_document(line.text, []))
-        else:
-            rows = _join(texts, label_lines)
-            labels = label_lines.labels
-            yield from reading.parsed(rows, lambda row: fields.make_document(row[0].text, labels(row[1])))
+            return
+        for text, labels in zip_longest(texts.lines(), _label_rows(*label_file)):
+            if text is None or labels is None:
+                names = (texts.name, str(label_file[0]))
+                shorter, longer = names if text is None else names[::-1]
+                problem = f"it has fewer lines than {longer}; expected one line of labels per text"
+                raise DataError(problem, shorter)
+            if isinstance(text, BadRowError):
+                yield text
+            elif isinstance(labels, BadRowError):
+                yield labels
+            else:
+                yield fields.make_document(text.text, labels)
 
 
-def _join(texts: TextFile, label_lines: LabelLines) -> Iterator[tuple[Line, Line] | BadRowError]:
-    for text, labels in zip_longest(texts.lines(), label_lines.rows()):
-        if text is None or labels is None:
-            names = (texts.name, str(label_lines.path))
-            shorter, longer = names if text is None else names[::-1]
-            problem = f"it has fewer lines than {longer}; expected one line of labels per text"
-            raise DataError(problem, shorter)
-        if isinstance(text, BadRowError):
-            yield text
-        else:
-            yield labels if isinstance(labels, BadRowError) else (text, labels)
+def _label_rows(path: Path, kind: LabelKind) -> Iterator[list[str] | BadRowError]:
+    """Yield the labels of each line of a label file; a header must announce the number of lines.
+
+    Its kind is "words" (names with blanks between them), "sparse" (a header, then `label:1.0` entries) or
+    "svmlight" (a header, then labels with commas between them in front of the features).
+    """
+    names = LabelNames(path.parent)
+
+    def parse(line: Line) -> list[str]:
+        if kind == "words":
+            return line.text.split()
+        if kind == "sparse":
+            return [names.numbered(entry.partition(":")[0], line.at) for entry in line.text.split()]
+        # There may be thousands of features after the labels; only the part before them is split.
+        head = line.text.partition(" ")[0]
+        return [names.numbered(number, line.at) for number in head.split(",") if number and ":" not in head]
+
+    with TextFile(path) as file:
+        lines, count = file.lines(), 0
+        promised = None if kind == "words" else _read_header(next(lines, None), kind, path)
+        for row in reading.parsed(lines, parse):
+            count += 1
+            yield row
+    if promised is not None and promised != count:
+        raise DataError(f"the header promises {promised:,} lines, found {count:,}", path)
+
+
+def _read_header(line: Line | BadRowError | None, kind: LabelKind, path: Path) -> int:
+    header, expected = HEADERS[kind]
+    if not isinstance(line, Line) or not header.fullmatch(line.text.strip()):
+        raise DataError(f"expected a header of numbers: {expected}", path, 1)
+    promised = reading.whole_number(line.text.split()[0])
+    if promised is None:
+        raise line.at.broken(f"the header promises too many lines: {quoted(line.text)}")
+    return promised
 
 
 class LabelNames:
@@ -173,57 +208,12 @@ class LabelNames:
             raise at.bad(f"label {number} is not among the {len(self._names):,} of {self.path}")
         return self._names[number]
 
-
-class LabelLines:
-    """A label file with one line of labels per line of text.
-
-    Its kind is "words" (names with blanks between them), "sparse" (a header, then `label:1.0` entries) or
-    "svmlight" (a header, then labels with commas between them in front of the features).
-    """
-
-    def __init__(self, path: Path, kind: LabelKind) -> None:
-        self.path = path
-        self.kind = kind
-        self._names = LabelNames(path.parent)
-
-    def rows(self) -> Iterator[Line | BadRowError]:
-        """Yield the label lines after the header, which must announce their number."""
-        with TextFile(self.path) as file:
-            lines = file.lines()
-            promised = None if self.kind == "words" else self._read_header(next(lines, None))
-            count = 0
-            for line in lines:
-                count += 1
-                yield line
-        if promised is not None and promised != count:
-            raise DataError(f"the header promises {promised:,} lines, found {count:,}", self.path)
-
-    def labels(self, line: Line) -> list[str]:
-        """Return the labels in one line, or raise `BadRowError` if it is malformed."""
-        if self.kind == "words":
-            return line.text.split()
-        if self.kind == "sparse":
-            return [self._numbered(entry.partition(":")[0], line) for entry in line.text.split()]
-        # There may be thousands of features after the labels; only the part before them is split.
-        head = line.text.partition(" ")[0]
-        if ":" in head:
-            return []
-        return [self._numbered(number, line) for number in head.split(",") if number]
-
-    def _read_header(self, line: Line | BadRowError | None) -> int:
-        header, expected = HEADERS[self.kind]
-        if not isinstance(line, Line) or not header.fullmatch(line.text.strip()):
-            raise DataError(f"expected a header of numbers: {expected}", self.path, 1)
-        promised = reading.whole_number(line.text.split()[0])
-        if promised is None:
-            raise line.at.broken(f"the header promises too many lines: {quoted(line.text)}")
-        return promised
-
-    def _numbered(self, number: str, line: Line) -> str:
-        label = reading.whole_number(number)
-        if label is None:
-            raise line.at.bad(f"expected a label's number, found {quoted(number)}")
-        return self._names.name(label, line.at)
+    def numbered(self, text: str, at: Place) -> str:
+        """Return the name of a label whose number is written as digits."""
+        number = reading.whole_number(text)
+        if number is None:
+            raise at.bad(f"expected a label's number, found {quoted(text)}")
+        return self.name(number, at)
 
 
 def _read_names(path: Path) -> Iterator[str]:

@@ -7,9 +7,8 @@ import stat
 import sys
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self, cast
+from typing import NamedTuple, Self, cast
 
 from nlpcapsule.data.readers.reading import Place
 from nlpcapsule.errors import BadRowError, DataError
@@ -22,18 +21,11 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
-@dataclass(slots=True)
-class Line:
-    """A line, its number, counted from 1, and the name of its file."""
+class Line(NamedTuple):
+    """A line and its place: the name of its file and its number, counted from 1."""
 
-    number: int
+    at: Place
     text: str
-    path: str = field(default="", compare=False)
-
-    @property
-    def at(self) -> Place:
-        """The place of the line, for messages."""
-        return Place(self.path, self.number)
 
 
 def is_stream(source: str | Path) -> bool:
@@ -147,7 +139,7 @@ class TextFile:
             text = decode(raw, at, self.encoding, self.errors)
         except BadRowError as problem:
             return problem
-        return Line(number, text if keep_ends else text.removesuffix("\n").removesuffix("\r"), self.name)
+        return Line(at, text if keep_ends else text.removesuffix("\n").removesuffix("\r"))
 
     def _peek_raw(self) -> bytes:
         if self._first is None:

@@ -114,7 +114,7 @@ def read_question_table(
     needed = [name for key, name in columns.items() if key != "label" or options.need_labels]
     hint = f"expected tab-separated columns {', '.join(columns.values())}"
     places = fields.find_columns(names, dict.fromkeys(needed, hint), header.at)
-    first_lines: dict[str, tuple[str, int]] = {}  # qid → question, line; the last is the current question
+    first_lines: dict[str, tuple[str, Place]] = {}  # qid → question, place; the last is the current question
 
     def parse(line: Line) -> tuple[str, Candidate]:
         cells = line.text.split("\t")
@@ -128,9 +128,9 @@ def read_question_table(
         if qid in first_lines and qid != next(reversed(first_lines)):
             hint = "keep the lines of a question together, and give different questions different qids"
             raise line.at.bad(f"question {quoted(qid)} comes back after other questions", hint)
-        text, first = first_lines.setdefault(qid, (question, line.number))
+        text, first = first_lines.setdefault(qid, (question, line.at))
         if question != text:
-            raise line.at.bad(f"question {quoted(qid)} has another text than in line {first}")
+            raise line.at.bad(f"question {quoted(qid)} has another text than in line {first.line}")
         return qid, Candidate(answer, None if label is None else int(label))
 
     qid = ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from nlpcapsule.cli.files import DocumentFile
+from nlpcapsule.cli.files import RowFile
 from nlpcapsule.config import Config
 from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.threads import use_threads
@@ -28,7 +28,7 @@ def run(train: str, output: Path, threads: int) -> None:
     use_threads(threads)
     config = Config.build(overrides={"negatives": "hard"}, preset="small")
     _say("reading")
-    data = prepare_labels(DocumentFile(train, ReadOptions()), None, config)
+    data = prepare_labels(RowFile(train, ReadOptions()), None, config)
     folder = RunFolder(output)
     folder.begin(config, data.fingerprint())
     with TrainingProgress(quiet=True) as progress:

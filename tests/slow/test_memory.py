@@ -10,12 +10,12 @@ import pytest
 DATA = Path(os.environ.get("NLPCAPSULE_DATA", Path(__file__).parents[3] / "shared" / "data")) / "eurlex57k"
 PREPARE = """
 import resource, sys
-from nlpcapsule.cli.files import DocumentFile
+from nlpcapsule.cli.files import RowFile
 from nlpcapsule.config import Config
 from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.training.prepared_labels import prepare_labels
 
-train, dev = (DocumentFile(path, ReadOptions()) for path in sys.argv[1:])
+train, dev = (RowFile(path, ReadOptions()) for path in sys.argv[1:])
 data = prepare_labels(train, dev, Config.build())
 print(len(data.train), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """

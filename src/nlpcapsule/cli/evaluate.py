@@ -14,6 +14,7 @@ from nlpcapsule.atomic_files import write_text
 from nlpcapsule.cli import files
 from nlpcapsule.cli.options import ModelFolder, Quiet, Threads, reads_data
 from nlpcapsule.data.documents import Document
+from nlpcapsule.data.readers.question_files import read_questions
 from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.errors import DataError
 from nlpcapsule.threads import keep_faster_torch_threads, use_threads
@@ -56,7 +57,7 @@ def evaluate(
     loaded = load_model(model)
     with files.errors_about(data), TrainingProgress(quiet) as progress:
         if isinstance(loaded, LabelModel):
-            file = files.DocumentFile(data, reading)
+            file = files.RowFile(data, reading)
             if report_file is None:
                 figures = _evaluate_labels(loaded, file, strict_labels, progress)
             else:
@@ -64,8 +65,9 @@ def evaluate(
         elif report_file is not None:
             raise DataError("--report is for models that rank labels", model, hint="leave it out")
         else:
-            questions, report = files.questions_in(data, reading)
-            files.tell_bad_rows(data, report)
+            file = files.RowFile(data, reading, read_questions)
+            questions = list(file)
+            files.tell_bad_rows(data, file.report)
             progress.start("questions", len(questions))
             figures = loaded.evaluate(questions, progress.advance)
     if json_file is not None:
@@ -74,7 +76,7 @@ def evaluate(
 
 
 def _evaluate_labels(
-    model: LabelModel, file: files.DocumentFile, strict: bool, progress: TrainingProgress
+    model: LabelModel, file: files.RowFile, strict: bool, progress: TrainingProgress
 ) -> dict[str, Any]:
     names: dict[str, None] = {}  # an ordered set, for the message
 
@@ -93,7 +95,7 @@ def _evaluate_labels(
 def _write_report(
     model: LabelModel,
     folder: Path,
-    file: files.DocumentFile,
+    file: files.RowFile,
     strict: bool,
     path: Path,
     progress: TrainingProgress,

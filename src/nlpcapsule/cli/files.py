@@ -1,53 +1,47 @@
 """Read input rows and check output paths before any work is done."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from nlpcapsule.atomic_files import check_file_name
-from nlpcapsule.data.documents import Document, Question
 from nlpcapsule.data.readers.document_files import read_documents
 from nlpcapsule.data.readers.lines import STDIN, is_stream
-from nlpcapsule.data.readers.question_files import read_questions
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
 from nlpcapsule.errors import DataError, NlpCapsuleError
 from nlpcapsule.model_folder.manifest import INSPECTION, listed_names
 
 
 @dataclass
-class DocumentFile:
-    """Documents of a file, which is read again for each iteration; a stream is read once and kept."""
+class RowFile:
+    """Documents or questions of a file, which is read for each iteration; a stream is read once and kept."""
 
     source: str
     options: ReadOptions
+    read: Callable[[str, ReadOptions, ReadReport], Iterator[Any]] = read_documents
     report: ReadReport = field(default_factory=ReadReport)  # of the latest complete reading
-    _kept: list[Document] | None = None
+    _kept: list[Any] | None = None
     _said: set[str] = field(default_factory=set)
 
-    def __iter__(self) -> Iterator[Document]:
+    def __iter__(self) -> Iterator[Any]:
         if self._kept is None and is_stream(self.source):  # a pipe, as in <(command), can only be read once
             self._kept = list(self._read())
         return self._read() if self._kept is None else iter(self._kept)
 
-    def _read(self) -> Iterator[Document]:
+    def _read(self) -> Iterator[Any]:
         report = ReadReport(say=self._say_once)
-        yield from read_documents(self.source, self.options, report)
+        yield from self.read(self.source, self.options, report)
         self.report = report
 
     def _say_once(self, text: str) -> None:
         if text not in self._said:
             self._said.add(text)
             say(text)
-
-
-def questions_in(source: str, options: ReadOptions) -> tuple[list[Question], ReadReport]:
-    """Return all questions of a file."""
-    report = ReadReport(say=say)
-    return list(read_questions(source, options, report)), report
 
 
 def say(text: str) -> None:

@@ -14,7 +14,9 @@ from nlpcapsule.cli import files
 from nlpcapsule.cli.files import say, shown
 from nlpcapsule.cli.options import Device, Quiet, Threads, choose_device, reads_data
 from nlpcapsule.config import PRESETS, Config
-from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
+from nlpcapsule.data.readers.document_files import read_documents
+from nlpcapsule.data.readers.question_files import read_questions
+from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.errors import DataError, NlpCapsuleError
 from nlpcapsule.threads import keep_faster_torch_threads, use_threads
 
@@ -88,12 +90,11 @@ def train(
     files.check_output_folder(output)
     use_threads(threads)
     choose_device(device)
-    prepare = _prepare_labels if settled.task == "labels" else _prepare_answers
     sources = (train, dev, reading, replace(reading, split=dev_split))
     if dry_run:
         from nlpcapsule.training.plan import plan_training
 
-        for line in plan_training(prepare(*sources, settled, quiet), settled, typer.echo):
+        for line in plan_training(_prepare(*sources, settled, quiet), settled, typer.echo):
             typer.echo(line)
         return
 
@@ -111,7 +112,7 @@ def train(
         return
     existed = output.exists()
     try:
-        data = prepare(*sources, settled, quiet)
+        data = _prepare(*sources, settled, quiet)
         with TrainingProgress(quiet) as progress:
             fit: Any = fit_labels if settled.task == "labels" else fit_answers
             fit(data, settled, folder, progress)
@@ -131,37 +132,28 @@ def train(
         say(f"next: nlpcapsule evaluate {name} DATA, predict {name} INPUT, or serve {name}")
 
 
-def _prepare_labels(
-    train: str, dev: str | None, reading: ReadOptions, dev_reading: ReadOptions, config: Config, quiet: bool
-) -> Any:
-    from nlpcapsule.training.prepared_labels import prepare_labels
-
-    documents = files.DocumentFile(train, reading)
-    held_out = None if dev is None else files.DocumentFile(dev, dev_reading)
-    with files.errors_about(train):
-        data = prepare_labels(documents, held_out, config)
-    for file in (documents, held_out):
-        if file is not None:
-            _tell(file.source, file.report, quiet)
-    if data.dev is not None and not (data.dev.labels.values < len(data.labels)).any():
-        _refuse_dev("no document has a label that a training document has", dev)
-    return data
-
-
-def _prepare_answers(
+def _prepare(
     train: str, dev: str | None, reading: ReadOptions, dev_reading: ReadOptions, config: Config, quiet: bool
 ) -> Any:
     from nlpcapsule.training.fit_answers import prepare_answers
+    from nlpcapsule.training.prepared_labels import prepare_labels
 
-    questions, report = files.questions_in(train, reading)
-    _tell(train, report, quiet)
-    held_out = None
-    if dev is not None:
-        held_out, report = files.questions_in(dev, dev_reading)
-        _tell(dev, report, quiet)
+    is_labels = config.task == "labels"
+    read: Any = read_documents if is_labels else read_questions
+    rows = files.RowFile(train, reading, read)
+    held_out = None if dev is None else files.RowFile(dev, dev_reading, read)
+    data: Any
     with files.errors_about(train):
-        data = prepare_answers(questions, held_out, config)
-    if data.dev is not None and not (data.dev.labels == 1).any():
+        if is_labels:
+            data = prepare_labels(rows, held_out, config)
+        else:
+            data = prepare_answers(list(rows), None if held_out is None else list(held_out), config)
+    for file in (rows, held_out):
+        if file is not None and (file.report.bad_rows or not quiet):
+            say(f"{shown(file.source)}: {file.report.summary()}")
+    if is_labels and data.dev is not None and not (data.dev.labels.values < len(data.labels)).any():
+        _refuse_dev("no document has a label that a training document has", dev)
+    if not is_labels and data.dev is not None and not (data.dev.labels == 1).any():
         _refuse_dev("no candidate is marked right (label 1)", dev)
     return data
 
@@ -189,8 +181,3 @@ def _take_back(out: Path, existed: bool) -> None:
     if not existed:
         with suppress(OSError):
             out.rmdir()
-
-
-def _tell(source: str, report: ReadReport, quiet: bool) -> None:
-    if report.bad_rows or not quiet:
-        say(f"{shown(source)}: {report.summary()}")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from nlpcapsule.cli.files import (
-    DocumentFile,
+    RowFile,
     check_output_folder,
     errors_about,
     refuse_same_stdin,
@@ -71,9 +71,9 @@ def tune(
     from nlpcapsule.tuning.tune import BEST
     from nlpcapsule.tuning.tune import tune as search
 
-    documents = DocumentFile(data, reading)
+    documents = RowFile(data, reading)
     with errors_about(data):
-        prepared = prepare_labels(documents, None if dev is None else DocumentFile(dev, reading), start)
+        prepared = prepare_labels(documents, None if dev is None else RowFile(dev, reading), start)
         tell_bad_rows(data, documents.report)
         fixed = {assignment.partition("=")[0]: None for assignment in settings or ()}
         try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nlpcapsule.cli.files import DocumentFile, check_folder_name, errors_about, say
+from nlpcapsule.cli.files import RowFile, check_folder_name, errors_about, say
 from nlpcapsule.cli.options import ModelFolder, Quiet, reads_data
 from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.errors import DataError, printable
@@ -78,7 +78,7 @@ def compare(
         "missing_label_count": len(before.labels.keys() - after.labels.keys()),
     }
     if data is not None:
-        documents = DocumentFile(data, reading)
+        documents = RowFile(data, reading)
         with errors_about(data):
             figures = [_figures(model, version.number, documents, quiet) for version in (before, after)]
         found["figures"] = {
@@ -106,7 +106,7 @@ def rollback(
     say(f"version {version} of {model} is current")
 
 
-def _figures(folder: Path, number: int, documents: DocumentFile, quiet: bool) -> dict[str, float]:
+def _figures(folder: Path, number: int, documents: RowFile, quiet: bool) -> dict[str, float]:
     """Measure a version on documents."""
     from nlpcapsule.model_folder import load_model
     from nlpcapsule.scoring.models import LabelModel

@@ -64,7 +64,7 @@ def _outcomes(
                 active.remove((run, child))
                 run.ended(child)
                 if run.is_finished():
-                    child.remove_log()
+                    child.log.unlink()
                 yield run, None if run.is_finished() else child.last_words
             if active:
                 time.sleep(POLL_SECONDS)

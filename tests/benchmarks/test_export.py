@@ -31,7 +31,7 @@ def test_eurlex15k_as_a_folder(tmp_path: Path) -> None:
     assert counts == {"train": 3, "dev": 3, "test": 2}
     source = open_folder(tmp_path / "out", ReadOptions())
     assert source.split == "trained on train.jsonl.gz, selected on dev.jsonl.gz, reported on test.jsonl.gz"
-    train, select, report = source.documents()
+    train, select, report = source.parts()
     assert [row.id for row in train] == ["train0", "train2", "train5"]
     assert [row.id for row in select] == ["dev0", "dev2", "dev4"]
     assert [(row.id, row.text, row.labels) for row in report] == [

@@ -18,7 +18,7 @@ READING = ReadOptions()
 def test_train_dev_and_test_each_have_their_use(tmp_path: Path) -> None:
     source = open_folder(write_letters(tmp_path), READING)
     assert source.split == "trained on train.jsonl, selected on dev.jsonl, reported on test.jsonl"
-    train, select, report = source.documents()
+    train, select, report = source.parts()
     assert (len(train), len(select), len(report)) == (48, 12, 16)
     assert select[0].text == letters(12, seed=12)[0]["text"]
 
@@ -30,17 +30,17 @@ def test_without_dev_a_tenth_of_train_is_selected_on(tmp_path: Path) -> None:
         "trained on 90% of train.jsonl, selected on the other 10% (there is no dev file), "
         "reported on test.jsonl"
     )
-    train, select, report = source.documents()
+    train, select, report = source.parts()
     assert (len(train), len(select), len(report)) == (43, 5, 16)
     assert {row.text for row in report} == {row["text"] for row in letters(16, seed=16)}
-    assert source.documents() == (train, select, report), "the same split every time"
+    assert source.parts() == (train, select, report), "the same split every time"
 
 
 def test_without_test_dev_is_reported_on_and_not_selected_on(tmp_path: Path) -> None:
     (write_letters(tmp_path) / "test.jsonl").unlink()
     source = open_folder(tmp_path, READING)
     assert "selected on the other 10% (there is no test file), reported on dev.jsonl" in source.split
-    _, select, report = source.documents()
+    _, select, report = source.parts()
     assert {row.text for row in report} == {row["text"] for row in letters(12, seed=12)}
     assert not {row.text for row in select} & {row.text for row in report}
 
@@ -69,7 +69,7 @@ def test_files_may_be_gzipped(tmp_path: Path) -> None:
     zipped.mkdir()
     for path in plain.iterdir():
         (zipped / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
-    assert open_folder(zipped, READING).documents() == open_folder(plain, READING).documents()
+    assert open_folder(zipped, READING).parts() == open_folder(plain, READING).parts()
 
 
 def test_the_name_changes_with_the_rows_and_with_how_they_are_read(tmp_path: Path) -> None:
@@ -118,4 +118,4 @@ def test_too_few_rows_to_hold_any_out(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "train.jsonl", letters(1))
     write_jsonl(tmp_path / "test.jsonl", letters(4))
     with pytest.raises(NlpCapsuleError, match=r"train\.jsonl: 1 rows are too few .*give a dev file"):
-        open_folder(tmp_path, READING).documents()
+        open_folder(tmp_path, READING).parts()

@@ -20,7 +20,7 @@ class ChildProcess:
         self, command: Sequence[str], log: Path, show_errors: bool = False, watches_memory: bool = False
     ) -> None:
         self.peak_bytes = 0  # of the process and its children, if `watches_memory`
-        self._log, self._watches_memory = log, watches_memory
+        self.log, self._watches_memory = log, watches_memory
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("w", encoding="utf-8") as file:
             errors = None if show_errors else file
@@ -46,14 +46,10 @@ class ChildProcess:
         """How an ended process failed: by a signal, or by the last line of its log."""
         if self.code < 0:
             why = ", perhaps out of memory" if self.code == -9 else ""
-            return f"ended by signal {-self.code}{why} (full log: {self._log})"
-        lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            return f"ended by signal {-self.code}{why} (full log: {self.log})"
+        lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         last = lines[-1].removeprefix("error: ") if lines else f"ended with exit code {self.code}"
-        return f"{last} (full log: {self._log})"
-
-    def remove_log(self) -> None:
-        """Remove the log of a process that has succeeded."""
-        self._log.unlink()
+        return f"{last} (full log: {self.log})"
 
     def stop(self) -> None:
         """Stop it and its children; its checkpoints stay."""

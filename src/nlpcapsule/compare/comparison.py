@@ -97,7 +97,7 @@ def run_systems(
                 child = active.pop(name)
                 if runs[name].record.exists():
                     _add_memory(runs[name].record, child.peak_bytes)
-                    child.remove_log()
+                    child.log.unlink()
                 else:
                     failures[name] = child.last_words
                 done = len(missing) - len(waiting) - len(active)

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeAlias
 
-from nlpcapsule.data.documents import Document, Question
+from nlpcapsule.data.documents import Document
 from nlpcapsule.data.readers.document_files import read_documents
 from nlpcapsule.data.readers.formats import json_keys
 from nlpcapsule.data.readers.lines import TextFile
@@ -24,8 +24,7 @@ HELD_OUT = 0.1  # fraction of train to select on, if there is no other part
 _SPLIT_SEED = 2019  # not the systems' seed: all seeds are compared on the same split
 _SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".txt")
 
-Row = TypeVar("Row", Document, Question)
-Parts = tuple[list[Row], list[Row], list[Row]]  # to train on, to select on, to report on
+Parts: TypeAlias = tuple[list[Any], list[Any], list[Any]]  # to train on, to select on, to report on
 
 
 @dataclass(frozen=True)
@@ -59,31 +58,15 @@ class UserFolder:
             f"({why}), reported on {self.report.name}"
         )
 
-    def documents(self) -> Parts[Document]:
-        """Return the documents to train on, to select on and to report on."""
-        return self._parts(read_documents, {})
+    def parts(self, reports: dict[Path, ReadReport] | None = None) -> Parts:
+        """Return the documents, or questions, to train on, to select on and to report on.
 
-    def questions(self) -> Parts[Question]:
-        """Return the questions to train on, to select on and to report on."""
-        return self._parts(read_questions, {})
-
-    def check(self) -> tuple[dict[str, int], dict[Path, ReadReport]]:
-        """Read all files, and return the sizes of the parts and the report of each file.
-
-        There must be something to learn, to select on and to report on.
+        The report of each file is added to `reports`.
         """
-        reports: dict[Path, ReadReport] = {}
-        if self.kind == "labels":
-            sizes = self._label_sizes(*self._parts(read_documents, reports))
-        else:
-            sizes = self._question_sizes(self._parts(read_questions, reports))
-        bad_rows = sum(report.bad_rows for report in reports.values())
-        return sizes | ({"bad rows left out": bad_rows} if bad_rows else {}), reports
+        read: Callable[..., Iterable[Any]] = read_documents if self.kind == "labels" else read_questions
+        reports = {} if reports is None else reports
 
-    def _parts(
-        self, read: Callable[[Path, ReadOptions, ReadReport], Iterable[Row]], reports: dict[Path, ReadReport]
-    ) -> Parts[Row]:
-        def rows(path: Path) -> list[Row]:
+        def rows(path: Path) -> list[Any]:
             return list(read(path, self.reading, reports.setdefault(path, ReadReport())))
 
         train = rows(self.train)
@@ -94,6 +77,17 @@ class UserFolder:
         except DataError as error:
             raise DataError(error.problem, self.train, hint="give a dev file to select on") from None
         return train, select, rows(self.report)
+
+    def check(self) -> tuple[dict[str, int], dict[Path, ReadReport]]:
+        """Read all files, and return the sizes of the parts and the report of each file.
+
+        There must be something to learn, to select on and to report on.
+        """
+        reports: dict[Path, ReadReport] = {}
+        parts = self.parts(reports)
+        sizes = self._label_sizes(*parts) if self.kind == "labels" else self._question_sizes(parts)
+        bad_rows = sum(report.bad_rows for report in reports.values())
+        return sizes | ({"bad rows left out": bad_rows} if bad_rows else {}), reports
 
     def _label_sizes(
         self, train: list[Document], select: list[Document], report: list[Document]
@@ -118,7 +112,7 @@ class UserFolder:
             "labels to report on that training never saw": len(reported - counts.keys()),
         }
 
-    def _question_sizes(self, parts: Parts[Question]) -> dict[str, int]:
+    def _question_sizes(self, parts: Parts) -> dict[str, int]:
         for part, path in zip(parts, (self.train, self.select or self.train, self.report), strict=True):
             if not any(candidate.label == 1 for question in part for candidate in question.candidates):
                 raise DataError("no candidate is marked right (label 1)", path)

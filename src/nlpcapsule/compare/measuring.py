@@ -176,25 +176,20 @@ RUN_JSON = TypeAdapter(SystemRun)  # a run as an argument of a child process
 
 def run_system(run: SystemRun) -> None:
     """Train a system and write its record; a stopped training is resumed."""
-    measure = _measure_labels if run.source.kind == "labels" else _measure_answers
-    run_and_record(run.record, run.commit, lambda folder, progress: measure(run, folder, progress))
 
+    def measure(folder: RunFolder, progress: TrainingProgress) -> Measured:
+        config = run.config
+        train, select, report = run.source.parts()
+        if run.source.kind == "answers":
+            asked = prepare_answers(train, select, config)
+            ranker = trained(folder, lambda: fit_answers(asked, config, folder, progress))
+            return measure_answers(*ranker, config, folder.path, {"report": report}, asked.fingerprint())
+        data = prepare_labels(train, select, config)
+        encoded = encode_documents(report, data.tokenizer, data.labels, config.text.max_tokens)
+        tagger = trained(folder, lambda: fit_labels(data, config, folder, progress))
+        return measure_labels(*tagger, config, folder.path, encoded, data.fingerprint())
 
-def _measure_labels(run: SystemRun, folder: RunFolder, progress: TrainingProgress) -> Measured:
-    config = run.config
-    train, select, report = run.source.documents()
-    data = prepare_labels(train, select, config)
-    encoded = encode_documents(report, data.tokenizer, data.labels, config.text.max_tokens)
-    found = trained(folder, lambda: fit_labels(data, config, folder, progress))
-    return measure_labels(*found, config, folder.path, encoded, data.fingerprint())
-
-
-def _measure_answers(run: SystemRun, folder: RunFolder, progress: TrainingProgress) -> Measured:
-    config = run.config
-    train, select, report = run.source.questions()
-    data = prepare_answers(train, select, config)
-    found = trained(folder, lambda: fit_answers(data, config, folder, progress))
-    return measure_answers(*found, config, folder.path, {"report": report}, data.fingerprint())
+    run_and_record(run.record, run.commit, measure)
 
 
 def run_name(config: Config) -> str:

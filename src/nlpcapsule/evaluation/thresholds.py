@@ -1,5 +1,7 @@
 """Decision thresholds: F1 of the labels whose score reaches one, and tuning on held-out documents."""
 
+from collections import Counter
+
 import numpy as np
 from scipy.sparse import csr_matrix
 
@@ -74,25 +76,15 @@ def _macro_f1_sweep(labels: np.ndarray, hits: np.ndarray, true_labels: np.ndarra
 
     Accepting a pair changes only the F1 of its label, so the sum of F1s is a running sum of changes.
     """
-    known, true_counts = np.unique(true_labels, return_counts=True)
-    columns = np.union1d(known, labels)
-    positives = np.zeros(len(columns), np.int64)
-    positives[np.searchsorted(columns, known)] = true_counts
-    column = np.searchsorted(columns, labels)  # (M,)
-
-    by_label = np.argsort(column, kind="stable")  # by label, best score first within each
-    sorted_column, sorted_hits = column[by_label], hits[by_label].astype(np.int64)
-    first = np.append(True, sorted_column[1:] != sorted_column[:-1])
-    run_start = np.maximum.accumulate(np.where(first, np.arange(len(first)), 0))
-    accepted = np.arange(len(first)) - run_start + 1  # pairs accepted for this label so far
-    hits_before = np.cumsum(sorted_hits) - sorted_hits
-    found = hits_before + sorted_hits - hits_before[run_start]
-    f1 = 2 * found / (accepted + positives[sorted_column])
-    change = np.diff(f1, prepend=0.0)
-    change[first] = f1[first]
-
-    gain, newcomer = np.empty(len(first)), np.empty(len(first))
-    gain[by_label] = change
-    newcomer[by_label] = first & (positives[sorted_column] == 0)  # false positives add labels to the mean
+    positives = Counter(true_labels.tolist())
+    f1: dict[int, float] = dict.fromkeys(positives, 0.0)  # false positives add labels to the mean
+    accepted, found, total, values = Counter[int](), Counter[int](), 0.0, []
+    for label, is_hit in zip(labels.tolist(), hits.tolist(), strict=True):
+        accepted[label] += 1
+        found[label] += is_hit
+        reached = 2 * found[label] / (accepted[label] + positives[label])
+        total += reached - f1.get(label, 0.0)
+        f1[label] = reached
+        values.append(total / len(f1))
     # Rounded, so that rounding errors of the running sum do not decide between equally good thresholds.
-    return np.round(np.cumsum(gain) / (len(known) + np.cumsum(newcomer)), 12)
+    return np.round(values, 12)

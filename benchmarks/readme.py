@@ -21,8 +21,8 @@ from benchmarks.label_tables import MEMORY, against_rival, fractions_table, peak
 from benchmarks.speed.growth_tables import GROWTH
 from nlpcapsule.compare.measuring import LABEL_FIGURES
 from nlpcapsule.compare.table import at_least
-from nlpcapsule.demo import demo_tables
 from nlpcapsule.evaluation.report import markdown_table
+from nlpcapsule.report.demo_page import demo_tables
 
 _BLOCK = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

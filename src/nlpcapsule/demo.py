@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from nlpcapsule import __version__
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.config import DEFAULT_SYSTEM, Config
 from nlpcapsule.errors import ModelFolderError
-from nlpcapsule.evaluation.report import metrics_table
 from nlpcapsule.model_folder import load_model
 from nlpcapsule.provenance import provenance
 from nlpcapsule.report.demo_page import (
+    COLUMNS,
     DemoReport,
     demo_curves,
+    demo_tables,
     example_documents,
     example_questions,
     report_html,
@@ -64,8 +64,6 @@ ANSWER_SYSTEMS: dict[str, dict[str, Any]] = {
     "paper": {**_SHORT, "training.epochs": 10, "embedding_size": 100, "capsule_size": 64},
     "label-query": {**_SHORT, "training.epochs": 20, "condensed": 16},
 }
-COLUMNS = ("P@1", "P@3", "P@5", "nDCG@5", "micro-F1")
-ANSWER_COLUMNS = ("MAP", "MAP 95% low", "MAP 95% high", "MRR", "questions")
 TEST_PARTS = {"test-seen": "phrasings seen in training", "test-unseen": "phrasings training never saw"}
 
 
@@ -144,16 +142,6 @@ def run_demo(folder: Path, quiet: bool = False, compare: bool = False) -> dict[s
         f"wrote {folder / 'report.html'} after {seconds:.0f} seconds", highlight=False, soft_wrap=True
     )
     return figures
-
-
-def demo_tables(
-    labels: Mapping[str, Mapping[str, Mapping[str, float]]], answers: Mapping[str, Mapping[str, float]]
-) -> list[Table]:
-    """Return a table of system → metrics for each test part of the documents, and one of the questions."""
-    tables = [
-        metrics_table(systems, COLUMNS, title=f"Labels, {part} (percent)") for part, systems in labels.items()
-    ]
-    return [*tables, metrics_table(answers, ANSWER_COLUMNS, title="Answers (percent)")]
 
 
 def _trained(

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import re
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from rich.console import Console
+from rich.table import Table
 
-from nlpcapsule.report.demo_page import DemoReport, ExampleDocument, ExampleQuestion, report_html
+from nlpcapsule.report.demo_page import (
+    DemoReport,
+    ExampleDocument,
+    ExampleQuestion,
+    metrics_table,
+    report_html,
+)
 from nlpcapsule.report.plots import iterations_histogram, system_curve
 
 HOSTILE = """<script>alert("x")</script>&amp;'" onload="evil()"></td><img src=http://bad.example/x>"""
@@ -169,3 +178,30 @@ def test_hostile_text_stays_text() -> None:
 
 def test_same_report_gives_the_same_page() -> None:
     assert report_html(REPORT) == report_html(REPORT)
+
+
+ROWS = {
+    "capsules [fast]": {"P@1": 0.80623, "MAP 95% low": 0.1, "documents": 6000},
+    "CNN | Kim": {"P@1": 0.6835},
+}
+
+
+def printed(table: Table) -> list[str]:
+    text = io.StringIO()
+    Console(file=text, width=120).print(table)
+    return text.getvalue().splitlines()
+
+
+def test_a_printed_table_shows_percentages_counts_and_dashes() -> None:
+    lines = printed(metrics_table(ROWS, ["P@1", "documents"], "EUR-Lex [15k]"))
+    assert "EUR-Lex [15k]" in lines[0]
+    capsules = next(line for line in lines if "capsules [fast]" in line)
+    assert "80.62" in capsules
+    assert "6,000" in capsules
+    assert "–" in next(line for line in lines if "CNN | Kim" in line)
+
+
+def test_the_columns_come_in_the_order_asked_for() -> None:
+    lines = printed(metrics_table(ROWS, ["documents", "P@1"], "any"))
+    header = next(line for line in lines if "P@1" in line)
+    assert header.index("documents") < header.index("P@1")

@@ -6,13 +6,18 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from rich.markup import escape as escape_markup
+from rich.table import Table
+
 from nlpcapsule.data.documents import Document, Question
-from nlpcapsule.evaluation.report import ABSENT, COUNTS
+from nlpcapsule.evaluation.report import ABSENT, COUNTS, figure_cell
 from nlpcapsule.report import plots
 from nlpcapsule.report.html import facts_list, gallery, page, percent, ranking, section, table
 from nlpcapsule.report.routing import RoutingInspection
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 
+COLUMNS = ("P@1", "P@3", "P@5", "nDCG@5", "micro-F1")
+ANSWER_COLUMNS = ("MAP", "MAP 95% low", "MAP 95% high", "MRR", "questions")
 _LOW, _HIGH = " 95% low", " 95% high"  # suffixes of the names of an interval's ends
 _TITLE = "nlpcapsule: report of the demo"
 _LEAD = """Capsule networks trained on the sample that comes with the package, next to other systems
@@ -64,6 +69,28 @@ class DemoReport:
     questions: tuple[ExampleQuestion, ...]
     figures: dict[str, str]  # caption → text of an SVG file, as `plots` draws it
     facts: dict[str, str]  # about the run: "training documents" → "1,700"
+
+
+def demo_tables(
+    labels: Mapping[str, Mapping[str, Mapping[str, float]]], answers: Mapping[str, Mapping[str, float]]
+) -> list[Table]:
+    """Return a table of system → metrics for each test part of the documents, and one of the questions."""
+    tables = [
+        metrics_table(systems, COLUMNS, f"Labels, {part} (percent)") for part, systems in labels.items()
+    ]
+    return [*tables, metrics_table(answers, ANSWER_COLUMNS, "Answers (percent)")]
+
+
+def metrics_table(rows: Mapping[str, Mapping[str, float]], columns: Sequence[str], title: str) -> Table:
+    """Return a `rich` table in percent, a row per system, a column per metric; a missing one is a dash."""
+    printed = Table(title=escape_markup(title))
+    printed.add_column("system")
+    for column in columns:
+        printed.add_column(escape_markup(column), justify="right", no_wrap=True)
+    for system, figures in rows.items():
+        cells = (figure_cell(column, figures.get(column)) for column in columns)
+        printed.add_row(escape_markup(system), *cells)
+    return printed
 
 
 def example_documents(model: LabelModel, documents: Sequence[Document]) -> tuple[ExampleDocument, ...]:

@@ -123,6 +123,11 @@ class TransformerEncoder(nn.Module):
         pooler = getattr(self.transformer, "pooler", None)
         return states[:, 0] if pooler is None else pooler(states)
 
+    @property
+    def saved_texts(self) -> dict[str, str]:
+        """The file of a model folder that it is built from; see `Encoder`."""
+        return {TRANSFORMER_FILE: self.to_json() + "\n"}
+
     def to_json(self) -> str:
         """Return the transformer's configuration, without the path of its weights."""
         facts = self.transformer.config.to_dict()

@@ -19,7 +19,6 @@ from safetensors.torch import save_file
 from torch import nn
 
 from nlpcapsule.atomic_files import atomic_path, sync, sync_tree, write_text
-from nlpcapsule.encoders.transformer import TRANSFORMER_FILE, TransformerEncoder
 from nlpcapsule.errors import ModelFolderError, NlpCapsuleError
 from nlpcapsule.lexical.evidence import WordEvidence
 from nlpcapsule.lexical.ranker import LexicalRanker
@@ -41,7 +40,6 @@ from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.lexical_scorer import LexicalScorer
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.scoring.nominated_scorer import NominatedScorer
-from nlpcapsule.scoring.scorer import LabelScorer
 
 
 def save_model(model: LabelModel | AnswerModel, folder: str | Path) -> None:
@@ -202,37 +200,26 @@ def _write_files(model: LabelModel | AnswerModel, folder: Path) -> None:
         CARD: model_card(model),
     }
     networks = {} if model.network is None else {"network.safetensors": model.network}
+    for module in () if model.network is None else model.network.modules():
+        texts |= getattr(module, "saved_texts", {})
+    lexical: LexicalRanker | WordEvidence | None = None
     if isinstance(model, LabelModel):
         texts["labels.json"] = model.labels.to_json()
-        if isinstance(model.scorer, HybridScorer):
-            texts[FUSION] = json.dumps(model.scorer.fusion.to_json(), indent=2) + "\n"
-        if isinstance(model.scorer, NominatedScorer):
-            networks["nominator.safetensors"] = model.scorer.nominator.network
-    for module in () if model.network is None else model.network.modules():
-        if isinstance(module, TransformerEncoder):
-            texts[TRANSFORMER_FILE] = module.to_json() + "\n"
+        match model.scorer:
+            case LexicalScorer(ranker=ranker):
+                lexical = ranker
+            case HybridScorer(lexical=evidence, fusion=fusion):
+                lexical, texts[FUSION] = evidence, json.dumps(fusion.to_json(), indent=2) + "\n"
+            case NominatedScorer(nominator=nominator):
+                networks["nominator.safetensors"] = nominator.network
     for name, text in texts.items():
         write_text(folder / name, text)
     for name, network in networks.items():
         with atomic_path(folder / name) as temporary:
             save_file(weights_of(network), temporary)
     names = [*texts, *networks]
-    if isinstance(model, LabelModel):
-        names += _save_lexical(model.scorer, folder)
+    if lexical is not None:
+        (folder / LEXICAL).mkdir()
+        lexical.save(folder / LEXICAL)
+        names += _files_below(folder / LEXICAL, folder)
     write_manifest(folder, names)
-
-
-def _save_lexical(scorer: LabelScorer, folder: Path) -> list[str]:
-    """Write the files of a lexical system, if any, and return their names relative to the model folder."""
-    lexical: LexicalRanker | WordEvidence
-    match scorer:
-        case LexicalScorer():
-            lexical = scorer.ranker
-        case HybridScorer():
-            lexical = scorer.lexical
-        case _:
-            return []
-    place = folder / LEXICAL
-    place.mkdir()
-    lexical.save(place)
-    return _files_below(place, folder)

@@ -79,9 +79,10 @@ def raised_by(function):
         raised_by(lambda: torch.zeros(10**17)),
         raised_by(lambda: torch.zeros(10**18, 10**18)),
         torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB."),
+        RuntimeError("CUDA error: out of memory"),
         OSError(12, "Cannot allocate memory"),
     ],
-    ids=["Python", "numpy", "torch", "torch's sizes", "CUDA", "the system"],
+    ids=["Python", "numpy", "torch", "torch's sizes", "CUDA", "a full GPU", "the system"],
 )
 def test_memory_that_ran_out_is_one_message_whoever_noticed_it(error):
     message = out_of_memory(error)

@@ -19,7 +19,7 @@ _LOWER = (
 _LONGEST_REASON, _LONGEST_QUOTE = 200, 80  # characters
 _MEMORY_ERRORS = ("OutOfMemoryError", "TerminatedWorkerError")  # torch's; joblib's, for a killed worker
 _MEMORY_SIGNS = re.compile(
-    "DefaultCPUAllocator|CUDA out of memory|CUBLAS_STATUS_ALLOC_FAILED|Cannot allocate memory|"
+    "DefaultCPUAllocator|CUDA (error: )?out of memory|CUBLAS_STATUS_ALLOC_FAILED|Cannot allocate memory|"
     "Storage size calculation overflowed|integer multiplication overflow|array is too big|"
     "Maximum allowed dimension exceeded"
 )

@@ -31,7 +31,7 @@ def load_for_prediction(
     folder = Path(folder)
     if exported and GRAPH in (listed_names(model_place(folder)) or ()):
         if has_runtime():
-            return load_guarded(folder, lambda place: _read(checked_files(place)), check_model)
+            return load_guarded(folder, lambda place: _read(checked_files(place)))
         say("the model's exported network needs onnxruntime: pip install 'nlpcapsule[onnx]'; torch is used")
     from nlpcapsule.model_folder import load_model
 
@@ -45,15 +45,15 @@ def _read(files: ModelFiles) -> LabelModel:
     labels = read_labels(files)
     network = OnnxScorer.load(files.path(GRAPH), len(labels))
     scorer: LabelScorer = network
-    lexical_files: set[str] = set()
     evidence = read_evidence(files, facts)
     if evidence is not None:
         lexical, fusion = evidence
-        lexical_files = lexical.files
         count = config.inference.candidates or CANDIDATES
         scorer = HybridScorer(HybridParts(lexical, network, label_frequency(labels.counts), count), fusion)
-    files.refuse_unused(lexical_files, ("network.safetensors", "transformer.json"))
-    return LabelModel(config, tokenizer, labels, scorer, facts)
+    files.refuse_unused("network.safetensors", "transformer.json")
+    model = LabelModel(config, tokenizer, labels, scorer, facts)
+    check_model(model)
+    return model
 
 
 def _config(files: ModelFiles) -> Config:

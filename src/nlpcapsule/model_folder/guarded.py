@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from nlpcapsule.data.labels import LabelVocabulary
-from nlpcapsule.errors import DataError, MissingExtraError, ModelFolderError, NlpCapsuleError
+from nlpcapsule.errors import DataError, MissingExtraError, ModelFolderError, NlpCapsuleError, out_of_memory
 from nlpcapsule.lexical.evidence import FittedEvidence
 from nlpcapsule.model_folder.checks import check_label_rows
 from nlpcapsule.model_folder.manifest import FUSION, LEXICAL, MANIFEST, ModelFiles, model_place
@@ -16,9 +16,7 @@ from nlpcapsule.strict_json import read_text
 Model = TypeVar("Model")
 
 
-def load_guarded(
-    folder: Path, read: Callable[[Path], Model], check: Callable[[Model], None], version: int | None = None
-) -> Model:
+def load_guarded(folder: Path, read: Callable[[Path], Model], version: int | None = None) -> Model:
     """Read and check a model, once more if another process saved one meanwhile.
 
     `read` gets the folder of the version, by default the current one. A rejected folder is a
@@ -26,18 +24,16 @@ def load_guarded(
     """
     before = _manifest_of(folder, version)
     try:
-        return _load(model_place(folder, version), folder, read, check)
+        return _load(model_place(folder, version), folder, read)
     except ModelFolderError:
         if _manifest_of(folder, version) == before:
             raise
-    return _load(model_place(folder, version), folder, read, check)  # files of both models were read
+    return _load(model_place(folder, version), folder, read)  # files of both models were read
 
 
-def _load(place: Path, folder: Path, read: Callable[[Path], Model], check: Callable[[Model], None]) -> Model:
+def _load(place: Path, folder: Path, read: Callable[[Path], Model]) -> Model:
     try:
-        model = read(place)
-        check(model)
-        return model
+        return read(place)
     except MissingExtraError:
         raise
     except ModelFolderError as error:
@@ -45,7 +41,7 @@ def _load(place: Path, folder: Path, read: Callable[[Path], Model], check: Calla
             raise
         raise _do_not_fit(folder, str(error)) from error
     except Exception as error:  # any error of a damaged file means that the folder cannot be used
-        if _is_lack_of_memory(error):
+        if out_of_memory(error) is not None:
             raise ModelFolderError(f"{folder}: the model needs more memory than there is") from None
         raise _do_not_fit(folder, first_line(error)) from error
     except BaseException as error:
@@ -63,12 +59,6 @@ def _manifest_of(folder: Path, version: int | None) -> Any:
         return read_text(model_place(folder, version) / MANIFEST)
     except (DataError, ModelFolderError):
         return None
-
-
-def _is_lack_of_memory(error: BaseException) -> bool:
-    told = ("not enough memory", "can't allocate memory", "out of memory")
-    is_told = isinstance(error, RuntimeError) and any(part in str(error) for part in told)
-    return is_told or isinstance(error, MemoryError)
 
 
 def first_line(error: BaseException) -> str:
@@ -90,4 +80,6 @@ def read_evidence(files: ModelFiles, facts: ModelFacts) -> tuple[FittedEvidence,
     if facts.lexical is None:
         return None
     fusion = Fusion.from_json(files.json(FUSION))
-    return FittedEvidence.load(facts.lexical, files.folder / LEXICAL), fusion
+    evidence = FittedEvidence.load(facts.lexical, files.folder / LEXICAL)
+    files.use_lexical(evidence.files)
+    return evidence, fusion

@@ -16,7 +16,6 @@ from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.encoders.transformer import TRANSFORMER_FILE
 from nlpcapsule.encoders.transformer_config import loading_saved_model
 from nlpcapsule.errors import ModelFolderError
-from nlpcapsule.lexical.evidence import FittedEvidence
 from nlpcapsule.lexical.ranker import LexicalSettings
 from nlpcapsule.model_folder.checks import check_config, check_model
 from nlpcapsule.model_folder.guarded import first_line, load_guarded, read_evidence, read_labels
@@ -48,14 +47,11 @@ def load_model(
         files = checked_files(place)
         with loading_saved_model():
             model = _read(files, device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        files.refuse_unused(_lexical_files(model))
+            files.refuse_unused()
+            check_model(model)
         return model
 
-    def check(model: LabelModel | AnswerModel) -> None:
-        with loading_saved_model():
-            check_model(model)
-
-    return load_guarded(Path(folder), read, check, version)
+    return load_guarded(Path(folder), read, version)
 
 
 def _read(files: ModelFiles, device: str) -> LabelModel | AnswerModel:
@@ -67,46 +63,30 @@ def _read(files: ModelFiles, device: str) -> LabelModel | AnswerModel:
     facts = ModelFacts.from_json(files.json("facts.json"))
     # Otherwise a network would look for its transformer at the path, or the hub id, that the folder names.
     transformer = files.json(TRANSFORMER_FILE) if config.transformer is not None else None
-    sized, size, padding_id = _plain(config, facts), tokenizer.size, tokenizer.padding_id
-    if config.task == "answers":
-        network = _network(
-            lambda: build_network(sized, size, padding_id, transformer=transformer),
-            files.path(NETWORK),
-            device,
+    labels = read_labels(files) if config.task == "labels" else None
+
+    def network(name: str, sized: Config, transformer: Any = None) -> nn.Module:
+        sizes = (tokenizer.size, tokenizer.padding_id, 0 if labels is None else len(labels))
+        return _network(
+            lambda: build_network(sized, *sizes, transformer=transformer), files.path(name), device
         )
-        return AnswerModel(config, tokenizer, network, facts)
-    labels = read_labels(files)
+
+    sized = _plain(config, facts)
+    if labels is None:
+        return AnswerModel(config, tokenizer, network(NETWORK, sized, transformer), facts)
     if isinstance(config.model, LexicalSettings):
         ranker = config.model.ranker.load(config.model, files.folder / LEXICAL)
+        files.use_lexical(ranker.files)
         return LabelModel(config, tokenizer, labels, LexicalScorer(ranker, len(labels)), facts)
-    network = _network(
-        lambda: build_network(sized, size, padding_id, len(labels), transformer=transformer),
-        files.path(NETWORK),
-        device,
-    )
-    nominator = None
-    if NOMINATOR in files:
-        small = nominator_config(sized)
-        nominator = _network(
-            lambda: build_network(small, size, padding_id, len(labels)), files.path(NOMINATOR), device
-        )
+    main = network(NETWORK, sized, transformer)
+    nominator = network(NOMINATOR, nominator_config(sized)) if NOMINATOR in files else None
     evidence = read_evidence(files, facts)
     if evidence is None:
-        scorer = network_scorer(config, tokenizer, network, nominator)
+        scorer = network_scorer(config, tokenizer, main, nominator)
         return LabelModel(config, tokenizer, labels, scorer, facts)
     lexical, fusion = evidence
-    parts = hybrid_parts(config, tokenizer, labels, network, lexical)
+    parts = hybrid_parts(config, tokenizer, labels, main, lexical)
     return LabelModel(config, tokenizer, labels, HybridScorer(parts, fusion), facts)
-
-
-def _lexical_files(model: LabelModel | AnswerModel) -> set[str]:
-    match model.scorer if isinstance(model, LabelModel) else None:
-        case LexicalScorer(ranker=ranker):
-            return ranker.files
-        case HybridScorer(lexical=FittedEvidence() as lexical):
-            return lexical.files
-        case _:
-            return set()
 
 
 def _network(build: Callable[[], nn.Module], path: Path, device: str) -> nn.Module:

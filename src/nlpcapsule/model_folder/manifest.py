@@ -54,15 +54,14 @@ class ModelFiles:
         self._used.add(name)
         return self.folder / name
 
-    def refuse_unused(self, lexical: Iterable[str] = (), other: Iterable[str] = ()) -> None:
-        """Reject files that the manifest lists and the model does not read.
+    def use_lexical(self, names: Iterable[str]) -> None:
+        """Note the files that the lexical system has read, relative to its folder."""
+        self._used.update(f"{LEXICAL}/{name}" for name in names)
 
-        `lexical` are the files that the lexical system has read, relative to its folder; `other` those that
-        another way to load the model reads.
-        """
+    def refuse_unused(self, *other: str) -> None:
+        """Reject files that the manifest lists and the model does not read, nor another way to load it."""
         # Exported files are read by prediction, the card by people.
-        used = self._used | _EXPORTED | {CARD, *other} | {f"{LEXICAL}/{name}" for name in lexical}
-        if unused := self.names - used:
+        if unused := self.names - self._used - _EXPORTED - {CARD, *other}:
             raise ModelFolderError(
                 f"{self.folder}: {MANIFEST} lists {quoted(min(unused))}, which this model does not read; "
                 "restore the folder or train again"

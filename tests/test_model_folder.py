@@ -52,6 +52,17 @@ def test_a_label_model_comes_back_as_it_was(tmp_path, model, settings):
     assert not loaded.network.training
 
 
+def test_weights_under_the_names_of_an_earlier_version_are_read(tmp_path):
+    saved = label_model(**{"text.label_names": "names.json", "candidates": 0})
+    save_model(saved, tmp_path)
+    weights = load_file(tmp_path / "network.safetensors")
+    earlier = {key.replace("with_examples", "beside_examples"): tensor for key, tensor in weights.items()}
+    assert earlier.keys() != weights.keys()
+    save_file(earlier, tmp_path / "network.safetensors")
+    seal(tmp_path, "network.safetensors")
+    assert load_model(tmp_path).rank(TEXTS, top_k=4) == saved.rank(TEXTS, top_k=4)
+
+
 @pytest.mark.parametrize("model", ["label-query", "paper"])
 def test_an_answer_model_comes_back_as_it_was(tmp_path, model):
     saved = answer_model(model)

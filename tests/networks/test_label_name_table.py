@@ -59,7 +59,7 @@ def test_names_add_to_labels_with_examples_and_are_all_that_others_have(document
     named, tokens = stirred(named_network(document_size=document_size)), token_rows(7, 4)
     examples = np.array(EXAMPLES)
     with torch.no_grad():
-        likeness = likeness_by_hand(named, named.names.beside_examples, tokens)
+        likeness = likeness_by_hand(named, named.names.with_examples, tokens)
         weights = torch.as_tensor(1 / np.sqrt(1 + examples), dtype=torch.float32)
         joined = without_names(named)(tokens).logits + weights * likeness
         by_name = likeness_by_hand(named, named.names.alone, tokens) + named.names.bias
@@ -95,7 +95,7 @@ def test_without_names_there_is_nothing_new_in_a_network():
         *(f"names.{name}" for name in ("names", "has_examples", "weight", "rarity", "bias")),
         *(
             f"names.{part}.{name}"
-            for part in ("beside_examples", "alone")
+            for part in ("with_examples", "alone")
             for name in ("log_gain", "place.bias", "place.weight")
         ),
     }
@@ -105,7 +105,7 @@ def test_what_documents_have_in_common_is_taken_away():
     network = named_network()
     vectors, weights = network.document.encoder.embedding.table.weight.detach().numpy(), IDF
     places = [np.average(vectors[row], axis=0, weights=weights[row]) for row in DOCUMENTS]
-    for part in (network.names.beside_examples, network.names.alone):
+    for part in (network.names.with_examples, network.names.alone):
         assert part.place.bias.detach().numpy() == pytest.approx(-np.mean(places, axis=0), abs=1e-6)
 
 
@@ -113,8 +113,8 @@ def test_names_are_not_learned_and_own_vectors_and_projections_are():
     network = named_network().train()
     network(token_rows(9, 12), torch.tensor([0, 1, 2])).logits.square().sum().backward()
     assert not network.names.names.requires_grad
-    beside = network.names.beside_examples
-    for weights in (network.labels.output, network.labels.whole, beside.place.weight, beside.log_gain):
+    likeness = network.names.with_examples
+    for weights in (network.labels.output, network.labels.whole, likeness.place.weight, likeness.log_gain):
         assert weights.grad.abs().sum() > 0
     assert network.names.alone.log_gain.grad is None or network.names.alone.log_gain.grad == 0
 

@@ -93,14 +93,14 @@ def _network(build: Callable[[], nn.Module], path: Path, device: str) -> nn.Modu
     """Build a network with the weights of a file, using little more memory than the weights."""
     try:
         with safe_open(path, framework="pt") as file:
-            found = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
+            found = {_name(key): file.get_slice(key).get_shape() for key in file.keys()}  # noqa: SIM118
         with _BoundedMemory(sum(map(math.prod, found.values())), path):
             network = build()
         expected = {name: list(tensor.shape) for name, tensor in network.state_dict().items()}
         for name in sorted({*expected, *found}):
             if expected.get(name) != found.get(name):
                 raise _other_weights(path, f"{name}: {found.get(name)} and not {expected.get(name)}")
-        weights = load_file(path)
+        weights = {_name(key): tensor for key, tensor in load_file(path).items()}
         for name, tensor in network.state_dict().items():  # torch would convert them silently
             if weights[name].dtype != tensor.dtype:
                 raise _other_weights(path, f"{name}: {weights[name].dtype} and not {tensor.dtype}")
@@ -111,6 +111,11 @@ def _network(build: Callable[[], nn.Module], path: Path, device: str) -> nn.Modu
         if tensor.is_floating_point() and not torch.isfinite(tensor).all():
             raise ModelFolderError(f"{path}: {name} holds a number that is infinite or NaN")
     return network.to(device).eval()
+
+
+def _name(key: str) -> str:
+    """Return the current name of a weight; earlier versions wrote some under another."""
+    return key.replace(".beside_examples.", ".with_examples.")
 
 
 class _BoundedMemory(TorchFunctionMode):

@@ -152,13 +152,13 @@ class LabelNameTable(nn.Module):
         self.register_buffer("has_examples", torch.ones(label_count, dtype=torch.bool))
         self.register_buffer("weight", torch.ones(label_count))  # 1 / √(1 + n_j)
         self.register_buffer("rarity", torch.zeros(()))
-        self.beside_examples = NameLikeness(name_size)  # A, a, γ
+        self.with_examples = NameLikeness(name_size)  # A, a, γ
         self.alone = NameLikeness(name_size)  # A', a', γ'
         self.bias = nn.Parameter(torch.tensor(_FIRST_BIAS))  # β'
 
     def set(self, names: np.ndarray, counts: np.ndarray, middle: Tensor) -> None:
         """Set the labels' name vectors (n, E), numbers of examples (n,), and the documents' mean (E,)."""
-        for likeness in (self.beside_examples, self.alone):
+        for likeness in (self.with_examples, self.alone):
             likeness.place.bias.copy_(-middle)
         self.names.copy_(torch.from_numpy(names))
         self.has_examples.copy_(torch.from_numpy(counts > 0))
@@ -174,7 +174,7 @@ class LabelNameTable(nn.Module):
             rows_of(table, outputs) for table in (self.names, self.weight, self.has_examples)
         )
         by_name = self.alone(document.detach(), names) + self.bias
-        joined = own + weight * self.beside_examples(document, names)
+        joined = own + weight * self.with_examples(document, names)
         return torch.where(has_examples, joined, by_name + self.rarity), by_name
 
 

@@ -21,9 +21,6 @@ class Ended(ChildProcess):
         """Return True."""
         return True
 
-    def remove_log(self) -> None:
-        """Do nothing: there is no log."""
-
     @property
     def last_words(self) -> str:
         """The reason of the failure."""

@@ -63,8 +63,8 @@ def _outcomes(
             for run, child in [pair for pair in active if pair[1].has_ended()]:
                 active.remove((run, child))
                 run.ended(child)
-                if run.is_finished():
-                    child.log.unlink()
+                if run.is_finished() and run.log.is_file():
+                    run.log.unlink()
                 yield run, None if run.is_finished() else child.last_words
             if active:
                 time.sleep(POLL_SECONDS)

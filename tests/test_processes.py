@@ -149,6 +149,7 @@ def test_workers_leave_ctrl_c_to_the_process_that_started_them(tmp_path: Path) -
     # It comes right behind the block, while Python starts in the workers, which could not handle it then.
     program = (
         "import joblib, os, signal\nfrom nlpcapsule.processes import starting_workers\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may start tests without\n"
         "with starting_workers():\n"
         "    run = joblib.Parallel(n_jobs=2, return_as='generator')\n"
         "    answers = run(joblib.delayed(abs)(number) for number in range(2))\n"

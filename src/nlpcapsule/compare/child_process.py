@@ -10,7 +10,7 @@ import psutil
 from nlpcapsule.processes import child_environment
 
 POLL_SECONDS = 0.3  # between two checks of child processes
-_STOP_SECONDS = 5  # seconds that a process gets to end after a signal
+_STOP_SECONDS = 30  # that a process gets to end after a signal; a busy machine may need most of them
 
 
 class ChildProcess:

@@ -18,7 +18,7 @@ from nlpcapsule.config.settings import (
     TextSettings,
     TrainingSettings,
 )
-from nlpcapsule.registry import ENCODER_MODULES, find_encoder, find_system, system_names
+from nlpcapsule.registry import ENCODER_MODULES, ENCODERS, find_system, system_names
 
 _INTRODUCTION = """\
 # Configuration
@@ -83,7 +83,7 @@ def render_reference() -> str:
         "## `[model.encoder]`\n\n"
         f"The encoder of a network, in a hybrid `[model.network.encoder]`: {_codes(ENCODER_MODULES)}.\n",
         *(
-            _section(f"### `name = {json.dumps(name)}`", find_encoder(name).settings_type)
+            _section(f"### `name = {json.dumps(name)}`", ENCODERS[name].settings_type)
             for name in ENCODER_MODULES
         ),
         _section("## `[training]`", TrainingSettings),

@@ -13,8 +13,8 @@ from nlpcapsule.errors import ConfigError
 from nlpcapsule.registry import (
     ANSWER_SYSTEMS,
     ENCODER_MODULES,
+    ENCODERS,
     LABEL_SYSTEMS,
-    find_encoder,
     find_system,
     system_names,
 )
@@ -131,7 +131,7 @@ def test_there_are_few_settings():
     sections = [Config.model_fields[name].annotation for name in ("text", "training", "inference")]
     chosen = [find_system(name).settings for name in (*LABEL_SYSTEMS, *ANSWER_SYSTEMS)]
     nested = [kind.model_fields["encoder"].annotation for kind in chosen if "encoder" in kind.model_fields]
-    classes = {*sections, *chosen, *nested, *(find_encoder(name).settings_type for name in ENCODER_MODULES)}
+    classes = {*sections, *chosen, *nested, *(ENCODERS[name].settings_type for name in ENCODER_MODULES)}
     every = {base for kind in classes for base in kind.__mro__ if issubclass(base, Settings)}
     assert len(set().union(*map(declared, every))) <= 110
     default = Config()
@@ -388,7 +388,7 @@ def test_settings_cannot_be_changed_afterwards():
 def test_every_setting_has_a_description_and_a_row_in_the_reference():
     config_text = render_reference()
     sections = [Config.model_fields[name].annotation for name in ("text", "training", "inference")]
-    encoders = [find_encoder(name).settings_type for name in ENCODER_MODULES]
+    encoders = [ENCODERS[name].settings_type for name in ENCODER_MODULES]
     for settings in [*sections, *encoders, *(find_system(name).settings for name in system_names())]:
         for name, field in settings.model_fields.items():
             if name != "name":

@@ -77,7 +77,9 @@ Item = TypeVar("Item")
 
 
 class Registry(dict[str, Item]):
-    """Interchangeable parts by name: routings, label losses, readers of documents.
+    """Interchangeable parts by name: routings, label losses, readers of documents, encoders.
+
+    `modules` are name → module, which registers the part and is imported on first use.
 
     Example:
         >>> greetings = Registry("greeting")
@@ -87,9 +89,14 @@ class Registry(dict[str, Item]):
         'Hello'
     """
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, modules: Mapping[str, str] | None = None) -> None:
         super().__init__()
-        self.what = what
+        self.what, self.modules = what, modules or {}
+
+    @property
+    def names(self) -> list[str]:
+        """All names, in the order of the modules."""
+        return list(dict.fromkeys([*self.modules, *self]))
 
     def register(self, name: str) -> Callable[[Item], Item]:
         """Register a part under a name, as a decorator."""
@@ -101,7 +108,11 @@ class Registry(dict[str, Item]):
         return add
 
     def __missing__(self, name: str) -> Item:
-        raise ConfigError(f"unknown {self.what} {quoted(name)}: {did_you_mean(name, self)}")
+        if name in self.modules:
+            import_module(self.modules[name])
+        if name not in self:
+            raise ConfigError(f"unknown {self.what} {quoted(name)}: {did_you_mean(name, self.names)}")
+        return self[name]
 
 
 # logits (B, n), targets (B, n) → the loss of each pair (B, n). Here, since settings are checked against it;
@@ -109,7 +120,7 @@ class Registry(dict[str, Item]):
 LABEL_LOSSES: Registry[Callable[[Any, Any], Any]] = Registry("loss")
 
 # Name → class; `@ENCODERS.register("name")` adds one.
-ENCODERS: Registry[Any] = Registry("encoder")
+ENCODERS: Registry[Any] = Registry("encoder", ENCODER_MODULES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,20 +189,6 @@ def find_system(name: str) -> System:
             raise ConfigError(f"unknown model {quoted(name)}: {did_you_mean(name, system_names())}")
         import_module(module)
     return _registered[name]
-
-
-def find_encoder(name: str) -> Any:
-    """Return the encoder class of this name, importing only the module that registers it."""
-    if name not in ENCODERS and name in ENCODER_MODULES:
-        import_module(ENCODER_MODULES[name])
-    if name not in ENCODERS:
-        raise ConfigError(f"unknown encoder {quoted(name)}: {did_you_mean(name, encoder_names())}")
-    return ENCODERS[name]
-
-
-def encoder_names() -> list[str]:
-    """Return the names of all encoders."""
-    return list(dict.fromkeys([*ENCODER_MODULES, *ENCODERS]))
 
 
 def system_names(task: str | None = None) -> list[str]:

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, SerializeAsAny
 from nlpcapsule.config import settings as sections
 from nlpcapsule.config.settings import EncoderSettings, Settings, SystemSettings
 from nlpcapsule.errors import ConfigError, cut, did_you_mean, quoted
-from nlpcapsule.registry import encoder_names, find_encoder, find_system
+from nlpcapsule.registry import ENCODERS, find_system
 
 DEFAULT_SYSTEM = {"labels": "hybrid", "answers": "label-query"}
 DEFAULT_NETWORK = "label-query"
@@ -33,7 +33,7 @@ def _read_section(key: str, value: Any) -> Any:
         return value
     section = expand(key, value)
     name = section["name"]
-    settings: Any = find_system(name).settings if key == "network" else find_encoder(name).settings_type
+    settings: Any = find_system(name).settings if key == "network" else ENCODERS[name].settings_type
     return settings.model_validate(section)
 
 
@@ -50,7 +50,7 @@ def expand(key: str, value: str | Mapping[str, Any]) -> Values:
     """Return a nested section in full, expanding the short form."""
     if not isinstance(value, str):
         return dict(value)
-    if key == "network" or value in encoder_names():
+    if key == "network" or value in ENCODERS.names:
         return {"name": value}
     return {"name": TRANSFORMER, "path": value}
 
@@ -103,7 +103,7 @@ def section_classes(model: Mapping[str, Any], prefix: str = "model") -> Iterator
     if "encoder" in settings.model_fields:
         only: type[Any] = settings.model_fields["encoder"].annotation
         is_free = only is EncoderSettings
-        yield f"{prefix}.encoder", find_encoder(model["encoder"]["name"]).settings_type if is_free else only
+        yield f"{prefix}.encoder", ENCODERS[model["encoder"]["name"]].settings_type if is_free else only
 
 
 def defaults_of(model: Mapping[str, Any], task: str) -> dict[str, Values]:

@@ -43,7 +43,7 @@ class LabelName:
         return (self.name, *self.alternatives)
 
 
-class Thesaurus:
+class Thesaurus(dict[str, LabelName]):
     """The names of labels, in the order in which they were given.
 
     Example:
@@ -52,38 +52,26 @@ class Thesaurus:
         ['blue cheese; Stilton', 'cake']
     """
 
-    def __init__(self, names: Mapping[str, LabelName]) -> None:
-        self._names = dict(names)
-
     @classmethod
     def read(cls, path: str | Path) -> Thesaurus:
         """Read a file of label names; a label that is missing or appears twice is a DataError."""
-        names: dict[str, LabelName] = {}
+        names = cls()
         for label, name, at in _entries(Path(path)):
             if label in names:
                 raise at.broken(f"the label {quoted(label)} is named twice", "keep one of the two")
             names[label] = name
         if not names:
             raise DataError("names no label", path, hint="check that this is the right file")
-        return cls(names)
+        return names
 
     def to_json(self) -> str:
         """Return the text of a .json file that `read` reads."""
-        rows = (f"{json.dumps(label)}: {json.dumps(asdict(name))}" for label, name in self._names.items())
+        rows = (f"{json.dumps(label)}: {json.dumps(asdict(name))}" for label, name in self.items())
         return "{\n" + ",\n".join(rows) + "\n}\n"
 
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def __contains__(self, label: str) -> bool:
-        return label in self._names
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __getitem__(self, label: str) -> LabelName:
-        """Return the names of a label; a label without one is its own name."""
-        return self._names.get(label) or LabelName(label)
+    def __missing__(self, label: str) -> LabelName:
+        """Return the name of a label without one: the label itself."""
+        return LabelName(label)
 
     def texts(self, labels: Iterable[str]) -> list[str]:
         """Return the text of each label: its name and its alternatives."""

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from nlpcapsule.config.settings import EncoderSettings
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.registry import NetworkInputs, find_encoder
+from nlpcapsule.registry import ENCODERS, NetworkInputs
 
 
 class Encoder(nn.Module, ABC):
@@ -70,7 +70,7 @@ class Encoder(nn.Module, ABC):
 
 def build_encoder(settings: EncoderSettings, inputs: NetworkInputs) -> Encoder:
     """Build the encoder that settings name."""
-    return find_encoder(settings.name)(settings, inputs)
+    return ENCODERS[settings.name](settings, inputs)
 
 
 def to_unit_length(vectors: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from nlpcapsule.config.settings import EncoderSettings
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.encoders import transformer_config
 from nlpcapsule.errors import ConfigError, DataError, first_line, import_extra
-from nlpcapsule.registry import NetworkInputs, encoder_names
+from nlpcapsule.registry import ENCODERS, NetworkInputs
 
 TRANSFORMER_FILE = "transformer.json"
 _UNREADABLE = (
@@ -42,7 +42,7 @@ class PretrainedSettings(EncoderSettings):
 
     def check(self, config: Config) -> None:
         """Reject the misspelt name of another encoder: a hub id may be any word."""
-        meant = get_close_matches(self.path, encoder_names(), n=1)
+        meant = get_close_matches(self.path, ENCODERS.names, n=1)
         if meant and "/" not in self.path and not Path(self.path).is_dir():
             raise ConfigError(f"unknown encoder {self.path!r}: did you mean {meant[0]!r}?")
 

@@ -9,7 +9,6 @@ from typing import IO, Any
 import numpy as np
 
 MOST_IN_MEMORY = 2**22  # values; more are kept in a temporary file
-_PARTS = 1_024  # that are joined
 
 
 class GrowingArray:
@@ -20,25 +19,21 @@ class GrowingArray:
     """
 
     def __init__(self, dtype: type[np.generic]) -> None:
-        self._dtype = dtype
-        self._parts: list[np.ndarray] = []  # the latest
-        self._blocks: list[np.ndarray] = []  # of many parts each: a small array takes more than its values
-        self._waiting = 0  # values in `_blocks`
+        self._dtype = np.dtype(dtype)
+        self._latest = bytearray()  # the values that are not in the file
         self._file: IO[bytes] | None = None
 
     def append(self, part: np.ndarray) -> None:
         """Append values (any number,)."""
-        self._parts.append(part)
-        if len(self._parts) >= _PARTS or len(part) > _PARTS:
-            self._join()
+        self._latest += part.astype(self._dtype, copy=False).tobytes()
+        if len(self._latest) > MOST_IN_MEMORY * self._dtype.itemsize:
+            self._write()
 
     def array(self) -> np.ndarray:
         """Return all values (total,)."""
-        self._join()
         if self._file is None:
-            return np.concatenate([np.zeros(0, dtype=self._dtype), *self._blocks])
+            return np.frombuffer(self._latest, self._dtype).copy()
         self._write()
-        assert self._file is not None
         # Changes stay in memory, as with any other array.
         place = Path(f"/proc/{os.getpid()}/fd/{self._file.fileno()}")
         if not place.exists():  # worker processes get a copy
@@ -48,18 +43,9 @@ class GrowingArray:
         mapped.filename, mapped.file = place, self._file
         return np.asarray(mapped)
 
-    def _join(self) -> None:
-        if self._parts:
-            self._blocks.append(np.concatenate(self._parts, dtype=self._dtype, casting="unsafe"))
-            self._waiting += len(self._blocks[-1])
-            self._parts = []
-        if self._waiting > MOST_IN_MEMORY:
-            self._write()
-
     def _write(self) -> None:
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="nlpcapsule-")  # noqa: SIM115 - the mapping keeps it
-        for block in self._blocks:
-            self._file.write(block.data)
+        self._file.write(self._latest)
         self._file.flush()
-        self._blocks, self._waiting = [], 0
+        self._latest.clear()

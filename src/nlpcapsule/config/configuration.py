@@ -41,11 +41,8 @@ class Config(Settings):
             return data
         task = data.get("task", "labels")
         given = {section: data.get(section, {}) for section in cls.SECTIONS}
-        is_built = isinstance(given["model"], SystemSettings)
-        model = complete_model(given["model"].model_dump() if is_built else given["model"], task)
-        if not is_built:
-            given["model"] = model
-        defaults = nesting.defaults_of(model, task)
+        given["model"] = complete_model(given["model"], task)
+        defaults = nesting.defaults_of(given["model"], task)
         for section, values in given.items():
             if isinstance(values, Mapping):
                 given[section] = nesting.merge(defaults.get(section, {}), values)
@@ -55,7 +52,7 @@ class Config(Settings):
     @classmethod
     def _of_the_system(cls, value: Any) -> Any:
         """Validate the section with the settings class of the system it names."""
-        return find_system(value["name"]).settings.model_validate(value) if isinstance(value, dict) else value
+        return find_system(value["name"]).settings.model_validate(value)
 
     @property
     def network(self) -> SystemSettings:
@@ -110,10 +107,8 @@ class Config(Settings):
         given: dict[str, Any] = {section: {} for section in cls.SECTIONS}
         for source in (prepared, sections):
             for section, values in source.items():
-                if section == "model" and isinstance(values, dict):
+                if section in given and isinstance(values, dict):
                     given[section] = nesting.choose(name, given[section], values)
-                elif section in given and isinstance(values, dict):
-                    given[section].update(values)
         lower, upper = {**given["model"], "name": name}, nesting.nested_choices(name, pairs)
         given["model"] = nesting.choose(name, lower, upper)
         completed = complete_model(given["model"], task)
@@ -128,11 +123,9 @@ class Config(Settings):
             if problem:
                 problems.append(problem)
                 continue
-            *parents, last = path.split(".")
-            inner = given
-            for parent in parents:
-                inner = inner.setdefault(parent, {})
-            inner[last] = value
+            for part in reversed(path.split(".")):
+                value = {part: value}
+            given = nesting.merge(given, value)
         if problems:
             raise ConfigError("\n".join(problems))
         with _worded_errors():

@@ -3,6 +3,7 @@
 import json
 import re
 import stat
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +77,7 @@ def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of JSON, as `json.loads` gives its pairs; a repeated key would be ambiguous."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        seen: set[str] = set()
-        raise RepeatedKeyError(next(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
+        raise RepeatedKeyError(Counter(key for key, _ in pairs).most_common(1)[0][0])
     return found
 
 

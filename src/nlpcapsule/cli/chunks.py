@@ -4,15 +4,10 @@ import queue
 import threading
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 Row = TypeVar("Row")
-
-
-class _End(NamedTuple):
-    """The end of the rows, with the error that ended the reading, if any."""
-
-    error: BaseException | None
+_END = object()  # after the last row
 
 
 def full_chunks(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
@@ -28,24 +23,24 @@ def arriving_chunks(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
     Another thread reads ahead by at most `size` rows.
     """
     arrived: queue.Queue[Any] = queue.Queue(maxsize=size)
+    errors: list[BaseException] = []  # that ended the reading, raised again where the rows are used
 
     def read() -> None:
         try:
             for row in rows:
                 arrived.put(row)
-            arrived.put(_End(None))
-        except BaseException as error:  # raised again where the rows are used
-            arrived.put(_End(error))
+        except BaseException as error:
+            errors.append(error)
+        arrived.put(_END)
 
     threading.Thread(target=read, daemon=True, name="read-rows").start()
-    while True:
+    has_ended = False
+    while not has_ended:
         chunk = [arrived.get()]
         while len(chunk) < size and not arrived.empty():
             chunk.append(arrived.get())
-        end = chunk.pop() if isinstance(chunk[-1], _End) else None
-        if chunk:
-            yield chunk
-        if end is not None:
-            if end.error is not None:
-                raise end.error
-            return
+        has_ended = chunk[-1] is _END
+        if kept := chunk[:-1] if has_ended else chunk:
+            yield kept
+    if errors:
+        raise errors[0]

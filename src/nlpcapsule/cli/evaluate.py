@@ -12,6 +12,7 @@ from typer import Argument, Option
 
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.cli import files
+from nlpcapsule.cli.files import RowFile
 from nlpcapsule.cli.options import ModelFolder, Quiet, Threads, reads_data
 from nlpcapsule.data.documents import Document
 from nlpcapsule.data.readers.question_files import read_questions
@@ -57,15 +58,12 @@ def evaluate(
     loaded = load_model(model)
     with files.errors_about(data), TrainingProgress(quiet) as progress:
         if isinstance(loaded, LabelModel):
-            file = files.RowFile(data, reading)
-            if report_file is None:
-                figures = _evaluate_labels(loaded, file, strict_labels, progress)
-            else:
-                figures = _write_report(loaded, model, file, strict_labels, report_file, progress)
+            file = RowFile(data, reading)
+            figures = _evaluate_labels(loaded, model, file, strict_labels, report_file, progress)
         elif report_file is not None:
             raise DataError("--report is for models that rank labels", model, hint="leave it out")
         else:
-            file = files.RowFile(data, reading, read_questions)
+            file = RowFile(data, reading, read_questions)
             questions = list(file)
             files.tell_bad_rows(data, file.report)
             progress.start("questions", len(questions))
@@ -76,8 +74,14 @@ def evaluate(
 
 
 def _evaluate_labels(
-    model: LabelModel, file: files.RowFile, strict: bool, progress: TrainingProgress
+    model: LabelModel,
+    folder: Path,
+    file: RowFile,
+    strict: bool,
+    page: Path | None,
+    progress: TrainingProgress,
 ) -> dict[str, Any]:
+    """Measure a model, and write the page if asked for; the documents' texts are kept in memory for it."""
     names: dict[str, None] = {}  # an ordered set, for the message
 
     def documents() -> Iterator[Document]:
@@ -85,32 +89,18 @@ def _evaluate_labels(
             names.update(dict.fromkeys(document.labels))
             yield document
 
-    encoded = model.encode_documents(documents())
+    found: Any = list(documents()) if page is not None else model.encode_documents(documents())
     files.tell_bad_rows(file.source, file.report)
     model.check_measurable(names, strict)
-    progress.start("documents", len(encoded))
-    return model.evaluate(encoded, advance=progress.advance)
-
-
-def _write_report(
-    model: LabelModel,
-    folder: Path,
-    file: files.RowFile,
-    strict: bool,
-    path: Path,
-    progress: TrainingProgress,
-) -> dict[str, Any]:
-    """Measure a model and write the page; the documents' texts are kept in memory for it."""
+    progress.start("documents", len(found))
+    if page is None:
+        return model.evaluate(found, advance=progress.advance)
     from nlpcapsule.report.evaluation import evaluate_for_report
     from nlpcapsule.report.page import evaluation_html
 
-    documents = list(file)
-    files.tell_bad_rows(file.source, file.report)
-    model.check_measurable((label for document in documents for label in document.labels), strict)
     facts = {"model": folder.name or str(folder), "data": files.shown(file.source)}
-    progress.start("documents", len(documents))
-    report = evaluate_for_report(model, documents, facts, progress.advance)
-    write_text(path, evaluation_html(report))
+    report = evaluate_for_report(model, found, facts, progress.advance)
+    write_text(page, evaluation_html(report))
     return report.figures
 
 

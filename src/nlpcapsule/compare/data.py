@@ -95,14 +95,14 @@ class UserFolder:
         counts = Counter(label for row in train for label in set(row.labels))
         if not counts:
             raise DataError("no document has a label, so there is nothing to learn", self.train)
-        selected, reported = ({label for row in rows for label in row.labels} for rows in (select, report))
-        paths = {"select on": self.select or self.train, "report on": self.report}
-        for (purpose, path), labels in zip(paths.items(), (selected, reported), strict=True):
-            if not labels & counts.keys():
+        parts = {"select on": (self.select or self.train, select), "report on": (self.report, report)}
+        for purpose, (path, rows) in parts.items():
+            if not any(label in counts for row in rows for label in row.labels):
                 problem = f"no document to {purpose} has a label that a training document has"
                 raise DataError(
                     problem, path, hint="check the labels' key, and that the files belong together"
                 )
+        reported = {label for row in report for label in row.labels}
         return {
             "training documents": len(train),
             "documents to select on": len(select),

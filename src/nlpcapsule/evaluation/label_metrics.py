@@ -224,11 +224,8 @@ def propensity_scored(
 def _best_gains(judged: JudgedRankings, train_counts: np.ndarray, train_size: int, depth: int) -> np.ndarray:
     """Return (N, depth) weights of each document's true labels, largest first, padded with zeros."""
     worth = inverse_propensities(training_examples(judged.true_labels, train_counts), train_size)  # (T,)
-    order = np.lexsort((-worth, judged.true_documents))
-    counts = judged.true_counts
-    # Pairs are sorted by document, so a pair's rank is its distance from the document's first.
-    rank = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)  # (T,)
-    inside = rank < depth
-    best = np.zeros((len(counts), depth))
-    best[judged.true_documents[inside], rank[inside]] = worth[order][inside]
+    best = np.zeros((len(judged.rankings), depth))
+    for row, own in zip(best, np.split(worth, np.cumsum(judged.true_counts)[:-1]), strict=True):
+        largest = np.sort(own)[::-1][:depth]
+        row[: len(largest)] = largest
     return best

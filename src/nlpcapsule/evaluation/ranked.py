@@ -49,7 +49,7 @@ def judge_rankings(
         scores = np.asarray(scores)
         _check_scores(scores, rankings)
 
-    label_sets = [sorted({int(label) for label in labels}) for labels in truth]
+    label_sets = [{int(label) for label in labels} for labels in truth]
     labelled = np.array([bool(labels) for labels in label_sets], dtype=bool)  # (documents,)
     if not labelled.any():
         problem = "no document has a label, so there is nothing to score"
@@ -58,9 +58,11 @@ def judge_rankings(
         label_sets = [labels for labels in label_sets if labels]
         rankings, scores = rankings[labelled], None if scores is None else scores[labelled]
     true_documents = np.repeat(np.arange(len(label_sets)), [len(labels) for labels in label_sets])  # (T,)
-    true_labels = np.fromiter(chain.from_iterable(label_sets), dtype=np.int64)  # (T,)
-    hits, without_labels = _mark_hits(rankings, true_documents, true_labels), int((~labelled).sum())
-    return JudgedRankings(rankings, scores, hits, true_documents, true_labels, without_labels)
+    true_labels = np.fromiter(chain.from_iterable(map(sorted, label_sets)), dtype=np.int64)  # (T,)
+    rows = zip(rankings.tolist(), label_sets, strict=True)
+    found = [[label in own for label in row] for row, own in rows]
+    hits = np.array(found, dtype=bool).reshape(rankings.shape) & (rankings != NO_LABEL)
+    return JudgedRankings(rankings, scores, hits, true_documents, true_labels, int((~labelled).sum()))
 
 
 def measure_each(
@@ -113,13 +115,3 @@ def _check_scores(scores: np.ndarray, rankings: np.ndarray) -> None:
     if invalid.any():
         row = int(np.flatnonzero(invalid.any(axis=1))[0])
         raise DataError(f"`scores` must not contain NaN. Row {row} does.")
-
-
-def _mark_hits(rankings: np.ndarray, true_documents: np.ndarray, true_labels: np.ndarray) -> np.ndarray:
-    """Return (N, K) True where the ranked label is a true label of the row's document."""
-    known = np.unique(true_labels)  # (L,)
-    codes = np.searchsorted(known, rankings).clip(max=len(known) - 1)  # (N, K)
-    # One integer per (document, label) turns N set lookups into one.
-    ranked_pairs = np.arange(len(rankings))[:, None] * len(known) + codes
-    true_pairs = true_documents * len(known) + np.searchsorted(known, true_labels)
-    return (known[codes] == rankings) & (rankings != NO_LABEL) & np.isin(ranked_pairs, true_pairs)

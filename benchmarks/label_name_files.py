@@ -77,7 +77,7 @@ def _renumbered(
     documents: EncodedDocuments, seen: int, labels: LabelVocabulary, unseen: list[str], path: Path
 ) -> EncodedDocuments:
     """Return documents whose ids from `seen` upwards are replaced by those of the unseen labels."""
-    numbers = np.array([*range(seen), *labels.encode([unseen])[0]], dtype=np.int32)
+    numbers = np.array([*range(seen), *labels.numbers(unseen, {})], dtype=np.int32)
     if documents.labels.values.max(initial=-1) >= len(numbers):
         raise DataError("does not belong to these documents: they have more labels", path)
     renumbered = Ragged(numbers[documents.labels.values], documents.labels.offsets)

@@ -36,8 +36,10 @@ def test_without_a_single_label_there_is_nothing_to_learn(labels):
 
 def test_unseen_labels_get_ids_of_their_own_above_the_known_ones():
     vocabulary = LabelVocabulary.from_labels(LABELS)
-    assert vocabulary.encode([["a", "new"], ["other", "b"], ["new"], []]) == [[2, 4], [5, 0], [4], []]
-    assert vocabulary.encode([["other"]]) == [[4]]  # one call knows nothing of another
+    unseen: dict[str, int] = {}
+    rows = [["a", "new"], ["other", "b"], ["new"], []]
+    assert [vocabulary.numbers(row, unseen) for row in rows] == [[2, 4], [5, 0], [4], []]
+    assert vocabulary.numbers(["other"], {}) == [4]
 
 
 def test_json_gives_the_same_vocabulary_back():

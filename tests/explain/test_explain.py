@@ -37,7 +37,7 @@ def test_importance_is_what_deleting_the_word_takes_away(estimators, name):
     assert [row.label for row in found.labels] == [row.label for row in ranked]
     for row, label in zip(found.labels, ranked, strict=True):
         assert row.probability == pytest.approx(label.score, abs=1e-5)
-        (number,) = model.labels.encode([[label.label]])[0]
+        (number,) = model.labels.numbers([label.label], {})
         for word in row.words[:3]:
             ids = model.tokenizer.encode_with_offsets(LETTER, 60)
             starts = [start for start, _ in word.spans]
@@ -70,7 +70,7 @@ def test_a_source_has_its_share_of_what_lifts_a_label_above_the_average():
 def test_words_go_through_the_capsules_that_attend_to_them(estimators):
     model = estimators("hybrid").model_
     (row,) = explain(model, LETTER, top_k=1).labels
-    (number,) = model.labels.encode([[row.label]])[0]
+    (number,) = model.labels.numbers([row.label], {})
     ids = model.tokenizer.encode_with_offsets(LETTER, 60)
     trace = trace_labels(model.network, ids.ids, np.array([number]))
     assert [share.capsule for share in row.capsules] == np.argsort(-trace.coupling[0], kind="stable").tolist()
@@ -123,7 +123,7 @@ def explain_all_words(model, text, label):
     tokens = model.tokenizer.encode_with_offsets(text, model.config.text.max_tokens)
     words = find_words(text, tokens)
     rows = each_left_out(tokens.ids, words, 1)
-    log_odds = score_by_source(model, rows, np.array(model.labels.encode([[label]])[0])).log_odds[:, 0]
+    log_odds = score_by_source(model, rows, np.array(model.labels.numbers([label], {}))).log_odds[:, 0]
     return [words[index].text for index in np.argsort(log_odds[1:], kind="stable")]
 
 

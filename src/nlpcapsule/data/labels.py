@@ -50,13 +50,8 @@ class LabelVocabulary:
     def __contains__(self, id: str) -> bool:
         return id in self._numbers
 
-    def encode(self, labels: Iterable[Sequence[str]]) -> list[list[int]]:
-        """Return the numbers of label lists; unknown labels get new numbers from `len(self)` upwards."""
-        unseen: dict[str, int] = {}
-        return [self.numbers(row, unseen) for row in labels]
-
     def numbers(self, row: Sequence[str], unseen: dict[str, int]) -> list[int]:
-        """Return the numbers of labels; `unseen` gets the numbers of those that are unknown."""
+        """Return the numbers of labels; `unseen` gets those of unknown ones, from `len(self)` upwards."""
         return [
             self._numbers[id] if id in self else unseen.setdefault(id, len(self) + len(unseen)) for id in row
         ]

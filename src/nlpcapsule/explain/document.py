@@ -95,7 +95,7 @@ def _label_ids(model: LabelModel, tokens: Ragged, labels: Sequence[str] | None, 
         if label not in model.labels:
             told = did_you_mean(label, model.labels.ids) if len(model.labels) < 10_000 else ""
             raise DataError(f"the model does not know the label {quoted(label)}", hint=told[:200] or None)
-    (ids,) = model.labels.encode([list(dict.fromkeys(labels))])
+    ids = model.labels.numbers(list(dict.fromkeys(labels)), {})
     return np.array(ids, dtype=np.int64)
 
 

@@ -1,6 +1,7 @@
 """Load a model folder to predict with: the exported network if there is one, without importing torch."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -48,6 +49,8 @@ def _read(files: ModelFiles) -> LabelModel:
     evidence = read_evidence(files, facts)
     if evidence is not None:
         lexical, fusion = evidence
+        neighbours = replace(lexical.neighbours, tokens=None)  # which `learn` alone needs
+        lexical = replace(lexical, neighbours=neighbours)
         count = config.inference.candidates or CANDIDATES
         scorer = HybridScorer(HybridParts(lexical, network, label_frequency(labels.counts), count), fusion)
     files.refuse_unused("network.safetensors", "transformer.json")

@@ -104,14 +104,15 @@ def export(
         str, typer.Argument(metavar="NAME", help="eurlex15k, eurlex57k, microthesauri or reuters.")
     ],
     output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="Folder for train, dev and test.")],
-    first: Annotated[
-        int | None, typer.Option("--first", metavar="NUMBER", min=1, help="Documents of each part.")
+    sample: Annotated[
+        int | None,
+        typer.Option("--sample", metavar="NUMBER", min=1, help="Documents of each part at most, at random."),
     ] = None,
 ) -> None:
     """Write a label data set as a folder that `nlpcapsule compare --data` reads."""
     from benchmarks.export import write_folder
 
-    for part, count in write_folder(name, data, output, first).items():
+    for part, count in write_folder(name, data, output, sample).items():
         typer.echo(f"{part}: {count:,} documents")
 
 

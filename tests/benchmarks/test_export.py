@@ -38,7 +38,14 @@ def test_eurlex15k_as_a_folder(tmp_path: Path) -> None:
         ("dev1", "act 1", ("c1",)),
         ("dev3", "act 3", ("c1",)),
     ]
-    assert write_folder("eurlex15k", tmp_path, tmp_path / "few", first=1) == dict.fromkeys(counts, 1)
+
+
+def test_a_sample_is_drawn_from_all_documents_and_keeps_their_order(tmp_path: Path) -> None:
+    _write_eurlex(tmp_path)
+    assert write_folder("eurlex57k", tmp_path, tmp_path / "few", sample=3)["train"] == 3
+    train = [row.id for row in open_folder(tmp_path / "few", ReadOptions()).parts()[0]]
+    assert train == sorted(train)
+    assert train != ["train0", "train1", "train2"]
 
 
 def test_an_unknown_data_set_is_refused(tmp_path: Path) -> None:

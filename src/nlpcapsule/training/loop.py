@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from accelerate import Accelerator
+from accelerate.utils import reduce
 from torch import Tensor, nn
 
 from nlpcapsule.config.settings import TrainingSettings
@@ -20,7 +21,7 @@ from nlpcapsule.training.precision import is_bf16
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
 from nlpcapsule.training.row_updates import MovingAverage, choose_row_updates, exchange_rows, keep_rows_apart
-from nlpcapsule.training.shared_work import joined_shares, mean_over_processes, this_process, value_of_main
+from nlpcapsule.training.shared_work import joined_shares, this_process, value_of_main
 
 WARMUP = 0.15  # fraction of the steps in which the learning rate rises
 _LOSS_EVERY = 10  # batches between reads of the loss: each read synchronises the GPU
@@ -197,7 +198,7 @@ def _next_epoch(
 
 
 def _finite(loss_sum: Tensor, position: Position, settings: TrainingSettings) -> float:
-    value = float(mean_over_processes(loss_sum))
+    value = float(reduce(loss_sum))  # the mean over processes
     if not math.isfinite(value):
         raise NlpCapsuleError(
             f"the loss became {value} in epoch {position.epoch + 1} by batch {position.batch}; lower "

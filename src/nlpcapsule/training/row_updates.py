@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, distributed, nn
+from accelerate.utils import gather
+from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from nlpcapsule.capsules.pair_transforms import PairTransforms
@@ -56,29 +57,21 @@ def exchange_rows(tables: list[nn.Parameter]) -> None:
         grad = torch.zeros_like(table, layout=torch.sparse_coo) if table.grad is None else table.grad
         grad = grad.coalesce()
         indices, values = grad.indices()[0], grad.values()  # (r,), (r, …)
-        counts = _gathered(torch.tensor([len(indices)], device=indices.device))
-        longest = max(int(count) for count in counts)
-        rows = _gathered(_padded(indices, longest))
-        parts = _gathered(_padded(values / process.num_processes, longest))
-        kept = [slice(int(count)) for count in counts]
+        counts = gather(torch.tensor([len(indices)], device=indices.device)).tolist()
         table.grad = torch.sparse_coo_tensor(
-            torch.cat([each[part] for each, part in zip(rows, kept, strict=True)]).unsqueeze(0),
-            torch.cat([each[part] for each, part in zip(parts, kept, strict=True)]),
+            _of_all(indices, counts).unsqueeze(0),
+            _of_all(values / process.num_processes, counts),
             table.shape,
             check_invariants=False,
         )
 
 
-def _padded(values: Tensor, length: int) -> Tensor:
-    padded = values.new_zeros(length, *values.shape[1:])
-    padded[: len(values)] = values
-    return padded
-
-
-def _gathered(value: Tensor) -> list[Tensor]:
-    parts = [torch.empty_like(value) for _ in range(this_process().num_processes)]
-    distributed.all_gather(parts, value)
-    return parts
+def _of_all(rows: Tensor, counts: Sequence[int]) -> Tensor:
+    """Return the rows (r, …) of all processes, which have `counts` of them."""
+    padded = rows.new_zeros(max(counts), *rows.shape[1:])
+    padded[: len(rows)] = rows
+    parts = gather(padded).view(len(counts), *padded.shape)  # (processes, r, …)
+    return torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)])
 
 
 class MovingAverage(AveragedModel):

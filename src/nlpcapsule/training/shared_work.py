@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import PartialState
-from accelerate.utils import broadcast_object_list, parse_flag_from_env
-from torch import Tensor, distributed
+from accelerate.utils import broadcast_object_list, gather, pad_across_processes, parse_flag_from_env
+from torch import distributed
 
 _PATIENCE = timedelta(days=2)  # the others wait while the main process fits a lexical system
 _SENT = 2**26  # bytes of an array that are sent at once
@@ -37,28 +37,14 @@ def share_of(rows: np.ndarray) -> np.ndarray:
     return rows[process.process_index :: process.num_processes]
 
 
-def mean_over_processes(value: Tensor) -> Tensor:
-    """Return the mean of all processes' values."""
-    process = this_process()
-    if process.num_processes == 1:
-        return value
-    total = value.clone()
-    distributed.all_reduce(total)
-    return total / process.num_processes
-
-
 def joined_shares(part: np.ndarray, count: int) -> np.ndarray:
     """Return all (count, K) rows of an integer array, given the part (N', K) that `share_of` has assigned."""
     process = this_process()
     if process.num_processes == 1:
         return part
-    longest = -(-count // process.num_processes)
-    padded = np.zeros((longest, *part.shape[1:]), dtype=np.int64)
-    padded[: len(part)] = part
-    own = torch.from_numpy(padded).to(process.device)
-    parts = [torch.empty_like(own) for _ in range(process.num_processes)]
-    distributed.all_gather(parts, own)
-    return torch.stack(parts, dim=1).flatten(0, 1)[:count].cpu().numpy()
+    own = pad_across_processes(torch.from_numpy(part.astype(np.int64)).to(process.device))
+    parts = gather(own).view(process.num_processes, *own.shape)  # (processes, N', K)
+    return parts.transpose(0, 1).flatten(0, 1)[:count].cpu().numpy()
 
 
 def array_of_main(array: np.ndarray | None) -> np.ndarray | None:

@@ -29,7 +29,7 @@ def copied(network):
 def moved(network, documents):
     """The names of the weights that fitting the start changes."""
     before = copied(network)
-    network.start_from(documents)
+    network.document.start_from(documents)
     return {name for name, tensor in network.state_dict().items() if not torch.equal(tensor, before[name])}
 
 
@@ -46,7 +46,7 @@ def features_of(document, tokens):
 def test_features_start_at_a_root_mean_square_of_one_and_capsules_at_the_length_asked_for():
     network = tiny_network("paper", condensed_length=2.5)
     documents = some_documents()
-    network.start_from(documents)
+    network.document.start_from(documents)
     tokens = tokens_of(documents)
     for features in features_of(network.document, tokens):
         assert features.square().mean().sqrt().item() == pytest.approx(1.0, rel=1e-4)
@@ -57,7 +57,7 @@ def test_features_start_at_a_root_mean_square_of_one_and_capsules_at_the_length_
 def test_word_vectors_are_weighted_by_their_frequency_in_the_training_documents():
     network, untouched = tiny_network("paper"), tiny_network("paper").document.embedding
     documents = some_documents()
-    network.start_from(documents)
+    network.document.start_from(documents)
     counts = np.zeros(VOCABULARY)
     for row in documents:
         for word in row:
@@ -70,7 +70,7 @@ def test_word_vectors_are_weighted_by_their_frequency_in_the_training_documents(
 def test_of_many_documents_some_that_lie_evenly_are_looked_at():
     network = tiny_network("paper", frequency_weighting=0.0)
     documents = some_documents(400)
-    network.start_from(documents)
+    network.document.start_from(documents)
     looked_at = np.unique(np.linspace(0, 399, 128).astype(int))
     features = features_of(network.document, tokens_of(documents)[looked_at])
     assert all(each.square().mean().sqrt().item() == pytest.approx(1.0, rel=1e-4) for each in features)
@@ -118,10 +118,10 @@ def test_the_start_is_the_same_whatever_the_mode_and_the_seed(training):
     """Without dropout: a start that draws numbers would move all randomness that comes after it."""
     expected, network = tiny_network("paper"), tiny_network("paper").train(training)
     documents = some_documents()
-    expected.start_from(documents)
+    expected.document.start_from(documents)
     torch.manual_seed(123)
     before = torch.get_rng_state()
-    network.start_from(documents)
+    network.document.start_from(documents)
     assert torch.equal(torch.get_rng_state(), before)
     assert all(module.training is training for module in network.modules())
     weights = network.state_dict()
@@ -132,7 +132,7 @@ def test_the_start_is_the_same_whatever_the_mode_and_the_seed(training):
 def test_answers_start_at_the_length_asked_for_too():
     network = tiny_answer_network("paper", condensed_length=2.0)
     documents = some_documents()
-    network.text.start_from(documents)
+    network.text.capsules.start_from(documents)
     assert network.text.capsules(tokens_of(documents)).norm(dim=-1).mean().item() == pytest.approx(2.0)
 
 
@@ -183,7 +183,7 @@ def test_documents_that_say_nothing_about_the_scale_leave_the_start_as_it_is():
     before = {name: weights.clone() for name, weights in network.state_dict().items()}
     with torch.no_grad():
         network.document.embedding.table.weight.zero_()  # no word has a vector: every feature is 0
-    network.start_from(Ragged.from_rows([[1, 2], [3]]))
+    network.document.start_from(Ragged.from_rows([[1, 2], [3]]))
     for name, weights in network.state_dict().items():
         if "embedding" not in name:
             torch.testing.assert_close(weights, before[name])

@@ -9,7 +9,7 @@ from tiny_runs import fit_questions, some_questions, tiny_config
 from nlpcapsule.data.documents import Candidate, Question
 from nlpcapsule.errors import DataError
 from nlpcapsule.model_folder import load_model
-from nlpcapsule.networks.paper import PaperTextCapsule
+from nlpcapsule.networks.paper import PaperCapsules
 from nlpcapsule.training.answer_task import AnswerTask
 from nlpcapsule.training.fit_answers import prepare_answers
 
@@ -69,9 +69,9 @@ def test_of_many_candidates_every_right_one_is_trained_on():
 
 
 def test_paper_starts_from_its_training_answers(tmp_path, monkeypatch):
-    seen, start = [], PaperTextCapsule.start_from
+    seen, start = [], PaperCapsules.start_from
     monkeypatch.setattr(
-        PaperTextCapsule,
+        PaperCapsules,
         "start_from",
         lambda text, answers: (seen.append(len(answers)), start(text, answers)),
     )

@@ -12,7 +12,7 @@ from nlpcapsule.data.documents import Document
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.model_folder import load_model, weights_of
 from nlpcapsule.networks.build import build_network
-from nlpcapsule.networks.paper import PaperNetwork
+from nlpcapsule.networks.paper import PaperCapsules, PaperNetwork
 from nlpcapsule.scoring.network_scorer import NetworkScorer
 from nlpcapsule.scoring.nominated_scorer import NominatedScorer
 from nlpcapsule.training import fit_labels as module
@@ -126,7 +126,7 @@ def test_word_vectors_start_the_embedding_and_the_larger_size_wins(tmp_path, giv
 
 def test_paper_starts_from_its_training_documents(tmp_path, monkeypatch):
     seen = []
-    start, train = PaperNetwork.start_from, module.train_network
+    start, train = PaperCapsules.start_from, module.train_network
 
     def noted_start(network, documents):
         seen.append(("start", documents))
@@ -137,7 +137,7 @@ def test_paper_starts_from_its_training_documents(tmp_path, monkeypatch):
             seen.append(("training", rest[0].train.tokens))
         return train(network, *rest)
 
-    monkeypatch.setattr(PaperNetwork, "start_from", noted_start)
+    monkeypatch.setattr(PaperCapsules, "start_from", noted_start)
     monkeypatch.setattr(module, "train_network", noted_training)
     fit_documents(tmp_path, tiny_config(model="paper", candidates=5))
     assert [what for what, _ in seen] == ["start", "training"]

@@ -146,11 +146,8 @@ class NgramTextCapsule(TextCapsule):
 
     def read(self, tokens: Tensor) -> TextReading:
         """Map (B, l) to word vectors and the capsule."""
-        return TextReading(tokens, self.capsules.embedding(tokens)[0], self(tokens))
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        """Map (B, l) to (B, d)."""
-        return mean_capsules(self.capsules.route_text(tokens)).squeeze(1)
+        capsule = mean_capsules(self.capsules.route_text(tokens)).squeeze(1)  # (B, d)
+        return TextReading(tokens, self.capsules.embedding(tokens)[0], capsule)
 
 
 register(

@@ -15,8 +15,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.networks.build import StartsFromTexts
 from nlpcapsule.networks.word_match import TextReading, WordMatch
 from nlpcapsule.registry import NetworkInputs
 
@@ -29,6 +27,10 @@ class TextCapsule(nn.Module, ABC):
     @abstractmethod
     def read(self, tokens: Tensor) -> TextReading:
         """Map token ids (B, l) to word vectors, or states, and the capsule."""
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Map token ids (B, l) to capsules (B, d)."""
+        return self.read(tokens).capsule
 
 
 class CosineRanker(nn.Module):
@@ -62,11 +64,6 @@ class AnswerNetwork(CosineRanker):
         self.match: WordMatch | None = None
         if settings.compares_words:
             self.match = WordMatch(inputs, text.word_size, settings.capsule_size)
-
-    def start_from(self, texts: Ragged) -> None:
-        """Fit the initial weights to the training answers, if the text encoder supports it."""
-        if isinstance(self.text, StartsFromTexts):
-            self.text.start_from(texts)
 
     def forward(self, questions: Tensor, answers: Tensor, question_of: Tensor) -> Tensor:
         """Score candidates: (Q, l), (A, l') and (A,) → (A,) float32 log-odds."""

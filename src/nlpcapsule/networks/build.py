@@ -35,9 +35,16 @@ def build_network(
     return build(config.model, inputs)
 
 
+def start_from_texts(network: nn.Module, texts: Ragged) -> None:
+    """Fit weights to the training documents or answers, in the parts of a network with `start_from`."""
+    for module in network.modules():
+        if isinstance(module, StartsFromTexts):
+            module.start_from(texts)
+
+
 @runtime_checkable
 class StartsFromTexts(Protocol):
-    """A network whose initial or final weights are computed from the training texts."""
+    """A part of a network whose initial or final weights are computed from the training texts."""
 
     def start_from(self, texts: Ragged) -> None:
         """Fit the weights to the training documents, or to the training answers."""

@@ -222,18 +222,11 @@ class QueryTextCapsule(QueryRouting, TextCapsule):
     def read(self, tokens: Tensor) -> TextReading:
         """Map token ids (B, l) to word vectors, or a transformer's states, and the capsule."""
         encoder = self.capsules.encoder
-        states, mask = encoder.token_states(tokens)
-        return TextReading(tokens, encoder.word_vectors(tokens, states), self._capsule(states, mask))
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        """Map token ids (B, l) to capsules (B, d)."""
-        return self._capsule(*self.capsules.encoder.token_states(tokens))
-
-    def _capsule(self, states: Tensor, real: Tensor) -> Tensor:
-        """Map states (B, l, H) and a mask (B, l) to capsules (B, d)."""
+        states, real = encoder.token_states(tokens)  # (B, l, H)
         capsules, mask = self.capsules.condense(states, real)  # (B, m, d)
         coupling = self.query @ capsules.transpose(1, 2)  # (B, 1, m)
-        return self.route(capsules, coupling, mask).label_capsules.squeeze(1)
+        capsule = self.route(capsules, coupling, mask).label_capsules.squeeze(1)  # (B, d)
+        return TextReading(tokens, encoder.word_vectors(tokens, states), capsule)
 
 
 register(

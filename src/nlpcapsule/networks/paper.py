@@ -156,10 +156,6 @@ class PaperNetwork(nn.Module):
         self.transform = new_transform(settings, inputs.label_count, count, _PAIR_DEVIATION, sparse=True)
         self.em_costs = em_costs(settings)
 
-    def start_from(self, texts: Ragged) -> None:
-        """Fit the initial weights to the training documents; see `PaperCapsules.start_from`."""
-        self.document.start_from(texts)
-
     def forward(
         self,
         tokens: Tensor,
@@ -189,16 +185,9 @@ class PaperTextCapsule(TextCapsule):
 
     def read(self, tokens: Tensor) -> TextReading:
         """Map token ids (B, l) to word vectors and the capsule."""
-        return TextReading(tokens, self.capsules.embedding(tokens)[0], self(tokens))
-
-    def start_from(self, texts: Ragged) -> None:
-        """Fit the initial weights to the training texts; see `PaperCapsules.start_from`."""
-        self.capsules.start_from(texts)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        """Map token ids (B, l) to capsules (B, d)."""
         votes = form_votes(self.capsules(tokens), self.transform)
-        return route(votes, self.settings, self.em_costs).capsules.squeeze(1)
+        capsule = route(votes, self.settings, self.em_costs).capsules.squeeze(1)  # (B, d)
+        return TextReading(tokens, self.capsules.embedding(tokens)[0], capsule)
 
 
 def new_transform(

@@ -16,7 +16,7 @@ from nlpcapsule.data.vectors import vector_words
 from nlpcapsule.data.word_frequency import inverse_document_frequency
 from nlpcapsule.encoders.word_encoder import embedding_size
 from nlpcapsule.errors import DataError
-from nlpcapsule.networks.build import StartsFromTexts, build_network
+from nlpcapsule.networks.build import build_network, start_from_texts
 from nlpcapsule.scoring.facts import ModelFacts
 from nlpcapsule.scoring.models import AnswerModel
 from nlpcapsule.training.answer_task import AnswerTask
@@ -113,8 +113,7 @@ def fit_answers(
     for note in data.notes:
         progress.say(note)
     network, task = answer_network(config, data), answer_task(config, data)
-    if isinstance(network, StartsFromTexts):
-        network.start_from(data.train.answers)
+    start_from_texts(network, data.train.answers)
     history: list[dict[str, Any]] = []
     if any(parameter.requires_grad for parameter in network.parameters()):
         recorder = Recorder(folder.path, "network", folder.tensorboard)

@@ -15,7 +15,7 @@ from nlpcapsule.errors import DataError
 from nlpcapsule.lexical.candidates import LOW_RECALL, candidate_recall, nominate_to_file
 from nlpcapsule.lexical.evidence import WordEvidence, evidence_settings
 from nlpcapsule.lexical.ranker import LexicalSettings
-from nlpcapsule.networks.build import EmbedsDocuments, StartsFromTexts, build_network
+from nlpcapsule.networks.build import EmbedsDocuments, build_network, start_from_texts
 from nlpcapsule.networks.label_query import LabelQueryNetwork
 from nlpcapsule.scoring.build import hybrid_parts, network_scorer, nominator_config
 from nlpcapsule.scoring.documents import RANKED, rank_documents, rank_scores
@@ -163,8 +163,7 @@ class NetworkTraining:
     def initialize(self, network: nn.Module) -> None:
         """Compute what a network learns from texts and label names before training."""
         data = self.data
-        if isinstance(network, StartsFromTexts):
-            network.start_from(data.train.tokens)
+        start_from_texts(network, data.train.tokens)
         if isinstance(network, LabelQueryNetwork) and network.names is not None:
             idf = inverse_document_frequency(data.train.tokens, data.tokenizer.size)
             idf[[data.tokenizer.padding_id, data.tokenizer.unknown_id]] = 0

@@ -44,7 +44,7 @@ def run(train: str, output: Path, threads: int) -> None:
         _say("steps")
         time_steps(network, task, config.training, _STEPS)
         _say("fusion")
-        model = training.tune(training.model_of(network.eval(), []), network, task, nominated)
+        model = training.tune(training.model_of(network.eval(), []), network, nominated)
         _say("saving")
         folder.finish(model)
 

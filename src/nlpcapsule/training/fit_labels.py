@@ -27,7 +27,7 @@ from nlpcapsule.scoring.scorer import Scores
 from nlpcapsule.training.fit_lexical import fit_evidence, fit_lexical, learn_fusion
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.loop import train_network
-from nlpcapsule.training.preparation import tuned_threshold
+from nlpcapsule.training.preparation import tuned
 from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
@@ -97,7 +97,7 @@ class NetworkTraining:
         if not is_writer:
             return None
         model = self.model_of(network.eval(), history)
-        return model if self.data.dev is None else self.tune(model, network, task, nominated)
+        return model if self.data.dev is None else self.tune(model, network, nominated)
 
     def fit_nominators(self) -> None:
         """Fit the lexical system of a hybrid, or train the Kim-CNN that other networks need."""
@@ -196,30 +196,24 @@ class NetworkTraining:
         return LabelModel(self.config, self.data.tokenizer, self.data.labels, scorer, facts)
 
     def tune(
-        self,
-        model: LabelModel,
-        network: nn.Module,
-        task: LabelTask,
-        nominated: tuple[np.ndarray, np.ndarray] | None,
+        self, model: LabelModel, network: nn.Module, nominated: tuple[np.ndarray, np.ndarray] | None
     ) -> LabelModel:
         """Fit fusion weights and the threshold to held-out documents, scored once, as at inference."""
         dev, config = self.data.dev, self.config
         assert dev is not None
         fused = None if nominated is None else self.fuse(network, *nominated)
         if fused is None:
-            rankings = model.rank_tokens(dev.tokens, RANKED)
-        else:
-            assert config.lexical is not None
-            scorer, scores = fused
-            name = evidence_settings(config.lexical).name
-            model = replace(model, scorer=scorer, facts=replace(model.facts, lexical=name))
-            rankings = rank_scores(scores, RANKED, model.unused)
-        threshold = tuned_threshold(config, rankings, dev)
-        metrics = task.evaluate(rankings, threshold)
-        if fused is not None:  # the epochs' metrics were those of the network alone
-            figures = "  ".join(f"{name} {metrics[name]:.4f}" for name in ("P@1", "P@5", "nDCG@5"))
-            self.progress.say(f"hybrid, on the held-out documents that fitted its weights: {figures}")
-        return replace(model, facts=replace(model.facts, threshold=threshold, dev=metrics))
+            return tuned(model, model.rank_tokens(dev.tokens, RANKED), dev)
+        assert config.lexical is not None
+        scorer, scores = fused
+        name = evidence_settings(config.lexical).name
+        model = replace(model, scorer=scorer, facts=replace(model.facts, lexical=name))
+        model = tuned(model, rank_scores(scores, RANKED), dev)
+        metrics = model.facts.dev or {}
+        # The epochs' metrics were those of the network alone.
+        figures = "  ".join(f"{name} {metrics[name]:.4f}" for name in ("P@1", "P@5", "nDCG@5"))
+        self.progress.say(f"hybrid, on the held-out documents that fitted its weights: {figures}")
+        return model
 
     def fuse(
         self, network: nn.Module, candidates: np.ndarray, lexical_scores: np.ndarray

@@ -17,7 +17,7 @@ from nlpcapsule.scoring.facts import ModelFacts
 from nlpcapsule.scoring.fusion import CandidateFeatures, Fusion, is_relevant
 from nlpcapsule.scoring.lexical_scorer import LexicalScorer
 from nlpcapsule.scoring.models import LabelModel
-from nlpcapsule.training.preparation import tuned_threshold
+from nlpcapsule.training.preparation import tuned
 from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
@@ -40,12 +40,7 @@ def fit_lexical(
     facts = ModelFacts(training_documents=len(data.train), data=data.fingerprint(), threshold=0.5)
     scorer = LexicalScorer(fitted, len(data.labels))
     model = LabelModel(config, data.tokenizer, data.labels, scorer, facts)
-    if data.dev is None:
-        return model
-    rankings = model.rank_tokens(data.dev.tokens, RANKED)
-    facts = replace(facts, threshold=tuned_threshold(config, rankings, data.dev))
-    dev_metrics = replace(model, facts=facts).evaluate(data.dev, rankings)
-    return replace(model, facts=replace(facts, dev=dev_metrics))
+    return model if data.dev is None else tuned(model, model.rank_tokens(data.dev.tokens, RANKED), data.dev)
 
 
 def fit_evidence(

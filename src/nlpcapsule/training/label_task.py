@@ -12,9 +12,9 @@ from nlpcapsule.data.batches import batch_rows
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.outputs import Outputs, all_outputs, batch_outputs, hard_outputs, uniform_outputs
-from nlpcapsule.evaluation.label_metrics import label_metrics, per_document_metrics
+from nlpcapsule.evaluation.label_metrics import per_document_metrics
 from nlpcapsule.networks.losses import label_loss
-from nlpcapsule.scoring.documents import LabelRankings, rank_documents
+from nlpcapsule.scoring.documents import rank_documents
 from nlpcapsule.scoring.network_scorer import NetworkScorer, device_of
 from nlpcapsule.training.loop import WARMUP
 from nlpcapsule.training.precision import is_bf16
@@ -134,9 +134,3 @@ class LabelTask:
         ranked = rank_documents(scorer, self.dev.tokens.take(rows), _RANKED, candidates=candidates).labels
         count = len(self.labels) if candidates is None else candidates.shape[1]
         return ranked.reshape(len(rows), min(_RANKED, count))  # also where there are no rows
-
-    def evaluate(self, rankings: LabelRankings, threshold: float | None = None) -> dict[str, float]:
-        """Return all metrics of ranked dev documents."""
-        assert self.dev is not None
-        truth, counts = list(self.dev.labels), self.labels.counts
-        return label_metrics(rankings.labels, rankings.scores, truth, counts, len(self.train), threshold)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from nlpcapsule.encoders.transformer import encoder_tokenizer
 from nlpcapsule.errors import DataError
 from nlpcapsule.evaluation.thresholds import best_threshold
 from nlpcapsule.scoring.documents import LabelRankings
+from nlpcapsule.scoring.models import LabelModel
 
 MOST_HELD_OUT = 5_000  # documents: enough for a few dozen fusion weights, at half a gigabyte of memory
 
@@ -90,3 +91,11 @@ def starting_vectors(config: Config, tokenizer: WordTokenizer, notes: list[str])
 def tuned_threshold(config: Config, rankings: LabelRankings, dev: EncodedDocuments) -> float:
     """Return the threshold that is best on held-out documents, as the configuration asks."""
     return best_threshold(rankings.scores, rankings.labels, list(dev.labels), config.inference.threshold_for)
+
+
+def tuned(model: LabelModel, rankings: LabelRankings, dev: EncodedDocuments) -> LabelModel:
+    """Return a model with the threshold that is best on held-out documents, as ranked, and its metrics."""
+    threshold = tuned_threshold(model.config, rankings, dev)
+    model = replace(model, facts=replace(model.facts, threshold=threshold))
+    metrics = model.evaluate(dev, replace(rankings, unused=None))
+    return replace(model, facts=replace(model.facts, dev=metrics))

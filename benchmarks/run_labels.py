@@ -90,7 +90,7 @@ def _network_only(
     """Return the metrics of a hybrid's network alone, with a decision threshold tuned for its scores."""
     if not isinstance(model.scorer, HybridScorer):
         return None
-    alone = replace(model, scorer=model.scorer.parts.scorer)
+    alone = replace(model, scorer=model.scorer.scorer)
     threshold = tuned_threshold(model.config, alone.rank_tokens(select.tokens, RANKED), select)
     alone = replace(alone, facts=replace(model.facts, threshold=threshold))
     return {**alone.evaluate(report), "threshold": threshold}

@@ -57,7 +57,7 @@ def copied(exported: Path, tmp_path: Path) -> Path:
 
 def test_an_exported_model_ranks_as_in_torch(trained: Path, exported: Path) -> None:
     in_torch, model = load_model(trained), load_for_prediction(exported)
-    assert isinstance(model.scorer.parts.scorer, OnnxScorer)
+    assert isinstance(model.scorer.scorer, OnnxScorer)
     found, expected = (each.rank_tokens(each.encode(TEXTS), 5) for each in (model, in_torch))
     np.testing.assert_array_equal(found.labels, expected.labels)
     np.testing.assert_allclose(found.scores, expected.scores, atol=1e-4)
@@ -153,7 +153,7 @@ def test_an_export_is_added_to_the_version_that_is_loaded(trained: Path, tmp_pat
     write_version(load_model(folder), folder)
     export_model(folder)
     assert not (folder / ONNX).exists()
-    assert isinstance(load_for_prediction(folder).scorer.parts.scorer, OnnxScorer)
+    assert isinstance(load_for_prediction(folder).scorer.scorer, OnnxScorer)
 
 
 def test_explanations_of_an_exported_model_show_capsules(copied: Path, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_a_new_label_is_found_in_documents_that_were_not_shown(learned: Learned)
 
 
 def test_the_network_alone_tells_the_label_from_others(learned: Learned) -> None:
-    network = learned.model.scorer.parts.scorer  # type: ignore[union-attr]
+    network = learned.model.scorer.scorer  # type: ignore[union-attr]
     label = learned.model.labels.ids.index(HELD_BACK)
     own, other = (
         network.score(learned.model.encode([text.text for text in later_documents() if has(text.labels)]))
@@ -177,7 +177,7 @@ def test_a_model_without_documents_is_refused(model: LabelModel) -> None:
 
     scorer = model.scorer
     lexical = replace(scorer.lexical, neighbours=replace(scorer.lexical.neighbours, tokens=None))  # type: ignore[union-attr]
-    older = replace(model, scorer=replace(scorer, parts=replace(scorer.parts, lexical=lexical)))  # type: ignore[type-var, union-attr]
+    older = replace(model, scorer=replace(scorer, lexical=lexical))  # type: ignore[type-var, union-attr]
     with pytest.raises(DataError, match="does not keep its training documents"):
         learn(older, examples())
 

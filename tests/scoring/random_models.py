@@ -76,8 +76,7 @@ def with_batch(scorer: Any, size: int) -> Any:
             parts = (with_batch(part, size) for part in (scorer.nominator, scorer.scorer))
             return NominatedScorer(*parts, scorer.count)
         case HybridScorer():
-            parts = replace(scorer.parts, scorer=with_batch(scorer.parts.scorer, size))
-            return replace(scorer, parts=parts)
+            return replace(scorer, scorer=with_batch(scorer.scorer, size))
         case NetworkScorer():
             return replace(scorer, batch=size)
     return scorer

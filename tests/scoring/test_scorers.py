@@ -12,7 +12,7 @@ from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.scoring import hybrid_scorer
 from nlpcapsule.scoring.documents import rank_documents, rank_scores
 from nlpcapsule.scoring.fusion import Fusion
-from nlpcapsule.scoring.hybrid_scorer import HybridParts, HybridScorer
+from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.lexical_scorer import LexicalScorer, select_log_odds
 from nlpcapsule.scoring.scorer import LabelScorer, Scores
 
@@ -35,13 +35,12 @@ class WordCounts:
 
 def scorers() -> dict[str, LabelScorer]:
     network, nominated = (random_label_model(name, "kde").scorer for name in ("label-query", "paper"))
-    parts = HybridParts(WordCounts(), network, np.linspace(1, 0, len(LABELS)), count=8)
     weights = np.random.default_rng(0).normal(size=(2, 12))
     return {
         "network": network,
         "lexical": LexicalScorer(WordCounts(), len(LABELS)),
         "nominated": nominated,
-        "hybrid": HybridScorer(parts, Fusion(*weights)),
+        "hybrid": HybridScorer(WordCounts(), network, np.linspace(1, 0, len(LABELS)), 8, Fusion(*weights)),
     }
 
 

@@ -113,8 +113,8 @@ def test_words_are_weighed_once_for_the_lexical_system_and_the_similar_documents
     lexical = model.scorer.lexical
     other_weights = BagOfWords(lexical.neighbours.bag.idf * 2)  # they scale rows, whose length is 1
     doubled = replace(lexical, neighbours=replace(lexical.neighbours, bag=other_weights))
-    parts = replace(model.scorer.parts, lexical=doubled)
-    again = replace(model, scorer=replace(model.scorer, parts=parts)).rank_tokens(data.dev.tokens, 5)
+    scorer = replace(model.scorer, lexical=doubled)
+    again = replace(model, scorer=scorer).rank_tokens(data.dev.tokens, 5)
     assert len(weighed) == 2 + 3, "other word weights are not taken for the same"
     assert np.allclose(expected.scores, again.scores, atol=1e-5)
 

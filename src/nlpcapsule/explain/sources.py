@@ -47,7 +47,7 @@ def score_by_source(model: LabelModel, tokens: Ragged, labels: np.ndarray) -> So
     if isinstance(scorer, HybridScorer):
         ranked = scorer.lexical.top(tokens, len(model.labels))
         lexical = select_log_odds(*ranked, candidates)
-        features, scored = scorer.parts.features(tokens, np.ascontiguousarray(candidates), lexical)
+        features, scored = scorer.features(tokens, np.ascontiguousarray(candidates), lexical)
         return SourceScores(fused_parts(scorer.fusion, features), scored)
     if isinstance(scorer, LexicalScorer):
         return SourceScores({"lexical": scorer.score(tokens, candidates).log_odds})

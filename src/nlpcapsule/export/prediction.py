@@ -18,7 +18,7 @@ from nlpcapsule.model_folder.guarded import load_guarded, read_evidence, read_la
 from nlpcapsule.model_folder.manifest import ONNX, ModelFiles, checked_files, listed_names, model_place
 from nlpcapsule.scoring.facts import ModelFacts
 from nlpcapsule.scoring.fusion import label_frequency
-from nlpcapsule.scoring.hybrid_scorer import CANDIDATES, HybridParts, HybridScorer
+from nlpcapsule.scoring.hybrid_scorer import CANDIDATES, HybridScorer
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.scoring.scorer import LabelScorer
 
@@ -52,7 +52,7 @@ def _read(files: ModelFiles) -> LabelModel:
         neighbours = replace(lexical.neighbours, tokens=None)  # which `learn` alone needs
         lexical = replace(lexical, neighbours=neighbours)
         count = config.inference.candidates or CANDIDATES
-        scorer = HybridScorer(HybridParts(lexical, network, label_frequency(labels.counts), count), fusion)
+        scorer = HybridScorer(lexical, network, label_frequency(labels.counts), count, fusion)
     files.refuse_unused("network.safetensors", "transformer.json")
     model = LabelModel(config, tokenizer, labels, scorer, facts)
     check_model(model)

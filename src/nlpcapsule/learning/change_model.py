@@ -11,8 +11,7 @@ from nlpcapsule.learning.evidence_rows import changed_evidence, label_centroids
 from nlpcapsule.learning.label_changes import LabelChange, hybrid_of
 from nlpcapsule.learning.network_rows import RowTraining, changed_network, train_rows
 from nlpcapsule.lexical.dense_products import DenseProducts
-from nlpcapsule.scoring.build import hybrid_parts
-from nlpcapsule.scoring.hybrid_scorer import HybridScorer
+from nlpcapsule.scoring.build import hybrid_scorer
 from nlpcapsule.scoring.models import LabelModel
 from nlpcapsule.training.progress import TrainingProgress
 
@@ -55,13 +54,13 @@ def change_model(
         settings or RowTraining(seed=seed),
         progress.parts,
     )
-    parts = hybrid_parts(model.config, tokenizer, change.labels, rows, changed)
+    changed_scorer = hybrid_scorer(model.config, tokenizer, change.labels, rows, changed, scorer.fusion)
     facts = replace(
         model.facts,
         training_documents=len(change.documents.tokens),
         changes=(*(model.facts.changes or ()), what),
     )
-    return LabelModel(model.config, tokenizer, change.labels, HybridScorer(parts, scorer.fusion), facts)
+    return LabelModel(model.config, tokenizer, change.labels, changed_scorer, facts)
 
 
 def _similarity(change: LabelChange, centroids: sparse.csr_matrix, old: sparse.csr_matrix) -> np.ndarray:

@@ -82,11 +82,11 @@ def _check_scorer(model: LabelModel) -> None:
     match model.scorer:
         case LexicalScorer(ranker=ranker):
             ranker.check(model.tokenizer.size, len(counts))
-        case HybridScorer(parts=parts, fusion=fusion):
-            assert isinstance(parts.lexical, FittedEvidence)
-            parts.lexical.check(model.tokenizer.vocabulary, counts, documents)
-            fusion.check(parts.lexical.name_match is not None)
-            if (parts.lexical.name_match is None) != (model.config.text.label_names is None):
+        case HybridScorer(lexical=lexical, fusion=fusion):
+            assert isinstance(lexical, FittedEvidence)
+            lexical.check(model.tokenizer.vocabulary, counts, documents)
+            fusion.check(lexical.name_match is not None)
+            if (lexical.name_match is None) != (model.config.text.label_names is None):
                 raise ModelFolderError("labels have names in some files and none in others")
         case NominatedScorer():
             pass

@@ -21,9 +21,8 @@ from nlpcapsule.model_folder.checks import check_config, check_model
 from nlpcapsule.model_folder.guarded import first_line, load_guarded, read_evidence, read_labels
 from nlpcapsule.model_folder.manifest import LEXICAL, ModelFiles, checked_files
 from nlpcapsule.networks.build import build_network
-from nlpcapsule.scoring.build import hybrid_parts, network_scorer, nominator_config
+from nlpcapsule.scoring.build import hybrid_scorer, network_scorer, nominator_config
 from nlpcapsule.scoring.facts import ModelFacts
-from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.lexical_scorer import LexicalScorer
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 from nlpcapsule.strict_json import parse_json
@@ -84,9 +83,8 @@ def _read(files: ModelFiles, device: str) -> LabelModel | AnswerModel:
     if evidence is None:
         scorer = network_scorer(config, tokenizer, main, nominator)
         return LabelModel(config, tokenizer, labels, scorer, facts)
-    lexical, fusion = evidence
-    parts = hybrid_parts(config, tokenizer, labels, main, lexical)
-    return LabelModel(config, tokenizer, labels, HybridScorer(parts, fusion), facts)
+    scorer = hybrid_scorer(config, tokenizer, labels, main, *evidence)
+    return LabelModel(config, tokenizer, labels, scorer, facts)
 
 
 def _network(build: Callable[[], nn.Module], path: Path, device: str) -> nn.Module:

@@ -7,8 +7,8 @@ from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.lexical.evidence import WordEvidence
 from nlpcapsule.networks.kim_cnn import KimCNNSettings
-from nlpcapsule.scoring.fusion import label_frequency
-from nlpcapsule.scoring.hybrid_scorer import CANDIDATES, HybridParts
+from nlpcapsule.scoring.fusion import UNFITTED, Fusion, label_frequency
+from nlpcapsule.scoring.hybrid_scorer import CANDIDATES, HybridScorer
 from nlpcapsule.scoring.network_scorer import NetworkScorer
 from nlpcapsule.scoring.nominated_scorer import NominatedScorer
 from nlpcapsule.scoring.scorer import LabelScorer
@@ -26,17 +26,18 @@ def network_scorer(
     return NominatedScorer(nominating, scorer, config.inference.candidates)
 
 
-def hybrid_parts(
+def hybrid_scorer(
     config: Config,
     tokenizer: WordTokenizer,
     labels: LabelVocabulary,
     network: nn.Module,
     lexical: WordEvidence,
-) -> HybridParts:
-    """Return a network and its lexical system, ready to be fused."""
+    fusion: Fusion = UNFITTED,
+) -> HybridScorer:
+    """Return the scorer of a network and its lexical system."""
     scorer = NetworkScorer(network, tokenizer.padding_id, config.inference.batch_size)
     count = config.inference.candidates or CANDIDATES
-    return HybridParts(lexical, scorer, label_frequency(labels.counts), count)
+    return HybridScorer(lexical, scorer, label_frequency(labels.counts), count, fusion)
 
 
 def nominator_config(config: Config) -> Config:

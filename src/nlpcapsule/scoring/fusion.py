@@ -153,6 +153,9 @@ class Fusion:
             raise DataError(f"fusion.json has {found}, and the model {count} features")
 
 
+UNFITTED = Fusion(np.zeros(0), np.zeros(0))
+
+
 def _has_both(relevant: np.ndarray) -> bool:
     return bool(relevant.any() and not relevant.all())
 

@@ -17,7 +17,7 @@ from nlpcapsule.lexical.evidence import WordEvidence, evidence_settings
 from nlpcapsule.lexical.ranker import LexicalSettings
 from nlpcapsule.networks.build import EmbedsDocuments, build_network, start_from_texts
 from nlpcapsule.networks.label_query import LabelQueryNetwork
-from nlpcapsule.scoring.build import hybrid_parts, network_scorer, nominator_config
+from nlpcapsule.scoring.build import hybrid_scorer, network_scorer, nominator_config
 from nlpcapsule.scoring.documents import RANKED, rank_documents, rank_scores
 from nlpcapsule.scoring.facts import ModelFacts
 from nlpcapsule.scoring.hybrid_scorer import CANDIDATES, HybridScorer
@@ -226,8 +226,8 @@ class NetworkTraining:
         data, config = self.data, self.config
         if self.lexical is None or config.lexical is None or data.dev is None:
             return None
-        parts = hybrid_parts(config, data.tokenizer, data.labels, network, self.lexical)
-        features, scored = parts.features(data.dev.tokens, candidates, lexical_scores)
+        scorer = hybrid_scorer(config, data.tokenizer, data.labels, network, self.lexical)
+        features, scored = scorer.features(data.dev.tokens, candidates, lexical_scores)
         try:
             fusion = learn_fusion(features, candidates, data.dev)
         except DataError as error:
@@ -235,7 +235,7 @@ class NetworkTraining:
                 raise
             self.progress.say(f"the lexical system is left out: {error.problem}")
             return None
-        return HybridScorer(parts, fusion), replace(scored, log_odds=fusion(features))
+        return replace(scorer, fusion=fusion), replace(scored, log_odds=fusion(features))
 
 
 def label_network(config: Config, data: PreparedLabels) -> nn.Module:

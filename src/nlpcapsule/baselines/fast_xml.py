@@ -41,7 +41,6 @@ class FastXMLSettings(LexicalSettings):
 
 
 SMALLEST_PROBABILITY = 1e-12
-_MODEL_FILE = "fast_xml.safetensors"
 
 
 @dataclass(frozen=True)
@@ -103,6 +102,8 @@ class Forest:
 class FastXML(LexicalRanker):
     """A fitted forest and its word weights."""
 
+    file: ClassVar[str] = "fast_xml.safetensors"
+
     def __init__(self, settings: FastXMLSettings, words: BagOfWords, forest: Forest) -> None:
         self.settings, self.words, self.forest = settings, words, forest
 
@@ -145,17 +146,12 @@ class FastXML(LexicalRanker):
 
     def save(self, folder: Path) -> None:
         """Write one file."""
-        save_arrays(folder / _MODEL_FILE, idf=self.words.idf, **vars(self.forest))
-
-    @property
-    def files(self) -> set[str]:
-        """The name of its file."""
-        return {_MODEL_FILE}
+        save_arrays(folder / self.file, idf=self.words.idf, **vars(self.forest))
 
     @classmethod
     def load(cls, settings: FastXMLSettings, folder: Path) -> Self:
         """Read what `save` wrote."""
-        arrays = load_arrays(folder / _MODEL_FILE)
+        arrays = load_arrays(folder / cls.file)
         return cls(settings, BagOfWords(arrays.pop("idf")), Forest(**arrays))
 
     def check(self, vocabulary_size: int, label_count: int) -> None:

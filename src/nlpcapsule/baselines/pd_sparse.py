@@ -24,7 +24,7 @@ G never increases, since ‖x_i‖² bounds its curvature. `pd_sparse_solver` ha
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
@@ -50,7 +50,6 @@ class PDSparseSettings(LexicalSettings):
     epochs: int = Field(20, ge=1, description="passes over the training part")
 
 
-_MODEL_FILE = "pd_sparse.safetensors"
 _CHUNK = 512  # documents ranked at a time, which bounds memory
 
 
@@ -61,6 +60,8 @@ class PDSparse(LexicalRanker):
         bag: Word weights.
         weights: (V, n) float32, W.
     """
+
+    file: ClassVar[str] = "pd_sparse.safetensors"
 
     def __init__(self, bag: BagOfWords, weights: sparse.csr_matrix) -> None:
         self.bag, self.weights = bag, weights
@@ -99,17 +100,12 @@ class PDSparse(LexicalRanker):
 
     def save(self, folder: Path) -> None:
         """Write one file: the word weights and W."""
-        save_arrays(folder / _MODEL_FILE, idf=self.bag.idf, weights=self.weights)
-
-    @property
-    def files(self) -> set[str]:
-        """The name of its file."""
-        return {_MODEL_FILE}
+        save_arrays(folder / self.file, idf=self.bag.idf, weights=self.weights)
 
     @classmethod
     def load(cls, settings: PDSparseSettings, folder: Path) -> Self:
         """Read what `save` wrote."""
-        arrays = load_arrays(folder / _MODEL_FILE)
+        arrays = load_arrays(folder / cls.file)
         return cls(BagOfWords(arrays["idf"]), arrays["weights"])
 
     def check(self, vocabulary_size: int, label_count: int) -> None:

@@ -11,7 +11,6 @@ from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import ConfigError, quoted
 from nlpcapsule.lexical.arrays import check_range, load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS, SharedDocuments, once
-from nlpcapsule.lexical.name_match import FILE as NAMES_FILE
 from nlpcapsule.lexical.name_match import NameMatch
 from nlpcapsule.lexical.neighbours import Neighbours
 from nlpcapsule.lexical.omikuji import OmikujiSettings
@@ -108,8 +107,8 @@ class FittedEvidence:
     def files(self) -> set[str]:
         """The names of the files that `save` writes."""
         words = set() if self.whole_words is None else {_WORDS_FILE}
-        names = set() if self.name_match is None else self.name_match.files
-        return self.ranker.files | self.neighbours.files | words | names
+        names = set() if self.name_match is None else {NameMatch.file}
+        return self.ranker.files | {Neighbours.file} | words | names
 
     @classmethod
     def load(cls, system: str, folder: Path) -> Self:
@@ -118,7 +117,7 @@ class FittedEvidence:
         whole = None
         if (folder / _WORDS_FILE).exists():
             whole = WholeWords.from_arrays(load_arrays(folder / _WORDS_FILE))
-        names = NameMatch.load(folder) if (folder / NAMES_FILE).exists() else None
+        names = NameMatch.load(folder) if (folder / NameMatch.file).exists() else None
         return cls(settings.ranker.load(settings, folder), Neighbours.load(folder), whole, names)
 
     def check(self, vocabulary: Sequence[str], counts: np.ndarray, document_count: int | None) -> None:

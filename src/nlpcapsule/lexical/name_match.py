@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -24,7 +24,6 @@ from nlpcapsule.lexical.arrays import check_array, check_range, load_arrays, sav
 from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS, word_counts
 from nlpcapsule.lexical.whole_words import WholeWords
 
-FILE = "name-match.safetensors"
 _MATCHES_AT_A_TIME = 2**23  # matches computed at once, which bounds memory
 _SHORTEST = 4  # minimum length of a plural
 
@@ -32,6 +31,8 @@ _SHORTEST = 4  # minimum length of a plural
 @dataclass(frozen=True, eq=False)
 class NameMatch:
     """The labels' names, ready for matching."""
+
+    file: ClassVar[str] = "name-match.safetensors"
 
     folded: np.ndarray  # (V,) int64, the folded word of each word; -1 for tokens that are not words
     forms: sparse.csr_matrix  # (F, W) float32: weights of the folded words of all names, label by label
@@ -104,17 +105,12 @@ class NameMatch:
 
     def save(self, folder: Path) -> None:
         """Write one file."""
-        save_arrays(folder / FILE, **{field.name: getattr(self, field.name) for field in fields(self)})
-
-    @property
-    def files(self) -> set[str]:
-        """The name of its file."""
-        return {FILE}
+        save_arrays(folder / self.file, **{field.name: getattr(self, field.name) for field in fields(self)})
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read the output of `save`."""
-        arrays = load_arrays(folder / FILE)
+        arrays = load_arrays(folder / cls.file)
         return cls(arrays["folded"], arrays["forms"], arrays["offsets"], arrays["examples"])
 
     def check(self, vocabulary_size: int, counts: np.ndarray) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -37,12 +37,13 @@ _CONTENDERS = 200  # documents that the index finds
 SHARPNESS = 6  # p: the nearer of two neighbours counts far more
 _NUMBERS_AT_A_TIME = 2**23  # values computed at once, which bounds memory
 _WITH_INDEX = 8_192  # documents at a time where an index finds contenders
-_FILE = "neighbours.safetensors"
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
     """The training part, ready to be searched."""
+
+    file: ClassVar[str] = "neighbours.safetensors"
 
     bag: BagOfWords  # turns tokens into features
     documents: sparse.csr_matrix  # (N, V) float32, sparse, rows of length 1
@@ -133,17 +134,13 @@ class Neighbours:
             kept["ids"] = text_to_array(json.dumps(list(self.ids), ensure_ascii=False))
         if self.index is not None:
             kept["index"] = self.index.weights
-        save_arrays(folder / _FILE, idf=self.bag.idf, documents=self.documents, labels=self.labels, **kept)
-
-    @property
-    def files(self) -> set[str]:
-        """The name of its file."""
-        return {_FILE}
+        kept |= {"idf": self.bag.idf, "documents": self.documents, "labels": self.labels}
+        save_arrays(folder / self.file, **kept)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read the output of `save`."""
-        arrays = load_arrays(folder / _FILE)
+        arrays = load_arrays(folder / cls.file)
         index = InvertedIndex(arrays["index"]) if "index" in arrays else None
         ids = parse_json(array_to_text(arrays["ids"], "ids")) if "ids" in arrays else None
         tokens = ragged_from_arrays(arrays) if "tokens" in arrays else None

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Self, TypeAlias
+from typing import ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from pydantic import Field
@@ -49,7 +49,6 @@ BLOCK = 32  # labels per checkpoint file
 _LARGE_BLOCK = 512  # the same where a label is trained on few documents
 _NOMINATED = 200  # labels that are ranked, at least, where centroids nominate them
 _SCORES_AT_A_TIME = 2**24  # scores computed at once, which bounds memory
-_FILE = "one-vs-rest.safetensors"
 
 Block: TypeAlias = tuple[sparse.csr_matrix, np.ndarray]  # weights (block, V) and bias (block,) of some labels
 
@@ -57,6 +56,8 @@ Block: TypeAlias = tuple[sparse.csr_matrix, np.ndarray]  # weights (block, V) an
 @dataclass(frozen=True, eq=False)
 class OneVsRest(LexicalRanker):
     """A weight for every label and word."""
+
+    file: ClassVar[str] = "one-vs-rest.safetensors"
 
     bag: BagOfWords  # turns tokens into features
     weights: sparse.csr_matrix  # (n, V) float32, sparse
@@ -122,17 +123,12 @@ class OneVsRest(LexicalRanker):
     def save(self, folder: Path) -> None:
         """Write one file."""
         more = {} if self.centroids is None else {"centroids": self.centroids.weights}
-        save_arrays(folder / _FILE, **self.bag.to_arrays(), weights=self.weights, bias=self.bias, **more)
-
-    @property
-    def files(self) -> set[str]:
-        """The name of its file."""
-        return {_FILE}
+        save_arrays(folder / self.file, **self.bag.to_arrays(), weights=self.weights, bias=self.bias, **more)
 
     @classmethod
     def load(cls, settings: OneVsRestSettings, folder: Path) -> Self:
         """Read the output of `save`."""
-        arrays = load_arrays(folder / _FILE)
+        arrays = load_arrays(folder / cls.file)
         centroids = InvertedIndex(arrays["centroids"]) if "centroids" in arrays else None
         return cls(BagOfWords.from_arrays(arrays), arrays["weights"], arrays["bias"], centroids)
 

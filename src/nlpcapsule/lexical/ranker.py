@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -48,6 +48,8 @@ class Fitting:
 class LexicalRanker(ABC):
     """Protocol of fitted lexical systems. A document's result depends on that document alone."""
 
+    file: ClassVar[str]  # the name of the file that `save` writes
+
     @classmethod
     @abstractmethod
     def fit(cls, settings: Any, documents: EncodedDocuments, fitting: Fitting) -> Self:
@@ -65,9 +67,9 @@ class LexicalRanker(ABC):
         """Write files into an existing folder, none of which can run code when it is read."""
 
     @property
-    @abstractmethod
     def files(self) -> set[str]:
         """The files that `save` writes, relative to its folder; a model folder with others is refused."""
+        return {self.file}
 
     @classmethod
     @abstractmethod

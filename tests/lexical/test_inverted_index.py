@@ -49,7 +49,7 @@ def many_labels(monkeypatch):
 def in_this_process(features, tasks, count, settings, seed):
     """Fit blocks of labels where a test can change constants."""
     for task in tasks:
-        yield one_vs_rest._fit_block(*task, features, settings.C, settings.smallest_weight, seed)
+        yield one_vs_rest._fit_block(*task, features, settings, seed)
 
 
 def test_more_documents_than_fit_in_memory_are_not_all_trained_on(tmp_path, monkeypatch):

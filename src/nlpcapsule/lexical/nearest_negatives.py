@@ -8,14 +8,18 @@ of all documents, and the margins of labels can be compared.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from nlpcapsule.lexical.inverted_index import InvertedIndex
 from nlpcapsule.lexical.sparse_rows import largest_entries
+
+# Gets rows (N, V), 1 or 0 (N,), and importance (N,); returns weights (1, V), sparse, and the bias.
+FitLabel: TypeAlias = Callable[..., tuple[sparse.csr_matrix, float]]
 
 _NOMINATED = 100  # labels that a document may be a negative of
 _MOST_SEARCHED = 50_000  # documents among which the nearest are sought; of more, a sample
@@ -87,34 +91,22 @@ def _wrong(
 
 
 def fit_on_rows(
+    fit: FitLabel,
     features: sparse.csr_matrix,
     holders: np.ndarray,
-    negatives: np.ndarray,
+    others: np.ndarray,
     importance: np.ndarray,
-    penalty: float,
-    smallest_weight: float,
-    seed: int,
 ) -> tuple[sparse.csr_matrix, float]:
     """Train on chosen rows of (N, V), negatives by importance; return the weights (1, V) and the bias."""
     share = max(1.0, len(holders) / _MOST)  # that one document with the label counts for
     holders = holders[np.arange(0, len(holders), share).astype(np.int64)]
-    chosen = features[np.concatenate([holders, negatives])].astype(np.float64)  # as liblinear takes it
+    chosen = features[np.concatenate([holders, others])].astype(np.float64)  # as liblinear takes it
     occurs = np.zeros(features.shape[1], dtype=np.int32)
     occurs[chosen.indices] = 1
     words = np.flatnonzero(occurs)  # a dense weight for these words alone
     columns = (np.cumsum(occurs, dtype=np.int32) - 1)[chosen.indices]
     rows = sparse.csr_matrix((chosen.data, columns, chosen.indptr), shape=(chosen.shape[0], len(words)))
-    has_label = np.repeat([1, 0], [len(holders), len(negatives)]).astype(np.int8)
-    from sklearn.svm import LinearSVC  # slow to import and only needed here
-
-    machine = LinearSVC(C=penalty, loss="squared_hinge", dual=True, random_state=seed)
-    machine.fit(rows, has_label, np.concatenate([np.full(len(holders), share), importance]))
-    found = largest_entries(without_small(machine.coef_, smallest_weight), _WEIGHTS)
-    weights = sparse.csr_matrix((found.data, words[found.indices], found.indptr), (1, features.shape[1]))
-    return weights, float(machine.intercept_[0])
-
-
-def without_small(coefficients: np.ndarray, smallest_weight: float) -> sparse.csr_matrix:
-    """Return weights (1, V) float32, sparse, without those near 0."""
-    kept = np.where(np.abs(coefficients) < smallest_weight, 0, coefficients)
-    return sparse.csr_matrix(kept.astype(np.float32))
+    has_label = np.repeat([1, 0], [len(holders), len(others)]).astype(np.int8)
+    weights, bias = fit(rows, has_label, np.concatenate([np.full(len(holders), share), importance]))
+    found = largest_entries(weights, _WEIGHTS)
+    return sparse.csr_matrix((found.data, words[found.indices], found.indptr), (1, features.shape[1])), bias

@@ -9,7 +9,7 @@ whose centroids are nearest to a document are ranked.
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import ClassVar, Literal, Self, TypeAlias
 
@@ -25,7 +25,7 @@ from nlpcapsule.lexical.arrays import check_array, load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS_HELP, BagOfWords
 from nlpcapsule.lexical.dense_products import DenseProducts
 from nlpcapsule.lexical.inverted_index import InvertedIndex, row_products
-from nlpcapsule.lexical.nearest_negatives import NearestNegatives, fit_on_rows, without_small
+from nlpcapsule.lexical.nearest_negatives import NearestNegatives, fit_on_rows
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
 from nlpcapsule.lexical.sparse_rows import in_parts
 from nlpcapsule.processes import pool_options, starting_workers
@@ -175,9 +175,8 @@ def fit_blocks(
 
     workers = max(1, min(thread_count(), count))
     run = joblib.Parallel(n_jobs=workers, return_as="generator", **pool_options())
-    common = features, settings.C, settings.smallest_weight, seed
     with starting_workers():  # the call starts the workers
-        fitted = run(joblib.delayed(_fit_block)(*task, *common) for task in tasks)
+        fitted = run(joblib.delayed(_fit_block)(*task, features, settings, seed) for task in tasks)
     try:
         for block in fitted:  # noqa: UP028 - `yield from` would close it with a warning
             yield block
@@ -191,12 +190,12 @@ def _fit_block(
     targets: sparse.csc_matrix,
     negatives: NearestNegatives | None,
     features: sparse.csr_matrix,
-    penalty: float,
-    smallest_weight: float,
+    settings: OneVsRestSettings,
     seed: int,
 ) -> tuple[int, Block]:
     """Return a block and its start."""
     documents, words = features.shape
+    fit = partial(_fit_label, settings, seed)
     weights, bias = [], np.empty(targets.shape[1], dtype=np.float32)
     for label in range(targets.shape[1]):
         holders = targets.indices[targets.indptr[label] : targets.indptr[label + 1]]
@@ -204,27 +203,29 @@ def _fit_block(
             row: sparse.csr_matrix = sparse.csr_matrix((1, words), dtype=np.float32)
             bias[label] = 1 if len(holders) else -1
         elif negatives is None:
-            row, bias[label] = _fit_on_all(features, holders, penalty, smallest_weight, seed)
+            has_label = np.zeros(documents, dtype=np.int8)
+            has_label[holders] = 1
+            row, bias[label] = fit(features, has_label)
         else:
-            others, importance = negatives.of(label, holders)
-            row, bias[label] = fit_on_rows(
-                features, holders, others, importance, penalty, smallest_weight, seed
-            )
+            row, bias[label] = fit_on_rows(fit, features, holders, *negatives.of(label, holders))
         weights.append(row)
     return start, (sparse.vstack(weights, format="csr"), bias)
 
 
-def _fit_on_all(
-    features: sparse.csr_matrix, holders: np.ndarray, penalty: float, smallest_weight: float, seed: int
+def _fit_label(
+    settings: OneVsRestSettings,
+    seed: int,
+    features: sparse.csr_matrix,
+    has_label: np.ndarray,
+    importance: np.ndarray | None = None,
 ) -> tuple[sparse.csr_matrix, float]:
-    """Train on all rows (N, V); return the weights (1, V) and the bias."""
+    """Train on rows (N, V); return the weights (1, V) float32, without those near 0, and the bias."""
     from sklearn.svm import LinearSVC  # slow to import and only needed here
 
-    has_label = np.zeros(features.shape[0], dtype=np.int8)
-    has_label[holders] = 1
-    machine = LinearSVC(C=penalty, loss="squared_hinge", dual=True, random_state=seed)
-    machine.fit(features, has_label)
-    return without_small(machine.coef_, smallest_weight), machine.intercept_[0]
+    machine = LinearSVC(C=settings.C, loss="squared_hinge", dual=True, random_state=seed)
+    machine.fit(features, has_label, importance)
+    kept = np.where(np.abs(machine.coef_) < settings.smallest_weight, 0, machine.coef_)
+    return sparse.csr_matrix(kept.astype(np.float32)), machine.intercept_[0]
 
 
 register(

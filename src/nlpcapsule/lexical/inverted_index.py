@@ -17,7 +17,6 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from nlpcapsule.lexical.arrays import check_array
 from nlpcapsule.lexical.sparse_rows import largest_entries, stacked_rows, transposed, unit_rows
 from nlpcapsule.threads import thread_count
 
@@ -80,10 +79,6 @@ class InvertedIndex:
         in_threads(fill, range(0, documents, size))
         return found, cosines
 
-    def check(self, name: str, row_count: int, width: int) -> None:
-        """Raise `ModelFolderError` if the rows do not fit the rest of the model."""
-        check_array(self.weights, name, (row_count, width))
-
 
 def informative_words(features: sparse.csr_matrix) -> sparse.csr_matrix:
     """Return documents (N, V) with their words of the largest weights alone."""
@@ -108,6 +103,12 @@ def row_products(features: sparse.csr_matrix, rows: sparse.csr_matrix, chosen: n
 
     in_threads(fill, range(0, len(chosen) if chosen.shape[1] else 0, size))
     return products
+
+
+def best_of(ids: np.ndarray, values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ids (N, K) of the largest values (N, C), largest first, and these; ties by id."""
+    order = np.lexsort((ids, -values))[:, :count]
+    return np.take_along_axis(ids, order, axis=1), np.take_along_axis(values, order, axis=1)
 
 
 def in_threads(work: Callable[[int], Any], starts: Sequence[int]) -> list[Any]:

@@ -18,7 +18,7 @@ from scipy import sparse
 from nlpcapsule.lexical.inverted_index import InvertedIndex
 from nlpcapsule.lexical.sparse_rows import largest_entries
 
-# Gets rows (N, V), 1 or 0 (N,), and importance (N,); returns weights (1, V), sparse, and the bias.
+# Gets rows (N, V), 1 or 0 (N,), and their weights (N,); returns weights (1, V), sparse, and the bias.
 FitLabel: TypeAlias = Callable[..., tuple[sparse.csr_matrix, float]]
 
 _NOMINATED = 100  # labels that a document may be a negative of
@@ -91,13 +91,9 @@ def _wrong(
 
 
 def fit_on_rows(
-    fit: FitLabel,
-    features: sparse.csr_matrix,
-    holders: np.ndarray,
-    others: np.ndarray,
-    importance: np.ndarray,
+    fit: FitLabel, features: sparse.csr_matrix, holders: np.ndarray, others: np.ndarray, weights: np.ndarray
 ) -> tuple[sparse.csr_matrix, float]:
-    """Train on chosen rows of (N, V), negatives by importance; return the weights (1, V) and the bias."""
+    """Train on chosen rows of (N, V), negatives by weight; return the weights (1, V) and the bias."""
     share = max(1.0, len(holders) / _MOST)  # that one document with the label counts for
     holders = holders[np.arange(0, len(holders), share).astype(np.int64)]
     chosen = features[np.concatenate([holders, others])].astype(np.float64)  # as liblinear takes it
@@ -107,6 +103,6 @@ def fit_on_rows(
     columns = (np.cumsum(occurs, dtype=np.int32) - 1)[chosen.indices]
     rows = sparse.csr_matrix((chosen.data, columns, chosen.indptr), shape=(chosen.shape[0], len(words)))
     has_label = np.repeat([1, 0], [len(holders), len(others)]).astype(np.int8)
-    weights, bias = fit(rows, has_label, np.concatenate([np.full(len(holders), share), importance]))
-    found = largest_entries(weights, _WEIGHTS)
+    row, bias = fit(rows, has_label, np.concatenate([np.full(len(holders), share), weights]))
+    found = largest_entries(row, _WEIGHTS)
     return sparse.csr_matrix((found.data, words[found.indices], found.indptr), (1, features.shape[1])), bias

@@ -26,7 +26,7 @@ from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import array_to_text, check_array, load_arrays, save_arrays, text_to_array
 from nlpcapsule.lexical.bag_of_words import BagOfWords
 from nlpcapsule.lexical.dense_products import DenseProducts
-from nlpcapsule.lexical.inverted_index import InvertedIndex, informative_words, row_products
+from nlpcapsule.lexical.inverted_index import InvertedIndex, best_of, informative_words, row_products
 from nlpcapsule.lexical.ranker import label_matrix
 from nlpcapsule.lexical.sparse_rows import in_parts
 from nlpcapsule.strict_json import parse_json
@@ -105,9 +105,7 @@ class Neighbours:
             best = top_columns(cosines, NEAREST)
             return best, np.take_along_axis(cosines, best, axis=1)
         contenders, _ = self.index.nearest(informative_words(features), _CONTENDERS)  # (N, C)
-        exact = row_products(features, self.documents, contenders)
-        order = np.lexsort((contenders, -exact))[:, :NEAREST]
-        return np.take_along_axis(contenders, order, axis=1), np.take_along_axis(exact, order, axis=1)
+        return best_of(contenders, row_products(features, self.documents, contenders), NEAREST)
 
     def _weighted_labels(
         self, documents: np.ndarray, weights: np.ndarray, candidates: np.ndarray
@@ -156,7 +154,7 @@ class Neighbours:
         check_array(self.documents, "documents", (rows, vocabulary_size))
         check_array(self.labels, "labels", (rows, len(counts)))
         if self.index is not None:
-            self.index.check("index", rows, vocabulary_size)
+            check_array(self.index.weights, "index", (rows, vocabulary_size))
         found = np.bincount(self.labels.indices, minlength=len(counts))
         if not (self.labels.data == 1).all() or not np.array_equal(found, counts):
             raise ModelFolderError("the training documents do not have the labels that labels.json counts")

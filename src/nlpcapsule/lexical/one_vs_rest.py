@@ -24,7 +24,7 @@ from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import check_array, load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS_HELP, BagOfWords
 from nlpcapsule.lexical.dense_products import DenseProducts
-from nlpcapsule.lexical.inverted_index import InvertedIndex, row_products
+from nlpcapsule.lexical.inverted_index import InvertedIndex, best_of, row_products
 from nlpcapsule.lexical.nearest_negatives import NearestNegatives, fit_on_rows
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
 from nlpcapsule.lexical.sparse_rows import in_parts
@@ -109,7 +109,7 @@ class OneVsRest(LexicalRanker):
         if self.centroids is not None:
             nominated, _ = self.centroids.nearest(features, max(top_k, _NOMINATED))
             margins = row_products(features, self.weights, nominated) + self.bias[nominated]
-            return _ranked(nominated, margins, top_k)
+            return best_of(nominated.astype(np.int64), margins, top_k)
         width = min(top_k, len(self.bias))
         labels = np.empty((len(tokens), width), dtype=np.int64)
         margins = np.empty((len(tokens), width))
@@ -138,14 +138,7 @@ class OneVsRest(LexicalRanker):
         check_array(self.weights, "weights", (label_count, self.bag.width))
         check_array(self.bias, "bias", (label_count,))
         if self.centroids is not None:
-            self.centroids.check("centroids", label_count, self.bag.width)
-
-
-def _ranked(labels: np.ndarray, margins: np.ndarray, top_k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the best of the labels (N, K) by their margins (N, K), and these; ties by label id."""
-    order = np.lexsort((labels, -margins))[:, :top_k]
-    best = np.take_along_axis(labels, order, axis=1).astype(np.int64)
-    return best, np.take_along_axis(margins, order, axis=1)
+            check_array(self.centroids.weights, "centroids", (label_count, self.bag.width))
 
 
 def _kept_block(path: Path, labels: int, words: int) -> Block | None:

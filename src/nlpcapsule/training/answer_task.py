@@ -1,6 +1,7 @@
 """The task of ranking candidate answers."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -19,22 +20,20 @@ _MOST_CANDIDATES = 16  # per question and step: long lists of wrong answers woul
 _PRETRAINED_WARMUP = 0.1
 
 
+@dataclass(eq=False)
 class AnswerTask:
     """Batches, loss and dev metrics for answer networks; without dev questions, nothing is evaluated."""
 
+    config: Config
+    train: EncodedQuestions
+    dev: EncodedQuestions | None
+    padding_id: int = 0
+    title: str = "training"
+
     select_by = "MAP"
 
-    def __init__(
-        self,
-        config: Config,
-        train: EncodedQuestions,
-        dev: EncodedQuestions | None,
-        padding_id: int = 0,
-        title: str = "training",
-    ) -> None:
-        self.config, self.train, self.dev = config, train, dev
-        self.padding_id, self.title = padding_id, title
-        self.warmup = WARMUP if config.transformer is None else _PRETRAINED_WARMUP
+    def __post_init__(self) -> None:
+        self.warmup = WARMUP if self.config.transformer is None else _PRETRAINED_WARMUP
 
     @property
     def lengths(self) -> np.ndarray:

@@ -1,7 +1,7 @@
 """The task of predicting the labels of documents."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -24,32 +24,25 @@ MOST_DEV_DOCUMENTS = 2_000  # ranked after an epoch; the final figures are those
 _RANKED = 5  # labels per dev document that the metrics of an epoch look at
 
 
+@dataclass(eq=False)
 class LabelTask:
-    """Batches, loss and dev metrics for label networks; without dev documents, nothing is evaluated.
+    """Batches, loss and dev metrics for label networks; without dev documents, nothing is evaluated."""
 
-    The labels nominated for training documents (N, C) are their hard negatives. Of dev documents only those
-    nominated (M, C) are ranked; None ranks all.
-    """
+    config: Config
+    train: EncodedDocuments
+    dev: EncodedDocuments | None
+    labels: LabelVocabulary
+    padding_id: int = 0
+    train_candidates: np.ndarray | None = None  # (N, C) nominated labels, the hard negatives
+    dev_candidates: np.ndarray | None = None  # (M, C) those that are ranked; None ranks all
+    title: str = "training"
 
     select_by = "nDCG@5"
     warmup = WARMUP
 
-    def __init__(
-        self,
-        config: Config,
-        train: EncodedDocuments,
-        dev: EncodedDocuments | None,
-        labels: LabelVocabulary,
-        padding_id: int = 0,
-        train_candidates: np.ndarray | None = None,
-        dev_candidates: np.ndarray | None = None,
-        title: str = "training",
-    ) -> None:
-        self.config, self.train, self.dev, self.labels = config, train, dev, labels
-        self.padding_id, self.title = padding_id, title
-        self.train_candidates, self.dev_candidates = train_candidates, dev_candidates
+    def __post_init__(self) -> None:
         # A named label without examples is never a negative: only its name decides where it belongs.
-        taught = labels.counts > 0 if config.text.label_names else np.ones(len(labels), dtype=bool)
+        taught = (self.labels.counts > 0) | (not self.config.text.label_names)
         self._taught = np.flatnonzero(taught)  # (n',) labels that are outputs in training
         self._place = np.where(taught, np.cumsum(taught) - 1, -1)  # (n,) among these, or -1
 

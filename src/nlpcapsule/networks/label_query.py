@@ -83,21 +83,13 @@ class LabelQuerySettings(RoutedSettings):
 
 
 class DocumentReading(NamedTuple):
-    """What the network keeps of documents for scoring labels.
+    """What the network keeps of documents for scoring labels."""
 
-    Attributes:
-        capsules: (B, m, d).
-        mask: (B, m) real capsules; None if all are.
-        largest: (B, H) the maximum of the states, for the score of the whole document.
-        place: (B, E) to compare with label names.
-        attention: (B, m, l) the share of each token in each capsule, for explanations.
-    """
-
-    capsules: Tensor
-    mask: Tensor | None
-    largest: Tensor | None
-    place: Tensor | None
-    attention: Tensor | None = None
+    capsules: Tensor  # (B, m, d)
+    mask: Tensor | None  # (B, m) real capsules; None if all are
+    largest: Tensor | None  # (B, H) the maximum of the states, for the score of the whole document
+    place: Tensor | None  # (B, E) to compare with label names
+    attention: Tensor | None = None  # (B, m, l) the share of each token in each capsule, for explanations
 
 
 _SAMPLED = 128  # training documents that the documents' mean is computed from

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from nlpcapsule.registry import LABEL_LOSSES
 
 _UPPER, _LOWER = 0.9, 0.1  # margin loss: no loss above and below these lengths
+_DISTANCE = 0.4  # spread loss: no loss of a pair of lengths that are further apart
 
 
 @LABEL_LOSSES.register("bce")
@@ -42,13 +43,9 @@ def label_loss(
 
 
 def spread(
-    logits: Tensor,
-    targets: Tensor,
-    valid: Tensor | None = None,
-    negative_weight: float = 1.0,
-    distance: float = 0.4,
+    logits: Tensor, targets: Tensor, valid: Tensor | None = None, negative_weight: float = 1.0
 ) -> Tensor:
-    """Return Σ_{t∈D⁺, j∈D⁻} max(0, distance − (a_t − a_j))² / |D⁺|, the mean over documents (Hinton 2018).
+    """Return Σ_{t∈D⁺, j∈D⁻} max(0, 0.4 − (a_t − a_j))² / |D⁺|, the mean over documents (Hinton 2018).
 
     Documents have few labels, so the positives are gathered into a narrow block (B, p), and only (B, p, n) is
     computed.
@@ -59,7 +56,7 @@ def spread(
     width = max(1, int(positive.sum(dim=1).max()))
     strongest, index = positive.to(torch.int8).topk(width, dim=1)  # (B, p)
     own = torch.gather(length, 1, index).unsqueeze(2)  # (B, p, 1)
-    gap = (distance - (own - length.unsqueeze(1))).clamp(min=0) ** 2  # (B, p, n)
+    gap = (_DISTANCE - (own - length.unsqueeze(1))).clamp(min=0) ** 2  # (B, p, n)
     pairs = strongest.unsqueeze(2) * negative.unsqueeze(1)  # (B, p, n)
     per_document = (gap * pairs).sum(dim=(1, 2)) / positive.sum(dim=1).clamp(min=1)
     return negative_weight * per_document.mean()

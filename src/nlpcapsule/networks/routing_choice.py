@@ -24,14 +24,11 @@ class RoutedSettings(SystemSettings):
     adaptive_iterations: ClassVar[int] = 10  # adaptive: their maximum, unless `iterations` is set
 
     if TYPE_CHECKING:  # fields of each subclass
+        iterations: int | None  # T, or T_max; None for the default
 
         @property
         def routing(self) -> str:
             """The routing's name."""
-
-        @property
-        def iterations(self) -> int | None:
-            """T, or T_max; None for the default."""
 
     @property
     def is_adaptive(self) -> bool:

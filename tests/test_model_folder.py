@@ -82,7 +82,7 @@ def test_a_model_saved_over_another_is_not_mixed_with_it(folder):
     plain = label_model("kim-cnn")
     save_model(plain, folder)
     loaded = load_model(folder)
-    assert isinstance(loaded.scorer, NetworkScorer)
+    assert type(loaded.scorer) is NetworkScorer
     assert loaded.rank(TEXTS) == plain.rank(TEXTS)
     assert not (folder / "nominator.safetensors").exists()
 

@@ -73,8 +73,7 @@ def with_batch(scorer: Any, size: int) -> Any:
     """The same scorer with so many documents per forward pass."""
     match scorer:
         case NominatedScorer():
-            parts = (with_batch(part, size) for part in (scorer.nominator, scorer.scorer))
-            return NominatedScorer(*parts, scorer.count)
+            return replace(scorer, batch=size, nominator=with_batch(scorer.nominator, size))
         case HybridScorer():
             return replace(scorer, scorer=with_batch(scorer.scorer, size))
         case NetworkScorer():

@@ -42,7 +42,7 @@ def test_every_choice_of_negatives_trains_and_ranks(tmp_path, model, negatives):
     first, last = losses(tmp_path)
     assert last < first
     # A nominator that served to find hard negatives is not needed to rank.
-    assert isinstance(trained.scorer, NetworkScorer)
+    assert type(trained.scorer) is NetworkScorer
     ranked = trained.rank([some_documents(1)[0].text], top_k=3)[0]
     assert len(ranked) == 3
     assert [row.score for row in ranked] == sorted((row.score for row in ranked), reverse=True)
@@ -69,7 +69,7 @@ def test_with_candidates_only_nominated_labels_are_ranked(tmp_path, model):
 
 def test_as_many_candidates_as_labels_need_no_nominator(tmp_path):
     trained = fit_documents(tmp_path, tiny_config(candidates=10_000))
-    assert isinstance(trained.scorer, NetworkScorer)
+    assert type(trained.scorer) is NetworkScorer
 
 
 def test_bf16_trains_on_a_cpu(tmp_path):

@@ -214,8 +214,8 @@ def test_with_too_few_documents_the_network_works_by_itself_unless_words_were_as
     assert data.dev is None
     assert len(data.train) == 60
     model = fit_labels(data, config, RunFolder(tmp_path / "model"), TrainingProgress(quiet=True))
-    assert isinstance(model.scorer, NetworkScorer)
-    assert isinstance(load_model(tmp_path / "model").scorer, NetworkScorer)
+    assert type(model.scorer) is NetworkScorer
+    assert type(load_model(tmp_path / "model").scorer) is NetworkScorer
     asked = tiny_config(lexical="one-vs-rest")
     assert 1 <= len(prepare_labels(few, None, asked).dev) <= 6
     with pytest.raises(DataError, match=r"4 rows are too few.*--model label-query"):
@@ -230,8 +230,8 @@ def test_words_that_cannot_be_weighed_are_left_out_unless_they_were_asked_for(tm
         folder = RunFolder(tmp_path / lexical)
         if lexical == "auto":
             model = fit_labels(data, config, folder, TrainingProgress(quiet=True))
-            assert isinstance(model.scorer, NetworkScorer)
-            assert isinstance(load_model(tmp_path / lexical).scorer, NetworkScorer)
+            assert type(model.scorer) is NetworkScorer
+            assert type(load_model(tmp_path / lexical).scorer) is NetworkScorer
         else:
             with pytest.raises(DataError, match="cannot be weighed"):
                 fit_labels(data, config, folder, TrainingProgress(quiet=True))

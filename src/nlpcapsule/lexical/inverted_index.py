@@ -8,10 +8,11 @@ A document is compared only with the rows that share a word with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -73,8 +74,8 @@ class InvertedIndex:
 
         def fill(start: int) -> None:
             scores = features[start : start + size] @ index
-            for row, (ids, values) in enumerate(_rows(scores), start):
-                found[row], cosines[row] = _largest(ids, values, width)
+            for row, (begin, end) in enumerate(pairwise(scores.indptr), start):
+                found[row], cosines[row] = _largest(scores.indices[begin:end], scores.data[begin:end], width)
 
         in_threads(fill, range(0, documents, size))
         return found, cosines
@@ -126,12 +127,6 @@ def _without_common_words(rows: sparse.csr_matrix) -> sparse.csr_matrix:
     rows.data[counts[rows.indices] > max(_FEW, _COMMON * rows.shape[0])] = 0
     rows.eliminate_zeros()
     return rows
-
-
-def _rows(matrix: sparse.csr_matrix) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the columns and values of each row."""
-    for start, end in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True):
-        yield matrix.indices[start:end], matrix.data[start:end]
 
 
 def _largest(ids: np.ndarray, values: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:

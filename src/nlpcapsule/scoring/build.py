@@ -19,11 +19,10 @@ def network_scorer(
 ) -> LabelScorer:
     """Return the scorer of a network, over all labels or over those that a nominator picks."""
     padding_id, batch_size = tokenizer.padding_id, config.inference.batch_size
-    scorer = NetworkScorer(network, padding_id, batch_size)
     if nominator is None:
-        return scorer
-    nominating = NetworkScorer(nominator, padding_id, batch_size)
-    return NominatedScorer(nominating, scorer, config.inference.candidates)
+        return NetworkScorer(network, padding_id, batch_size)
+    nominating, count = NetworkScorer(nominator, padding_id, batch_size), config.inference.candidates
+    return NominatedScorer(network, padding_id, batch_size, nominator=nominating, count=count)
 
 
 def hybrid_scorer(

@@ -30,8 +30,9 @@ class NetworkScorer:
     batch: int = 64  # documents per forward pass; documents of similar length go together
     bf16: bool = False  # Computes in bf16 (scores differ slightly from float32)
 
-    def candidates(self, tokens: Ragged) -> None:
+    def candidates(self, tokens: Ragged) -> np.ndarray | None:
         """Return None: the network scores all labels."""
+        return None
 
     def score(self, tokens: Ragged, candidates: np.ndarray | None = None, top_k: int | None = None) -> Scores:
         """Score all labels, or the given candidates (N, C)."""

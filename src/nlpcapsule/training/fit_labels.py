@@ -240,14 +240,8 @@ class NetworkTraining:
 
 def label_network(config: Config, data: PreparedLabels) -> nn.Module:
     """Build the network of a configuration for prepared documents."""
-    tokenizer = data.tokenizer
-    return build_network(
-        config,
-        tokenizer.size,
-        label_count=len(data.labels),
-        padding_id=tokenizer.padding_id,
-        vectors=data.vectors,
-    )
+    tokenizer, label_count = data.tokenizer, len(data.labels)
+    return build_network(config, tokenizer.size, tokenizer.padding_id, label_count, data.vectors)
 
 
 def with_partial_routing(config: Config, label_count: int) -> Config:

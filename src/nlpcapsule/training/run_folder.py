@@ -59,7 +59,8 @@ class RunFolder:
     def has_checkpoint(self) -> bool:
         """Whether an unfinished run has saved anything that --resume would continue from."""
         files = (path.relative_to(self.path) for path in self.checkpoint.rglob("*") if path.is_file())
-        return any(name.name != _NOTE and not any(map(_is_part, name.parts)) for name in files)
+        # The names of temporary files and folders begin with a dot.
+        return any(file.name != _NOTE and not any(name[0] == "." for name in file.parts) for file in files)
 
     def _remove_failed_run(self) -> None:
         """Remove the files of a run that ended before its first checkpoint; keep those of a running one."""
@@ -142,11 +143,6 @@ class RunFolder:
             model = cast("Model", load_model(self.path))
         self._process.wait_for_everyone()
         return model
-
-
-def _is_part(name: str) -> bool:
-    """Return whether a file or folder is temporary, as `remove_parts` knows them."""
-    return name.startswith(".part-") or (name.startswith(".") and name.endswith(".part"))
 
 
 def _differences(earlier: dict, now: dict, prefix: str = "") -> list[str]:

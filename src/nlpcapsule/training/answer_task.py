@@ -28,11 +28,11 @@ class AnswerTask:
     train: EncodedQuestions
     dev: EncodedQuestions | None
     padding_id: int = 0
-    title: str = "training"
 
     select_by = "MAP"
 
     def __post_init__(self) -> None:
+        self.title = f"{self.config.model.name} (answers)"
         self.warmup = WARMUP if self.config.transformer is None else _PRETRAINED_WARMUP
 
     @property

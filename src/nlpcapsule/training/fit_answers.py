@@ -99,12 +99,6 @@ def answer_network(config: Config, data: PreparedAnswers) -> nn.Module:
     )
 
 
-def answer_task(config: Config, data: PreparedAnswers) -> AnswerTask:
-    """Return the task of learning to answer prepared questions."""
-    padding_id, title = data.tokenizer.padding_id, f"{config.model.name} (answers)"
-    return AnswerTask(config, data.train, data.dev, padding_id, title=title)
-
-
 def fit_answers(
     data: PreparedAnswers, config: Config, folder: RunFolder, progress: TrainingProgress
 ) -> AnswerModel:
@@ -112,7 +106,8 @@ def fit_answers(
     folder.begin(config, data.fingerprint())
     for note in data.notes:
         progress.say(note)
-    network, task = answer_network(config, data), answer_task(config, data)
+    network = answer_network(config, data)
+    task = AnswerTask(config, data.train, data.dev, data.tokenizer.padding_id)
     start_from_texts(network, data.train.answers)
     history: list[dict[str, Any]] = []
     if any(parameter.requires_grad for parameter in network.parameters()):

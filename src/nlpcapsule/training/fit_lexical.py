@@ -33,9 +33,11 @@ def fit_lexical(
     Of the configuration's `training` section only the seed is used.
     """
     assert isinstance(config.model, LexicalSettings)
-    vocabulary, ignored = data.tokenizer.vocabulary, (data.tokenizer.padding_id, data.tokenizer.unknown_id)
-    fitting = _fitting(data, config, folder, progress, vocabulary, ignored)
     progress.start(config.model.name, total=1)
+    ignored = (data.tokenizer.padding_id, data.tokenizer.unknown_id)
+    checkpoint, seed = folder.checkpoint / "lexical", config.training.seed
+    words, label_count = data.tokenizer.vocabulary, len(data.taught)
+    fitting = Fitting(words, label_count, ignored, seed, checkpoint, progress.parts)
     fitted = config.model.ranker.fit(config.model, data.train, fitting)
     facts = ModelFacts(training_documents=len(data.train), data=data.fingerprint(), threshold=0.5)
     scorer = LexicalScorer(fitted, len(data.labels))
@@ -58,8 +60,9 @@ def fit_evidence(
         train = EncodedDocuments(whole_words(train.tokens), train.labels)
         vocabulary = word_texts(whole_words, data.train.tokens, vocabulary)
         ignored = (UNKNOWN,)
-    fitting = _fitting(data, config, folder, progress, vocabulary, ignored)
     progress.start(name, total=1)
+    checkpoint, seed = folder.checkpoint / "lexical", config.training.seed
+    fitting = Fitting(vocabulary, len(data.taught), ignored, seed, checkpoint, progress.parts)
     ranker = settings.ranker.fit(settings, _renumbered(train, data.taught), fitting)
     neighbours = Neighbours.fit(train, len(vocabulary), len(data.labels), ignored, data.ids)
     neighbours = replace(neighbours, tokens=data.train.tokens)
@@ -85,17 +88,3 @@ def learn_fusion(features: CandidateFeatures, candidates: np.ndarray, dev: Encod
         rows = np.linspace(0, len(dev) - 1, _MOST_DOCUMENTS).astype(int)
     truth = [dev.labels[int(row)] for row in rows]
     return Fusion.fit(features[rows], is_relevant(candidates[rows], truth))
-
-
-def _fitting(
-    data: PreparedLabels,
-    config: Config,
-    folder: RunFolder,
-    progress: TrainingProgress,
-    vocabulary: list[str],
-    ignored: tuple[int, ...],
-) -> Fitting:
-    checkpoint = folder.checkpoint / "lexical"
-    checkpoint.mkdir(parents=True, exist_ok=True)
-    label_count, seed = len(data.taught), config.training.seed
-    return Fitting(vocabulary, label_count, ignored, seed, checkpoint, progress.parts)

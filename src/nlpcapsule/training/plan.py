@@ -16,7 +16,8 @@ from nlpcapsule.lexical.evidence import evidence_settings
 from nlpcapsule.lexical.ranker import LexicalSettings
 from nlpcapsule.networks.build import EmbedsDocuments
 from nlpcapsule.provenance import peak_process_memory
-from nlpcapsule.training.fit_answers import PreparedAnswers, answer_network, answer_task
+from nlpcapsule.training.answer_task import AnswerTask
+from nlpcapsule.training.fit_answers import PreparedAnswers, answer_network
 from nlpcapsule.training.fit_labels import label_network, needs_nominator, with_partial_routing
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.loop import Task, train_network
@@ -79,7 +80,8 @@ def _plan_answers(data: PreparedAnswers, config: Config, say: Callable[[str], No
     network = answer_network(config, data)
     if not any(parameter.requires_grad for parameter in network.parameters()):
         return [*data.notes, f"{config.model.name} has no weights to train"]
-    return [*data.notes, *_measured(network, answer_task(config, data), config, say)]
+    task = AnswerTask(config, data.train, None, data.tokenizer.padding_id)
+    return [*data.notes, *_measured(network, task, config, say)]
 
 
 def _measured(network: nn.Module, task: Task, config: Config, say: Callable[[str], None]) -> list[str]:

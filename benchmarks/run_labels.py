@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from torch import nn
@@ -17,7 +18,6 @@ from nlpcapsule.config import Config
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.label_names import Thesaurus
 from nlpcapsule.data.labels import LabelVocabulary
-from nlpcapsule.lexical.evidence import WordEvidence
 from nlpcapsule.scoring.documents import RANKED
 from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.models import LabelModel
@@ -39,7 +39,7 @@ class SharedParts:
         nominator: Returns the trained network that nominates candidates, or None if none is needed.
     """
 
-    lexical: Callable[[EncodedParts, Config], WordEvidence | None]
+    lexical: Callable[[EncodedParts, Config], Any]
     nominator: Callable[[PreparedLabels, Config, TrainingProgress], nn.Module | None]
 
 

@@ -62,7 +62,7 @@ def store_evidence(data: PreparedLabels, parts: EncodedParts, system: str, path:
 
 
 class StoredEvidence:
-    """`WordEvidence` that looks up stored features of the data set's documents.
+    """Stand-in for `FittedEvidence` that looks up stored features of the data set's documents.
 
     Args:
         labels: (N, C) each document's candidates.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 
@@ -33,26 +33,6 @@ def evidence_settings(system: str) -> LexicalSettings:
     if system not in types:
         raise ConfigError(f"unknown lexical system {quoted(system)}: expected one-vs-rest or omikuji")
     return types[system](lead_tokens=LEAD_TOKENS)
-
-
-class WordEvidence(Protocol):
-    """Protocol of the lexical features that a network is joined with."""
-
-    def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the best labels of documents and their log-odds, as `LexicalRanker.top`."""
-        ...
-
-    def shares(self, tokens: Ragged, candidates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the share of similar documents that have each candidate, as `Neighbours.shares`."""
-        ...
-
-    def names(self, tokens: Ragged, candidates: np.ndarray) -> np.ndarray | None:
-        """Return how well candidates' names match (N, C, 2), as `NameMatch`; None without label names."""
-        ...
-
-    def save(self, folder: Path) -> None:
-        """Write files into an existing folder."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,6 @@ from nlpcapsule.config.checks import check_values
 from nlpcapsule.data.documents import Candidate, Question
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.errors import ConfigError, ModelFolderError
-from nlpcapsule.lexical.evidence import FittedEvidence
 from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.lexical_scorer import LexicalScorer
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
@@ -83,7 +82,6 @@ def _check_scorer(model: LabelModel) -> None:
         case LexicalScorer(ranker=ranker):
             ranker.check(model.tokenizer.size, len(counts))
         case HybridScorer(lexical=lexical, fusion=fusion):
-            assert isinstance(lexical, FittedEvidence)
             lexical.check(model.tokenizer.vocabulary, counts, documents)
             fusion.check(lexical.name_match is not None)
             if (lexical.name_match is None) != (model.config.text.label_names is None):

@@ -20,7 +20,7 @@ from torch import nn
 
 from nlpcapsule.atomic_files import atomic_path, sync, sync_tree, write_text
 from nlpcapsule.errors import ModelFolderError, NlpCapsuleError
-from nlpcapsule.lexical.evidence import WordEvidence
+from nlpcapsule.lexical.evidence import FittedEvidence
 from nlpcapsule.lexical.ranker import LexicalRanker
 from nlpcapsule.model_folder.card import model_card
 from nlpcapsule.model_folder.current import VERSIONS
@@ -202,7 +202,7 @@ def _write_files(model: LabelModel | AnswerModel, folder: Path) -> None:
     networks = {} if model.network is None else {"network.safetensors": model.network}
     for module in () if model.network is None else model.network.modules():
         texts |= getattr(module, "saved_texts", {})
-    lexical: LexicalRanker | WordEvidence | None = None
+    lexical: LexicalRanker | FittedEvidence | None = None
     if isinstance(model, LabelModel):
         texts["labels.json"] = model.labels.to_json()
         match model.scorer:

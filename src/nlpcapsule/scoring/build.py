@@ -5,7 +5,7 @@ from torch import nn
 from nlpcapsule.config import Config
 from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.tokens import WordTokenizer
-from nlpcapsule.lexical.evidence import WordEvidence
+from nlpcapsule.lexical.evidence import FittedEvidence
 from nlpcapsule.networks.kim_cnn import KimCNNSettings
 from nlpcapsule.scoring.fusion import UNFITTED, Fusion, label_frequency
 from nlpcapsule.scoring.hybrid_scorer import CANDIDATES, HybridScorer
@@ -30,7 +30,7 @@ def hybrid_scorer(
     tokenizer: WordTokenizer,
     labels: LabelVocabulary,
     network: nn.Module,
-    lexical: WordEvidence,
+    lexical: FittedEvidence,
     fusion: Fusion = UNFITTED,
 ) -> HybridScorer:
     """Return the scorer of a network and its lexical system."""

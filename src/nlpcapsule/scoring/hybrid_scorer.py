@@ -9,7 +9,7 @@ import numpy as np
 
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.lexical.bag_of_words import SharedDocuments
-from nlpcapsule.lexical.evidence import WordEvidence
+from nlpcapsule.lexical.evidence import FittedEvidence
 from nlpcapsule.scoring.fusion import UNFITTED, CandidateFeatures, Fusion
 from nlpcapsule.scoring.lexical_scorer import select_log_odds
 from nlpcapsule.scoring.scorer import LabelScorer, Scores
@@ -25,7 +25,7 @@ _DOCUMENTS_AT_A_TIME = 1_000
 class HybridScorer:
     """A lexical system that nominates, a network that scores, and the weights that fuse both."""
 
-    lexical: WordEvidence  # nominates candidates and scores them by their words
+    lexical: FittedEvidence  # nominates candidates and scores them by their words
     scorer: LabelScorer  # the network
     frequency: np.ndarray  # (n,) of each label, as `label_frequency` returns it
     count: int = CANDIDATES  # candidates per document

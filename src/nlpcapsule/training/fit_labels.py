@@ -13,7 +13,7 @@ from nlpcapsule.data.word_frequency import inverse_document_frequency
 from nlpcapsule.encoders.word_encoder import embedding_size
 from nlpcapsule.errors import DataError
 from nlpcapsule.lexical.candidates import LOW_RECALL, candidate_recall, nominate_to_file
-from nlpcapsule.lexical.evidence import WordEvidence, evidence_settings
+from nlpcapsule.lexical.evidence import FittedEvidence, evidence_settings
 from nlpcapsule.lexical.ranker import LexicalSettings
 from nlpcapsule.networks.build import EmbedsDocuments, build_network, start_from_texts
 from nlpcapsule.networks.label_query import LabelQueryNetwork
@@ -41,7 +41,7 @@ def fit_labels(
     config: Config,
     folder: RunFolder,
     progress: TrainingProgress,
-    lexical: WordEvidence | None = None,
+    lexical: FittedEvidence | None = None,
     nominator: nn.Module | None = None,
 ) -> LabelModel:
     """Train a label model and write its folder.
@@ -70,7 +70,7 @@ class NetworkTraining:
     config: Config
     folder: RunFolder
     progress: TrainingProgress
-    lexical: WordEvidence | None
+    lexical: FittedEvidence | None
     nominator: nn.Module | None
     candidate_recall: float | None = None  # of the held-out documents' candidates
 

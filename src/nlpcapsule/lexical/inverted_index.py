@@ -46,7 +46,11 @@ class InvertedIndex:
             return largest_entries(by_label[start : start + _ROWS_AT_A_TIME] @ features, _CENTROID_WORDS)
 
         starts = range(0, by_label.shape[0], _ROWS_AT_A_TIME)
-        return cls(unit_rows(_without_common_words(sparse.vstack(in_threads(centroids, starts)))))
+        rows = sparse.vstack(in_threads(centroids, starts)).tocsr()
+        counts = np.bincount(rows.indices, minlength=rows.shape[1])  # (V,)
+        rows.data[counts[rows.indices] > max(_FEW, _COMMON * rows.shape[0])] = 0
+        rows.eliminate_zeros()
+        return cls(unit_rows(rows))
 
     @classmethod
     def of_documents(cls, features: sparse.csr_matrix) -> Self:
@@ -118,15 +122,6 @@ def in_threads(work: Callable[[int], Any], starts: Sequence[int]) -> list[Any]:
         return [work(start) for start in starts]
     with ThreadPoolExecutor(thread_count()) as threads:
         return list(threads.map(work, starts))
-
-
-def _without_common_words(rows: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Return rows (n, V) without the words that many of them have."""
-    rows = rows.tocsr()
-    counts = np.bincount(rows.indices, minlength=rows.shape[1])
-    rows.data[counts[rows.indices] > max(_FEW, _COMMON * rows.shape[0])] = 0
-    rows.eliminate_zeros()
-    return rows
 
 
 def _largest(ids: np.ndarray, values: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:

@@ -106,8 +106,14 @@ class NetworkTraining:
             if self.lexical is None and self.folder.is_writer:
                 self.lexical = fit_evidence(data, config, self.folder, self.progress)
             return
-        if data.thesaurus is not None:
-            self.config = config = _without_nominations(config, self.progress)
+        needs_nominations = config.inference.candidates or config.training.negatives == "hard"
+        if data.thesaurus is not None and needs_nominations:  # only a lexical system nominates unused labels
+            self.progress.say(
+                "too few documents to weigh lexical scores on: the network routes to all labels"
+            )
+            training = config.training.model_copy(update={"negatives": "all"})
+            inference = config.inference.model_copy(update={"candidates": 0})
+            self.config = config = config.model_copy(update={"training": training, "inference": inference})
         if self.nominator is None and needs_nominator(config, len(data.labels)):
             self.nominator = train_nominator(data, config, self.folder, self.progress)
 
@@ -250,18 +256,6 @@ def with_partial_routing(config: Config, label_count: int) -> Config:
         return config
     training = config.training.model_copy(update={"negatives": "hard"})
     return config.model_copy(update={"training": training})
-
-
-def _without_nominations(config: Config, progress: TrainingProgress) -> Config:
-    """Return a configuration that routes to all labels: only a lexical system nominates unused labels."""
-    if not config.inference.candidates and config.training.negatives != "hard":
-        return config
-    progress.say("too few documents to weigh lexical scores on: the network routes to all labels")
-    everywhere = {
-        "training": config.training.model_copy(update={"negatives": "all"}),
-        "inference": config.inference.model_copy(update={"candidates": 0}),
-    }
-    return config.model_copy(update=everywhere)
 
 
 def needs_nominator(config: Config, label_count: int) -> bool:

@@ -42,9 +42,13 @@ class StepGradients:
         the number of the first batch. Returns this process's part of the sum of the losses; the sum is the
         mean of these parts.
         """
+        seed, epoch, first = first_seed
         while True:
+            losses = torch.zeros((), dtype=torch.float64, device=self.accelerator.device)
             try:
-                losses = self._add_all(batches, first_seed)
+                for number, batch in enumerate(batches):
+                    step_seed, is_last = (seed, epoch, first + number), number == len(batches) - 1
+                    losses += self._add_batch(batch, step_seed, len(batches), is_last)
             except torch.OutOfMemoryError:
                 if self.parts >= max(map(len, batches)) or self.accelerator.num_processes > 1:
                     raise
@@ -57,14 +61,6 @@ class StepGradients:
             self.network.zero_grad()
             if self.accelerator.device.type == "cuda":
                 torch.cuda.empty_cache()
-
-    def _add_all(self, batches: Sequence[np.ndarray], first_seed: tuple[int, int, int]) -> Tensor:
-        total = torch.zeros((), dtype=torch.float64, device=self.accelerator.device)
-        seed, epoch, first = first_seed
-        for number, batch in enumerate(batches):
-            is_last = number == len(batches) - 1
-            total += self._add_batch(batch, (seed, epoch, first + number), len(batches), is_last)
-        return total
 
     def _add_batch(
         self, batch: np.ndarray, step_seed: tuple[int, ...], divisor: int, is_last: bool

@@ -40,7 +40,11 @@ def plan_training(
     """
     if isinstance(data, PreparedLabels):
         return _plan_labels(data, config, say)
-    return _plan_answers(data, config, say)
+    network = answer_network(config, data)
+    if not any(parameter.requires_grad for parameter in network.parameters()):
+        return [*data.notes, f"{config.model.name} has no weights to train"]
+    task = AnswerTask(config, data.train, None, data.tokenizer.padding_id)
+    return [*data.notes, *_measured(network, task, config, say)]
 
 
 def _plan_labels(data: PreparedLabels, config: Config, say: Callable[[str], None]) -> list[str]:
@@ -74,14 +78,6 @@ def _plan_labels(data: PreparedLabels, config: Config, say: Callable[[str], None
     if row_tables(network):
         lines.append("label tables are updated by row")
     return lines
-
-
-def _plan_answers(data: PreparedAnswers, config: Config, say: Callable[[str], None]) -> list[str]:
-    network = answer_network(config, data)
-    if not any(parameter.requires_grad for parameter in network.parameters()):
-        return [*data.notes, f"{config.model.name} has no weights to train"]
-    task = AnswerTask(config, data.train, None, data.tokenizer.padding_id)
-    return [*data.notes, *_measured(network, task, config, say)]
 
 
 def _measured(network: nn.Module, task: Task, config: Config, say: Callable[[str], None]) -> list[str]:
@@ -129,12 +125,9 @@ class _TimedTask:
 
     def batches(self, epoch: int) -> Sequence[np.ndarray]:
         """Return batches spread evenly over an epoch's, after two of the longest texts to warm up."""
-        every = sorted(self._task.batches(epoch), key=self._longest)
+        every = sorted(self._task.batches(epoch), key=lambda rows: self.lengths[rows].max())
         chosen = [every[index] for index in np.linspace(0, len(every) - 1, self._steps).astype(int)]
         return [every[-1]] * WARM_UP + chosen
-
-    def _longest(self, rows: np.ndarray) -> int:
-        return int(self.lengths[rows].max())
 
     def loss(self, network: nn.Module, rows: np.ndarray, step_seed: Sequence[int]) -> Tensor:
         """Return the task's loss."""

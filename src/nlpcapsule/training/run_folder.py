@@ -62,28 +62,21 @@ class RunFolder:
         # The names of temporary files and folders begin with a dot.
         return any(file.name != _NOTE and not any(name[0] == "." for name in file.parts) for file in files)
 
-    def _remove_failed_run(self) -> None:
-        """Remove the files of a run that ended before its first checkpoint; keep those of a running one."""
-        if self._is_running():
-            problem = "another process is training into it; name another folder with --output"
-            raise ModelFolderError(f"{self.path}: {problem}")
-        for name in ("checkpoint", "tensorboard"):
-            shutil.rmtree(self.path / name, ignore_errors=True)
-        for path in self.path.glob("*metrics.jsonl"):
-            path.unlink(missing_ok=True)
-
     def _clear(self, resume: bool) -> None:
-        """Finish or remove what a killed run left incomplete."""
-        if not self.path.exists():
-            return
-        if not resume:
-            if self.checkpoint.is_dir() and not self.finished and not self.has_checkpoint:
-                self._remove_failed_run()
-            return
-        finish_interrupted_save(self.path)
-        remove_parts(self.path)
-        if self.finished:
-            shutil.rmtree(self.checkpoint, ignore_errors=True)
+        """Finish what a killed run left incomplete; remove a run that ended before its first checkpoint."""
+        if resume and self.path.exists():
+            finish_interrupted_save(self.path)
+            remove_parts(self.path)
+            if self.finished:
+                shutil.rmtree(self.checkpoint, ignore_errors=True)
+        elif self.checkpoint.is_dir() and not self.finished and not self.has_checkpoint:
+            if self._is_running():
+                problem = "another process is training into it; name another folder with --output"
+                raise ModelFolderError(f"{self.path}: {problem}")
+            for name in ("checkpoint", "tensorboard"):
+                shutil.rmtree(self.path / name, ignore_errors=True)
+            for path in self.path.glob("*metrics.jsonl"):
+                path.unlink(missing_ok=True)
 
     @property
     def threads(self) -> int | None:

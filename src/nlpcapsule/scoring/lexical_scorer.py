@@ -40,10 +40,7 @@ def select_log_odds(labels: np.ndarray, log_odds: np.ndarray, candidates: np.nda
         >>> select_log_odds(np.array([[7, 2]]), np.array([[3.0, 1.0]]), np.array([[2, 5, 7]])).tolist()
         [[1.0, 1.0, 3.0]]
     """
-    selected = np.repeat(log_odds[:, -1:], candidates.shape[1], axis=1)
-    for row, (known, wanted) in enumerate(zip(labels, candidates, strict=True)):
-        order = np.argsort(known)
-        places = order[np.searchsorted(known, wanted, sorter=order).clip(max=len(known) - 1)]
-        is_ranked = known[places] == wanted
-        selected[row, is_ranked] = log_odds[row, places[is_ranked]]
-    return selected
+    width = 1 + max(labels.max(initial=0), candidates.max(initial=0))
+    by_label = np.repeat(log_odds[:, -1:], width, axis=1)  # (N, n)
+    np.put_along_axis(by_label, labels, log_odds, axis=1)
+    return np.take_along_axis(by_label, candidates, axis=1)

@@ -74,7 +74,6 @@ class TransformerEncoder(nn.Module):
             self.transformer.pooler = None  # or it would be saved without being used
         facts = self.transformer.config
         self.size: int = facts.hidden_size
-        self._has_kinds = getattr(facts, "type_vocab_size", 0) > 1
         if inputs.vocabulary_size > facts.vocab_size:
             raise ConfigError(
                 f"encoder.path={encoder!r} knows {facts.vocab_size:,} tokens and the tokenizer "
@@ -95,33 +94,27 @@ class TransformerEncoder(nn.Module):
                     f"encoder.path={encoder!r} does not support encoder.gradient_checkpointing"
                 ) from None
 
-    def forward(self, tokens: Tensor, mask: Tensor, kinds: Tensor | None = None) -> Tensor:
+    def forward(self, tokens: Tensor, mask: Tensor, **others: Tensor) -> Tensor:
         """Encode rows (B, l) with special tokens as states (B, l, h), undefined where the mask is False.
 
-        `kinds` (B, l) is 0 in the first text of a row and 1 in the second; None for a single text.
+        The transformer also gets `others` (B, l), such as `token_type_ids`.
         """
         if torch.is_grad_enabled():
-            return self.read(tokens, mask, kinds)
+            return self.read(tokens, mask, **others)
         # Batch rows of similar length: less padding, and memory for few rows at a time.
         lengths = mask.sum(dim=1).clamp(min=1)  # (B,)
         states = torch.zeros(*tokens.shape, self.size, device=tokens.device)
         for rows in lengths.argsort(stable=True).split(_ROWS_AT_ONCE):
             width = int(lengths[rows[-1]])
-            part = None if kinds is None else kinds[rows, :width]
-            states[rows, :width] = self.read(tokens[rows, :width], mask[rows, :width], part).float()
+            part = {name: values[rows, :width] for name, values in others.items()}
+            states[rows, :width] = self.read(tokens[rows, :width], mask[rows, :width], **part).float()
         return states
 
-    def read(self, tokens: Tensor, mask: Tensor, kinds: Tensor | None = None) -> Tensor:
+    def read(self, tokens: Tensor, mask: Tensor, **others: Tensor) -> Tensor:
         """Map token ids (B, l) to states (B, l, h)."""
         # A row of padding attends to its padding: attention to nothing would be NaN.
         seen = mask | ~mask.any(dim=1, keepdim=True)
-        options = {"token_type_ids": kinds} if kinds is not None and self._has_kinds else {}
-        return self.transformer(input_ids=tokens, attention_mask=seen.long(), **options).last_hidden_state
-
-    def pooled(self, states: Tensor) -> Tensor:
-        """Pool states (B, l, h) to (B, h) with the transformer's pooling layer, or take the first state."""
-        pooler = getattr(self.transformer, "pooler", None)
-        return states[:, 0] if pooler is None else pooler(states)
+        return self.transformer(input_ids=tokens, attention_mask=seen.long(), **others).last_hidden_state
 
     @property
     def saved_texts(self) -> dict[str, str]:

@@ -9,6 +9,7 @@ import torch
 from planted_texts import WORDS
 from tiny_transformer import CLS, PAD, POSITIONS, SEP, SIZE, VOCABULARY, write_transformer
 
+from nlpcapsule.baselines.answers.cross_encoder import PairEncoder
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.encoders.transformer import TransformerEncoder, mean_state, tokenizer_file
 from nlpcapsule.errors import ConfigError, MissingExtraError
@@ -22,11 +23,11 @@ def folder(tmp_path_factory):
     return write_transformer(tmp_path_factory.mktemp("transformer"))
 
 
-def encoder_of(folder, **settings):
+def encoder_of(folder, kind=TransformerEncoder, **settings):
     own = {"pooled", "limited_by", "checkpointing"}
     options = {name: settings.pop(name) for name in own & settings.keys()}
     inputs = replace(NetworkInputs(VOCABULARY, PAD, POSITIONS), **settings)
-    return TransformerEncoder(str(folder), inputs, **options).eval()
+    return kind(str(folder), inputs, **options).eval()
 
 
 def rows_of(*lengths, width=None):
@@ -69,9 +70,9 @@ def test_rows_read_in_groups_have_the_states_of_rows_read_at_once(folder):
     encoder = encoder_of(folder)
     rows = rows_of(*(1 + place * 7 % 20 for place in range(150)))
     kinds = (torch.arange(20) > 9).long().expand(150, -1)
-    at_once = encoder(rows, rows != PAD, kinds).detach()
+    at_once = encoder(rows, rows != PAD, token_type_ids=kinds).detach()
     with torch.no_grad():
-        in_groups = encoder(rows, rows != PAD, kinds)
+        in_groups = encoder(rows, rows != PAD, token_type_ids=kinds)
     real = rows != PAD
     torch.testing.assert_close(in_groups[real], at_once[real], atol=1e-5, rtol=0)
 
@@ -79,18 +80,18 @@ def test_rows_read_in_groups_have_the_states_of_rows_read_at_once(folder):
 def test_kinds_of_tokens_are_passed_on(folder):
     from transformers import AutoModel
 
-    plain, encoder = AutoModel.from_pretrained(folder).eval(), encoder_of(folder, pooled=True)
+    plain, encoder = AutoModel.from_pretrained(folder).eval(), encoder_of(folder, PairEncoder, pooled=True)
     rows, kinds = rows_of(6), torch.tensor([[0, 0, 0, 1, 1, 1]])
     with torch.no_grad():
         states = encoder(rows, rows != PAD, kinds)
         expected = plain(input_ids=rows, token_type_ids=kinds)
         torch.testing.assert_close(states, expected.last_hidden_state)
         torch.testing.assert_close(encoder.pooled(states), expected.pooler_output)
-        assert not torch.allclose(states, encoder(rows, rows != PAD))
+        assert not torch.allclose(states, encoder(rows, rows != PAD, torch.zeros_like(kinds)))
 
 
 def test_without_a_pooling_layer_the_first_state_stands_for_the_row(folder):
-    encoder, states = encoder_of(folder), torch.randn(2, 5, SIZE)
+    encoder, states = encoder_of(folder, PairEncoder), torch.randn(2, 5, SIZE)
     assert torch.equal(encoder.pooled(states), states[:, 0])
     assert not any("pooler" in name for name, _ in encoder.named_parameters())
 

@@ -34,13 +34,27 @@ class CrossEncoderSettings(SystemSettings):
     )
 
 
+class PairEncoder(TransformerEncoder):
+    """A transformer that is told the two texts of a row apart, and has its pooling layer, if there is one."""
+
+    def forward(self, tokens: Tensor, mask: Tensor, kinds: Tensor) -> Tensor:  # type: ignore[override]
+        """Encode rows (B, l); `kinds` (B, l) is 0 in the first text of a row and 1 in the second."""
+        has_kinds = getattr(self.transformer.config, "type_vocab_size", 0) > 1
+        return super().forward(tokens, mask, **({"token_type_ids": kinds} if has_kinds else {}))
+
+    def pooled(self, states: Tensor) -> Tensor:
+        """Pool states (B, l, h) to (B, h) with the transformer's pooling layer, or take the first state."""
+        pooler = getattr(self.transformer, "pooler", None)
+        return states[:, 0] if pooler is None else pooler(states)
+
+
 class CrossEncoder(nn.Module):
     """A transformer over question and answer, and a linear layer."""
 
     def __init__(self, settings: CrossEncoderSettings, inputs: NetworkInputs) -> None:
         super().__init__()
         both = 2 * inputs.length - 1  # the answer's first token is left out
-        self.encoder = TransformerEncoder(settings.encoder.path, inputs, longest=both, pooled=True)
+        self.encoder = PairEncoder(settings.encoder.path, inputs, longest=both, pooled=True)
         self.dropout = nn.Dropout(settings.dropout)
         self.output = nn.Linear(self.encoder.size, 1)  # u, c
         nn.init.normal_(self.output.weight, std=0.02)

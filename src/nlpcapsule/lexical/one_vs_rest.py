@@ -79,16 +79,16 @@ class OneVsRest(LexicalRanker):
         folder = fitting.checkpoint / f"one-vs-rest-{fitting.fingerprint(settings, documents)}"
         size = BLOCK if negatives is None else _LARGE_BLOCK
         starts = range(0, fitting.label_count, size)
-        ends = {start: min(start + size, fitting.label_count) for start in starts}
         files = {start: folder / f"{start}.safetensors" for start in starts}
         blocks = {
-            start: _kept_block(files[start], ends[start] - start, features.shape[1]) for start in starts
+            start: _kept_block(files[start], min(size, fitting.label_count - start), features.shape[1])
+            for start in starts
         }
         missing = [start for start in starts if blocks[start] is None]
         done = len(starts) - len(missing)
         fitting.advance(done, len(starts))
         tasks = (
-            (start, targets[:, start : ends[start]], negatives and negatives.part(start, ends[start]))
+            (start, targets[:, start : start + size], negatives and negatives.part(start, start + size))
             for start in missing
         )
         for start, block in fit_blocks(features, tasks, len(missing), settings, fitting.seed):

@@ -166,7 +166,10 @@ class PaperNetwork(nn.Module):
         """Score labels; see `LabelQueryNetwork.forward` for the arguments."""
         votes = form_votes(self.document(tokens), self.transform, outputs)
         routed = route(votes, self.settings, self.em_costs, valid)
-        explanation = Explanation(_share_of_capsules(routed.coupling, valid)) if explain else None
+        explanation = None
+        if explain:  # couplings as shares that sum to 1 for each label
+            weights = mask_padding(routed.coupling.transpose(1, 2), valid)  # (B, n, m)
+            explanation = Explanation(weights / weights.sum(dim=-1, keepdim=True).clamp_min(NEGLIGIBLE))
         logits = log_odds(routed.activations)
         return Scored(logits, routed.iterations, routed.agreement, explanation=explanation)
 
@@ -206,12 +209,6 @@ def form_votes(capsules: Tensor, transform: Tensor | nn.Module, outputs: Tensor 
         return transform(capsules, outputs)
     assert isinstance(transform, Tensor)
     return PerClassVotes(capsules, transform if outputs is None else transform[outputs])
-
-
-def _share_of_capsules(coupling: Tensor, valid: Tensor | None) -> Tensor:
-    """Scale couplings c (B, m, n) to shares (B, n, m) that sum to 1 for each label."""
-    weights = mask_padding(coupling.transpose(1, 2), valid)  # (B, n, m)
-    return weights / weights.sum(dim=-1, keepdim=True).clamp_min(NEGLIGIBLE)
 
 
 def _refuse_too_many_pairs(inputs: int, outputs: int, size: int) -> None:

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from nlpcapsule.config import Config
-from nlpcapsule.training import precision
-from nlpcapsule.training.precision import is_bf16
+from nlpcapsule.training import gradients
+from nlpcapsule.training.gradients import is_bf16
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_auto_is_bf16_on_a_cpu_with_its_instructions(
     monkeypatch, setting, device, has_instructions, expected
 ):
     capabilities = {"avx512_bf16": has_instructions, "amx_bf16": False}
-    monkeypatch.setattr(precision.torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
+    monkeypatch.setattr(gradients.torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
     settings = Config.build(overrides={"precision": setting}).training
     assert is_bf16(settings, torch.device(device)) is expected
 

@@ -20,11 +20,12 @@ from nlpcapsule.networks.label_query import LabelQueryNetwork
 from nlpcapsule.scoring.build import hybrid_scorer, network_scorer, nominator_config
 from nlpcapsule.scoring.documents import RANKED, rank_documents, rank_scores
 from nlpcapsule.scoring.facts import ModelFacts
+from nlpcapsule.scoring.fusion import Fusion, is_relevant
 from nlpcapsule.scoring.hybrid_scorer import CANDIDATES, HybridScorer
 from nlpcapsule.scoring.models import LabelModel
 from nlpcapsule.scoring.network_scorer import NetworkScorer
 from nlpcapsule.scoring.scorer import Scores
-from nlpcapsule.training.fit_lexical import fit_evidence, fit_lexical, learn_fusion
+from nlpcapsule.training.fit_lexical import fit_evidence, fit_lexical
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.loop import train_network
 from nlpcapsule.training.preparation import tuned
@@ -34,6 +35,8 @@ from nlpcapsule.training.recorder import Recorder
 from nlpcapsule.training.row_updates import MANY_LABELS
 from nlpcapsule.training.run_folder import RunFolder
 from nlpcapsule.training.shared_work import array_of_main, this_process
+
+_MOST_DOCUMENTS = 10_000  # that fusion weights are fitted to: enough for a few dozen, at about a gigabyte
 
 
 def fit_labels(
@@ -234,8 +237,12 @@ class NetworkTraining:
             return None
         scorer = hybrid_scorer(config, data.tokenizer, data.labels, network, self.lexical)
         features, scored = scorer.features(data.dev.tokens, candidates, lexical_scores)
+        rows = np.arange(len(data.dev))
+        if len(rows) > _MOST_DOCUMENTS:
+            rows = np.linspace(0, len(rows) - 1, _MOST_DOCUMENTS).astype(int)
         try:
-            fusion = learn_fusion(features, candidates, data.dev)
+            truth = [data.dev.labels[int(row)] for row in rows]
+            fusion = Fusion.fit(features[rows], is_relevant(candidates[rows], truth))
         except DataError as error:
             if config.lexical != "auto":
                 raise

@@ -14,15 +14,12 @@ from nlpcapsule.lexical.ranker import Fitting, LexicalSettings
 from nlpcapsule.lexical.whole_words import UNKNOWN, WholeWords
 from nlpcapsule.scoring.documents import RANKED
 from nlpcapsule.scoring.facts import ModelFacts
-from nlpcapsule.scoring.fusion import CandidateFeatures, Fusion, is_relevant
 from nlpcapsule.scoring.lexical_scorer import LexicalScorer
 from nlpcapsule.scoring.models import LabelModel
 from nlpcapsule.training.preparation import tuned
 from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
-
-_MOST_DOCUMENTS = 10_000  # enough for a few dozen weights, at about a gigabyte of memory
 
 
 def fit_lexical(
@@ -79,12 +76,3 @@ def _renumbered(documents: EncodedDocuments, labels: np.ndarray) -> EncodedDocum
     """Return the documents with label ids renumbered to positions in the given ascending ids."""
     numbers = np.searchsorted(labels, documents.labels.values).astype(np.int32)
     return EncodedDocuments(documents.tokens, Ragged(numbers, documents.labels.offsets))
-
-
-def learn_fusion(features: CandidateFeatures, candidates: np.ndarray, dev: EncodedDocuments) -> Fusion:
-    """Learn the fusion weights from the candidates (N, C) of held-out documents, or of a sample of them."""
-    rows = np.arange(len(dev))
-    if len(dev) > _MOST_DOCUMENTS:
-        rows = np.linspace(0, len(dev) - 1, _MOST_DOCUMENTS).astype(int)
-    truth = [dev.labels[int(row)] for row in rows]
-    return Fusion.fit(features[rows], is_relevant(candidates[rows], truth))

@@ -12,10 +12,22 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
+from nlpcapsule.config.settings import TrainingSettings
 from nlpcapsule.training.shared_work import share_of
 
 if TYPE_CHECKING:
     from nlpcapsule.training.loop import Task
+
+_BF16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16")
+
+
+def is_bf16(settings: TrainingSettings, device: torch.device) -> bool:
+    """Return whether the forward pass computes in bf16 on a device; "auto" asks for a CPU's instructions."""
+    if settings.precision != "auto" or device.type != "cpu":
+        return settings.precision == "bf16"
+    # It would be slow without them. Old torch does not know.
+    found = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    return any(found.get(name) for name in _BF16_INSTRUCTIONS)
 
 
 @dataclass

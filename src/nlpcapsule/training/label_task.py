@@ -16,8 +16,8 @@ from nlpcapsule.evaluation.label_metrics import per_document_metrics
 from nlpcapsule.networks.losses import label_loss
 from nlpcapsule.scoring.documents import rank_documents
 from nlpcapsule.scoring.network_scorer import NetworkScorer, device_of
+from nlpcapsule.training.gradients import is_bf16
 from nlpcapsule.training.loop import WARMUP
-from nlpcapsule.training.precision import is_bf16
 from nlpcapsule.training.shared_work import joined_shares, share_of
 
 MOST_DEV_DOCUMENTS = 2_000  # ranked after an epoch; the final figures are those of all

@@ -15,9 +15,8 @@ from torch import Tensor, nn
 from nlpcapsule.config.settings import TrainingSettings
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.training.checkpoint import Checkpoint, Position
-from nlpcapsule.training.gradients import StepGradients
+from nlpcapsule.training.gradients import StepGradients, is_bf16
 from nlpcapsule.training.optimizers import build_optimizers, clip_gradients
-from nlpcapsule.training.precision import is_bf16
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.recorder import Recorder
 from nlpcapsule.training.row_updates import MovingAverage, choose_row_updates, exchange_rows, keep_rows_apart

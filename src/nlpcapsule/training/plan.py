@@ -19,9 +19,9 @@ from nlpcapsule.provenance import peak_process_memory
 from nlpcapsule.training.answer_task import AnswerTask
 from nlpcapsule.training.fit_answers import PreparedAnswers, answer_network
 from nlpcapsule.training.fit_labels import label_network, needs_nominator, with_partial_routing
+from nlpcapsule.training.gradients import is_bf16
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.loop import Task, train_network
-from nlpcapsule.training.precision import is_bf16
 from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.row_updates import row_tables

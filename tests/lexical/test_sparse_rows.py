@@ -13,9 +13,8 @@ def test_the_largest_entries_of_each_row_are_kept():
     assert largest_entries(matrix, 2).toarray().tolist() == [[0, -3, 2], [0, 0.5, 0]]
 
 
-@pytest.mark.parametrize(("rows", "entries"), [(4_096, 2**21), (3, 5)])
-def test_a_transposed_matrix_is_that_of_scipy(rows, entries, monkeypatch):
-    monkeypatch.setattr(sparse_rows, "_ROWS_AT_A_TIME", rows)
+@pytest.mark.parametrize("entries", [2**21, 5])
+def test_a_transposed_matrix_is_that_of_scipy(entries, monkeypatch):
     monkeypatch.setattr(sparse_rows, "_ENTRIES_AT_A_TIME", entries)
     matrix = sparse.random(11, 17, density=0.3, random_state=1, format="csr", dtype=np.float32)
     found = transposed(matrix, 100)

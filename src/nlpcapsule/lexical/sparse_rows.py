@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
 
 from nlpcapsule.data.growing_array import GrowingArray
 
-_ROWS_AT_A_TIME = 4_096
 _ENTRIES_AT_A_TIME = 2**21  # that are transposed together
 
 
@@ -67,28 +67,10 @@ def transposed(matrix: sparse.csr_matrix, most: int) -> sparse.csr_matrix:
     Entries are read once for every few million of them, so that memory holds these alone.
     """
     rows, columns = matrix.shape
-    if not matrix.nnz:
-        return sparse.csr_matrix((columns, rows), dtype=np.float32)
-    starts = range(0, rows, _ROWS_AT_A_TIME)
-    ends = [matrix.indptr[min(start + _ROWS_AT_A_TIME, rows)] for start in starts]
-    places = [slice(matrix.indptr[start], end) for start, end in zip(starts, ends, strict=True)]
     counts = np.zeros(columns, dtype=np.int64)
-    for place in places:
-        counts += np.bincount(matrix.indices[place], minlength=columns)
+    for start in range(0, matrix.nnz, _ENTRIES_AT_A_TIME):
+        counts += np.bincount(matrix.indices[start : start + _ENTRIES_AT_A_TIME], minlength=columns)
     block = np.cumsum(counts) // _ENTRIES_AT_A_TIME  # (V,) the part in which a column is read
-
-    def parts() -> Iterator[sparse.csr_matrix]:
-        for number in range(int(block[-1]) + 1):
-            low, high = np.searchsorted(block, [number, number + 1])
-            found = []
-            for start, place in zip(starts, places, strict=True):
-                words = matrix.indices[place]
-                chosen = np.flatnonzero((words >= low) & (words < high))
-                lengths = np.diff(matrix.indptr[start : start + _ROWS_AT_A_TIME + 1])
-                row_of = np.repeat(np.arange(start, start + len(lengths), dtype=np.int32), lengths)
-                found.append((matrix.data[place][chosen], words[chosen] - low, row_of[chosen]))
-            values, word, row = (np.concatenate(column) for column in zip(*found, strict=True))
-            part = sparse.csr_matrix((values, (word, row)), shape=(high - low, rows))
-            yield largest_entries(part, most)
-
-    return stacked_rows(parts(), (columns, rows))
+    bounds = [0, *(np.flatnonzero(np.diff(block)) + 1).tolist(), columns]
+    parts = (largest_entries(matrix[:, low:high].T.tocsr(), most) for low, high in pairwise(bounds))
+    return stacked_rows(parts, (columns, rows))

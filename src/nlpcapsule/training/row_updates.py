@@ -94,30 +94,27 @@ class MovingAverage(AveragedModel):
 
         super().__init__(network, multi_avg_fn=average_dense)
         self._decay, own = decay, dict(self.module.named_parameters())
-        self._tables = [(table, own[name]) for name, table in tables.items()]
-        self._caught_up = 1  # all rows are copied after the first step
-        self._averaged: list[Tensor] | None = None  # (n,) the later step that each row was averaged at
+        # With the step (n,) that each row was averaged at: all rows are copied after the first one.
+        self._tables = [
+            (table, own[name], torch.ones(len(table), dtype=torch.int64, device=table.device))
+            for name, table in tables.items()
+        ]
 
     @torch.no_grad()
     def prepare_step(self) -> None:
         """Average the rows that the gradients are about to change."""
-        for number, (table, _) in enumerate(self._tables):
+        for table, average, averaged in self._tables:
             if table.grad is not None and self.n_averaged > 0:
-                self._average_rows(number, table.grad.coalesce().indices()[0])
+                self._average_rows(table, average, averaged, table.grad.coalesce().indices()[0])
 
     @torch.no_grad()
     def catch_up(self) -> None:
         """Average all rows."""
-        for number, (table, _) in enumerate(self._tables):
+        for table, average, averaged in self._tables:
             if self.n_averaged > 0:
-                self._average_rows(number, torch.arange(len(table), device=table.device))
+                self._average_rows(table, average, averaged, torch.arange(len(table), device=table.device))
 
-    def _average_rows(self, number: int, rows: Tensor) -> None:
-        if self._averaged is None:
-            self._averaged = [
-                torch.full((len(table),), self._caught_up, device=table.device) for table, _ in self._tables
-            ]
-        (table, average), averaged = self._tables[number], self._averaged[number]
+    def _average_rows(self, table: Tensor, average: Tensor, averaged: Tensor, rows: Tensor) -> None:
         passed = self.n_averaged - averaged[rows]
         averaged[rows] = self.n_averaged
         weights = table[rows]
@@ -127,5 +124,6 @@ class MovingAverage(AveragedModel):
     def load_state_dict(self, *args: Any, **options: Any) -> Any:
         """Restore the averages of a checkpoint, before which all rows were averaged."""
         result = super().load_state_dict(*args, **options)
-        self._caught_up, self._averaged = max(1, int(self.n_averaged)), None
+        for _, _, averaged in self._tables:
+            averaged.fill_(max(1, int(self.n_averaged)))
         return result

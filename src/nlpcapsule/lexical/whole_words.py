@@ -22,7 +22,7 @@ import numpy as np
 
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import DataError, ModelFolderError
-from nlpcapsule.lexical.arrays import check_array
+from nlpcapsule.lexical.arrays import check_array, text_to_array
 from nlpcapsule.strict_json import parse_json
 
 UNKNOWN = 0  # the id of words that are too rare in training
@@ -60,10 +60,6 @@ class JoinedPieces:
             pieces = (vocabulary[piece] for piece in tokens.values[ends[place] : ends[place + 1]])
             yield "".join(piece.removeprefix(_INSIDE).strip(_BYTES + _SPACE) for piece in pieces)
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the arrays to save with the model."""
-        return {"continues": self.continues}
-
     def _begins(self, tokens: Ragged) -> np.ndarray:
         """Return (pieces,) bool, whether a piece is the first of a word."""
         begins = ~self.continues[tokens.values]
@@ -96,11 +92,6 @@ class SpelledPieces:
         """Return the spelling of the words selected by a mask (words,)."""
         words = compress(chain.from_iterable(map(self.words, tokens)), chosen)
         return (word.removeprefix(_WHOLE) for word in words)
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the arrays to save with the model: the pieces as JSON, in UTF-8."""
-        pieces = json.dumps([self.mark, *self.vocabulary], ensure_ascii=False)
-        return {"pieces": np.frombuffer(pieces.encode(), dtype=np.uint8)}
 
     @cached_property
     def _spelling(self) -> list[bytes]:
@@ -152,7 +143,10 @@ class WholeWords:
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays to save with the model."""
-        return {**self.pieces.to_arrays(), "hashes": self.hashes}
+        if isinstance(self.pieces, JoinedPieces):
+            return {"continues": self.pieces.continues, "hashes": self.hashes}
+        pieces = json.dumps([self.pieces.mark, *self.pieces.vocabulary], ensure_ascii=False)
+        return {"pieces": text_to_array(pieces), "hashes": self.hashes}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:

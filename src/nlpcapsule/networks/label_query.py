@@ -159,8 +159,7 @@ class LabelQueryNetwork(QueryRouting):
 
         `valid` (B, n') is False at padding. `explain` returns attention and couplings as well.
         """
-        reading = self.read(tokens, explain)
-        return self.score(reading, outputs, valid)
+        return self.score(self.read(tokens, explain), outputs, valid)
 
     def read(self, tokens: Tensor, explain: bool = False) -> DocumentReading:
         """Return what the labels' scores need of documents (B, l); no label takes part in it."""

@@ -84,10 +84,9 @@ class NetworkTraining:
         network = label_network(self.config, self.data)  # first, since it rejects impossible settings
         recorder = Recorder(self.folder.path, "network", self.folder.tensorboard)
         self.fit_nominators()
-        is_writer, nominated = self.folder.is_writer, None
+        is_writer = self.folder.is_writer
         hard_negatives = array_of_main(self.hard_negatives() if is_writer else None)
-        if is_writer:
-            nominated = self.dev_candidates()
+        nominated = self.dev_candidates() if is_writer else None
         candidates = array_of_main(None if nominated is None else nominated[0])
         self.initialize(network)
         learner, train, dev = self.trained_part(network)

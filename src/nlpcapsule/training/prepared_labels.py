@@ -140,24 +140,20 @@ def _held_out(
     if not fraction:
         return train, None
     if config.lexical is None:
-        return _parts(train, rows_to_hold_out(sum(1 for _ in train), fraction, seed))
-    labels = [tuple(map(sys.intern, document.labels)) for document in train]
-    held_out = known_rows_to_hold_out(labels, fraction, seed)
-    labelled = sum(bool(labels[row]) for row in held_out)
-    if labelled >= (1 if is_asked_for else _FEWEST_DOCUMENTS):
-        return _parts(train, held_out)
-    if not is_asked_for:
-        return train, None  # the network works alone
-    raise DataError(
-        f"{len(labels)} rows are too few to hold {fraction:.0%} of them out, with labels, on which the "
-        "scores of the network and the lexical system would be weighed",
-        hint="give --dev data, or train a network alone, as with --model label-query",
-    )
-
-
-def _parts(documents: Iterable[Document], held_out: set[int]) -> tuple[DocumentPart, DocumentPart]:
-    """Return the training part and the held-out part."""
-    return DocumentPart(documents, held_out, inside=False), DocumentPart(documents, held_out, inside=True)
+        held_out = rows_to_hold_out(sum(1 for _ in train), fraction, seed)
+    else:
+        labels = [tuple(map(sys.intern, document.labels)) for document in train]
+        held_out = known_rows_to_hold_out(labels, fraction, seed)
+        labelled = sum(bool(labels[row]) for row in held_out)
+        if not is_asked_for and labelled < _FEWEST_DOCUMENTS:
+            return train, None  # the network works alone
+        if not labelled:
+            raise DataError(
+                f"{len(labels)} rows are too few to hold {fraction:.0%} of them out, with labels, on which "
+                "the scores of the network and the lexical system would be weighed",
+                hint="give --dev data, or train a network alone, as with --model label-query",
+            )
+    return DocumentPart(train, held_out, inside=False), DocumentPart(train, held_out, inside=True)
 
 
 def _notes(

@@ -27,7 +27,7 @@ class Recorder:
         """Rewrite the whole history, so that a resumed run repeats no line."""
         write_text(self.path, "".join(json.dumps(row) + "\n" for row in history))
         if self.events is not None:
-            figures = {name: value for name, value in history[-1].items() if isinstance(value, int | float)}
-            for name, value in figures.items():
-                self.events.add_scalar(name.replace("@", "_at_"), value, history[-1]["epoch"])
+            for name, value in history[-1].items():
+                if isinstance(value, int | float):
+                    self.events.add_scalar(name.replace("@", "_at_"), value, history[-1]["epoch"])
             self.events.flush()

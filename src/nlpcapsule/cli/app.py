@@ -9,22 +9,20 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from nlpcapsule import __version__
-from nlpcapsule.cli import (
-    compare,
-    demo,
-    evaluate,
-    export,
-    feedback,
-    inspect,
-    labels,
-    learn,
-    predict,
-    serve,
-    systems,
-    train,
-    tune,
-    versions,
-)
+from nlpcapsule.cli.compare import compare
+from nlpcapsule.cli.demo import demo
+from nlpcapsule.cli.evaluate import evaluate
+from nlpcapsule.cli.export import export
+from nlpcapsule.cli.feedback import feedback
+from nlpcapsule.cli.inspect import inspect
+from nlpcapsule.cli.labels import labels
+from nlpcapsule.cli.learn import learn
+from nlpcapsule.cli.predict import predict
+from nlpcapsule.cli.serve import serve
+from nlpcapsule.cli.systems import systems
+from nlpcapsule.cli.train import train
+from nlpcapsule.cli.tune import tune
+from nlpcapsule.cli.versions import versions
 from nlpcapsule.errors import NlpCapsuleError, out_of_memory, printable
 
 # Typer uses click's errors or its built-in copies; this is the UsageError of either.
@@ -40,20 +38,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Start with `nlpcapsule demo`; it needs no data. `nlpcapsule COMMAND --help` explains a command.",
 )
-app.command("demo")(demo.demo)
-app.command("train")(train.train)
-app.command("evaluate")(evaluate.evaluate)
-app.command("predict")(predict.predict)
-app.command("serve")(serve.serve)
-app.command("inspect")(inspect.inspect)
-app.command("export")(export.export)
-app.command("compare")(compare.compare)
-app.command("systems")(systems.systems)
-app.command("tune")(tune.tune)
-app.command("learn")(learn.learn)
-app.add_typer(labels.labels, name="labels")
-app.add_typer(versions.versions, name="versions")
-app.add_typer(feedback.feedback, name="feedback")
+for command in (demo, train, evaluate, predict, serve, inspect, export, compare, systems, tune, learn):
+    app.command()(command)
+for name, group in {"labels": labels, "versions": versions, "feedback": feedback}.items():
+    app.add_typer(group, name=name)
 
 
 def _version(wanted: bool) -> None:

@@ -89,7 +89,7 @@ class Registry(dict[str, Item]):
         'Hello'
     """
 
-    def __init__(self, what: str, modules: Mapping[str, str] | None = None) -> None:
+    def __init__(self, what: str, modules: dict[str, str] | None = None) -> None:
         super().__init__()
         self.what, self.modules = what, modules or {}
 
@@ -172,30 +172,27 @@ class System:
         return first.split(": ", 1)[-1]
 
 
-_registered: dict[str, System] = {}
+SYSTEMS: Registry[System] = Registry("model", LABEL_SYSTEMS | ANSWER_SYSTEMS)
 
 
 def register(system: System) -> System:
     """Register a system under its name."""
-    _registered[system.name] = system
+    SYSTEMS[system.name] = system
     return system
 
 
 def find_system(name: str) -> System:
     """Return the system of this name, importing only the module that registers it."""
-    if name not in _registered:
-        module = LABEL_SYSTEMS.get(name) or ANSWER_SYSTEMS.get(name) or _entry_points().get(name)
-        if module is None:
-            raise ConfigError(f"unknown model {quoted(name)}: {did_you_mean(name, system_names())}")
-        import_module(module)
-    return _registered[name]
+    if name not in SYSTEMS.names:
+        SYSTEMS.modules.update(_entry_points())
+    return SYSTEMS[name]
 
 
 def system_names(task: str | None = None) -> list[str]:
     """Return the names of all systems, or of those for a task, importing only external ones."""
-    known = [*LABEL_SYSTEMS, *ANSWER_SYSTEMS]
-    names = {None: known, "labels": list(LABEL_SYSTEMS), "answers": list(ANSWER_SYSTEMS)}[task]
-    others = [name for name in [*_registered, *_entry_points()] if name not in known]
+    known = LABEL_SYSTEMS | ANSWER_SYSTEMS
+    names = {None: known, "labels": LABEL_SYSTEMS, "answers": ANSWER_SYSTEMS}[task]
+    others = [name for name in [*SYSTEMS, *_entry_points()] if name not in known]
     others = [name for name in others if task is None or task in find_system(name).tasks]
     return list(dict.fromkeys([*names, *others]))
 

@@ -12,6 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 _CGROUPS = Path("sys/fs/cgroup")
+_LIMITS = (
+    "cpu.max",
+    "cpu.cfs_quota_us",
+    "cpu.cfs_period_us",
+)  # version 2 has the first, version 1 the others
 _POOLS = ("OMP_NUM_THREADS", "RAYON_NUM_THREADS")  # torch and numpy; tokenizers
 _WORTHWHILE = 0.9  # fewer threads are kept if they take at most this share of the time
 _PROBES, _STEPS, _SIZE = 3, 20, 256
@@ -101,14 +106,10 @@ def _quotas(root: Path) -> Iterator[float]:
         if line.count(":") < 2:
             continue
         _, controllers, path = line.split(":", 2)
-        if controllers == "":  # version 2
-            for group in _with_parents(root / _CGROUPS, path):
-                yield from _ratio(_numbers(group / "cpu.max"))
-        elif "cpu" in controllers.split(","):
-            for mount in dict.fromkeys((controllers, "cpu")):
-                for group in _with_parents(root / _CGROUPS / mount, path):
-                    quota = _numbers(group / "cpu.cfs_quota_us")
-                    yield from _ratio(quota + _numbers(group / "cpu.cfs_period_us"))
+        mounts = [controllers, "cpu"] if "cpu" in controllers.split(",") else []
+        for mount in mounts if controllers else [""]:  # version 2 has a single hierarchy, without a name
+            for group in _with_parents(root / _CGROUPS / mount, path):
+                yield from _ratio([number for name in _LIMITS for number in _numbers(group / name)])
 
 
 def _with_parents(mount: Path, path: str) -> Iterator[Path]:

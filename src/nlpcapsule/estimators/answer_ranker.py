@@ -72,5 +72,5 @@ class AnswerRanker(CapsuleEstimator[AnswerModel]):
         labels: Sequence[Sequence[int]] | None = None,
     ) -> float:
         """Return mean average precision."""
-        questions, candidates, labels = split_pairs(questions, candidates, labels)
-        return self._fitted().evaluate(checked_questions(questions, candidates, labels))["MAP"]
+        rows = checked_questions(*split_pairs(questions, candidates, labels))
+        return self._fitted().evaluate(rows)["MAP"]

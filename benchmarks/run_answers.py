@@ -28,9 +28,10 @@ def run_answers(cell: Cell, parts: AnswerParts, folder: RunFolder, progress: Tra
     """
     config = with_files(cell.config, parts)
     data = prepare_answers(parts.train, parts.select, config)
-    found = trained(folder, lambda: fit_answers(data, config, folder, progress))
-    record, precisions = measure_answers(*found, config, folder.path, parts.report, parts.fingerprint())
-    return CellRecord.of(cell, record).to_json(), precisions
+    fingerprint = parts.fingerprint()
+    model, facts = trained(folder, config, fingerprint, lambda: fit_answers(data, config, folder, progress))
+    record, precisions = measure_answers(model, parts.report)
+    return CellRecord.of(cell, record | facts).to_json(), precisions
 
 
 def with_files(config: Config, parts: AnswerParts) -> Config:

@@ -73,15 +73,17 @@ def run_labels(
     can_load = words is None
     needs_training = not (folder.finished and can_load)
     nominator = shared.nominator(data, config, progress) if shared and needs_training else None
-    model, seconds = trained(
-        folder, lambda: fit_labels(data, config, folder, progress, words, nominator), can_load=can_load
+    model, facts = trained(
+        folder,
+        config,
+        parts.fingerprint(),
+        lambda: fit_labels(data, config, folder, progress, words, nominator),
+        can_load,
     )
-    record, per_document = measure_labels(
-        model, seconds, config, folder.path, cut.report, parts.fingerprint()
-    )
+    record, per_document = measure_labels(model, cut.report)
     # Trained once, measured twice: the difference is the gain from the lexical system.
     alone = _network_only(model, cut.select, cut.report)
-    return CellRecord.of(cell, record, network_only=alone).to_json(), per_document
+    return CellRecord.of(cell, record | facts, network_only=alone).to_json(), per_document
 
 
 def _network_only(

@@ -3,8 +3,9 @@
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, TypeAlias, TypeVar, cast
@@ -70,32 +71,39 @@ def run_and_record(
     rmtree(work, ignore_errors=True)
 
 
-def trained(folder: RunFolder, fit: Callable[[], Model], can_load: bool = True) -> tuple[Model, float | None]:
-    """Return the model of a folder, trained to its end, and the seconds that took.
+def trained(
+    folder: RunFolder, config: Config, data: str, fit: Callable[[], Model], can_load: bool = True
+) -> tuple[Model, dict[str, Any]]:
+    """Return the model of a folder, trained to its end, and the facts of its training, for the record.
 
-    The seconds are None if an earlier process trained a part of it. A finished model that cannot be loaded
-    (`can_load`) is trained again.
+    The training began with `config`, on data of the fingerprint `data`. A finished model that cannot be
+    loaded (`can_load`) is trained again.
     """
     if folder.finished and can_load:
-        return cast(Model, load_model(folder.path)), None
-    is_resumed = (folder.checkpoint / "run.json").exists()
-    started = time.perf_counter()
-    model = fit()
-    return model, None if is_resumed else time.perf_counter() - started
+        model, seconds = cast(Model, load_model(folder.path)), None
+    else:
+        is_resumed = (folder.checkpoint / "run.json").exists()
+        started = time.perf_counter()
+        model = fit()
+        seconds = None if is_resumed else time.perf_counter() - started
+    log, network = folder.path / "metrics.jsonl", model.network
+    lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
+    epochs = [json.loads(line) for line in lines]
+    sizes = (path.stat().st_size for path in folder.path.rglob("*") if path.is_file())
+    return model, {
+        "selected on": model.facts.dev or {},
+        "epochs": epochs,
+        "training seconds": round(max(seconds or 0.0, sum(epoch["seconds"] for epoch in epochs)), 1),
+        **({LOWER_BOUND: True} if seconds is None else {}),  # only its epochs were timed
+        "parameters": None if network is None else sum(weights.numel() for weights in network.parameters()),
+        "model MiB": round(sum(sizes) / 2**20, 2),
+        "config": json.loads(config.model_dump_json()),
+        "data": data,
+    }
 
 
-def measure_labels(
-    model: LabelModel,
-    training_seconds: float | None,
-    config: Config,
-    folder: Path,
-    report: EncodedDocuments,
-    data: str,
-) -> Measured:
-    """Measure a label model that was trained in `folder`, started with `config`, on data of a fingerprint.
-
-    Returns the record, and metrics per document (4, documents).
-    """
+def measure_labels(model: LabelModel, report: EncodedDocuments) -> Measured:
+    """Measure a label model: return the record, and metrics per document (4, documents)."""
     started = time.perf_counter()
     rankings = model.rank_tokens(report.tokens, RANKED)
     seconds, iterations = time.perf_counter() - started, rankings.iterations
@@ -103,20 +111,12 @@ def measure_labels(
         "figures": model.evaluate(report, rankings),
         "milliseconds per document": round(1000 * seconds / len(report), 3),
         "documents by routing iterations": None if iterations is None else np.bincount(iterations).tolist(),
-        **_training_facts(model, training_seconds, config, folder, data),
     }
     return record, label_figures(rankings, report)
 
 
-def measure_answers(
-    model: AnswerModel,
-    training_seconds: float | None,
-    config: Config,
-    folder: Path,
-    parts: Mapping[str, Sequence[Question]],
-    data: str,
-) -> Measured:
-    """Measure an answer model likewise, on named parts.
+def measure_answers(model: AnswerModel, parts: Mapping[str, Sequence[Question]]) -> Measured:
+    """Measure an answer model on named parts.
 
     Returns the record, and average precisions (questions,) of the first part.
     """
@@ -128,37 +128,14 @@ def measure_answers(
         marks = [[int(row.label == 1) for row in question.candidates] for question in questions]
         figures[name] = answer_metrics(scores, marks)
         precisions.append(per_question_metrics(scores, marks)["AP"])
-    record = {
-        "figures": figures,
-        "milliseconds per question": round(1000 * seconds / sum(map(len, parts.values())), 3),
-        **_training_facts(model, training_seconds, config, folder, data),
-    }
-    return record, precisions[0]
+    milliseconds = round(1000 * seconds / sum(map(len, parts.values())), 3)
+    return {"figures": figures, "milliseconds per question": milliseconds}, precisions[0]
 
 
 def label_figures(rankings: LabelRankings, report: EncodedDocuments) -> np.ndarray:
     """Return `LABEL_FIGURES` of each document: (4, documents)."""
     figures = per_document_metrics(rankings.labels, list(report.labels))
     return np.stack([figures[name] for name in LABEL_FIGURES])
-
-
-def _training_facts(
-    model: LabelModel | AnswerModel, seconds: float | None, config: Config, folder: Path, data: str
-) -> dict[str, Any]:
-    log, network = folder / "metrics.jsonl", model.network
-    lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
-    epochs = [json.loads(line) for line in lines]
-    sizes = (path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    return {
-        "selected on": model.facts.dev or {},
-        "epochs": epochs,
-        "training seconds": round(max(seconds or 0.0, sum(epoch["seconds"] for epoch in epochs)), 1),
-        **({LOWER_BOUND: True} if seconds is None else {}),  # only its epochs were timed
-        "parameters": None if network is None else sum(weights.numel() for weights in network.parameters()),
-        "model MiB": round(sum(sizes) / 2**20, 2),
-        "config": json.loads(config.model_dump_json()),
-        "data": data,
-    }
 
 
 @dataclass(frozen=True)
@@ -180,14 +157,19 @@ def run_system(run: SystemRun) -> None:
     def measure(folder: RunFolder, progress: TrainingProgress) -> Measured:
         config = run.config
         train, select, report = run.source.parts()
-        if run.source.kind == "answers":
+        record: dict[str, Any]
+        if run.source.kind == "labels":
+            data = prepare_labels(train, select, config)
+            encoded = encode_documents(report, data.tokenizer, data.labels, config.text.max_tokens)
+            fit = partial(fit_labels, data, config, folder, progress)
+            model, facts = trained(folder, config, data.fingerprint(), fit)
+            record, each = measure_labels(model, encoded)
+        else:
             asked = prepare_answers(train, select, config)
-            ranker = trained(folder, lambda: fit_answers(asked, config, folder, progress))
-            return measure_answers(*ranker, config, folder.path, {"report": report}, asked.fingerprint())
-        data = prepare_labels(train, select, config)
-        encoded = encode_documents(report, data.tokenizer, data.labels, config.text.max_tokens)
-        tagger = trained(folder, lambda: fit_labels(data, config, folder, progress))
-        return measure_labels(*tagger, config, folder.path, encoded, data.fingerprint())
+            fit_asked = partial(fit_answers, asked, config, folder, progress)
+            ranker, facts = trained(folder, config, asked.fingerprint(), fit_asked)
+            record, each = measure_answers(ranker, {"report": report})
+        return record | facts, each
 
     run_and_record(run.record, run.commit, measure)
 
@@ -208,10 +190,10 @@ def run_name(config: Config) -> str:
     return f"{config.model.name}-{digest.hexdigest()[:8]}-seed{config.training.seed}"
 
 
-def _named_files(config: Config) -> Iterator[Path]:
-    for name in (config.text.vectors, config.text.tokenizer, config.text.label_names):
-        if name and Path(name).is_file():
-            yield Path(name)
+def _named_files(config: Config) -> list[Path]:
+    text = config.text
+    paths = [Path(name) for name in (text.vectors, text.tokenizer, text.label_names) if name]
     if config.transformer is not None:
-        for pattern in _ENCODER_FILES:
-            yield from (path for path in sorted(Path(config.transformer).glob(pattern)) if path.is_file())
+        folder = Path(config.transformer)
+        paths += [path for pattern in _ENCODER_FILES for path in sorted(folder.glob(pattern))]
+    return [path for path in paths if path.is_file()]

@@ -105,17 +105,16 @@ class Config(Settings):
             fitting = ", ".join(system_names(task))
             raise ConfigError(f"the model {name!r} does not rank {task}: use one of {fitting}")
         given: dict[str, Any] = {section: {} for section in cls.SECTIONS}
-        for source in (prepared, sections):
+        given["model"] = complete_model({"name": name}, task)
+        for source in (prepared, sections, {"model": nesting.nested_choices(name, pairs)}):
             for section, values in source.items():
                 if section in given and isinstance(values, dict):
-                    given[section] = nesting.choose(name, given[section], values)
-        lower, upper = {**given["model"], "name": name}, nesting.nested_choices(name, pairs)
-        given["model"] = nesting.choose(name, lower, upper)
-        completed = complete_model(given["model"], task)
-        if preset is not None and completed.get("network", {}).get("name") != DEFAULT_NETWORK:
+                    given[section] = nesting.merge(given[section], values)
+            given["model"] = complete_model({**given["model"], "name": name}, task)
+        if preset is not None and given["model"].get("network", {}).get("name") != DEFAULT_NETWORK:
             meant = f"hybrid of {DEFAULT_NETWORK}, not {name} on {task}"
             raise ConfigError(f"the preset {preset!r} is for {meant}")
-        known = nesting.known_settings(completed)
+        known = nesting.known_settings(given["model"])
         where = f"{file}: " if file else ""
         problems = nesting.unknown_sections(sections, where) + nesting.unknown_settings(given, known, where)
         for key, value in pairs.items():

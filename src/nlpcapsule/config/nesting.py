@@ -128,29 +128,15 @@ def defaults_of(model: Mapping[str, Any], task: str) -> dict[str, Values]:
 
 
 def merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> Values:
-    """Merge two configurations, section by section; `upper` wins."""
+    """Merge two configurations, section by section; `upper` wins, and replaces a section of another name."""
     merged = dict(lower)
     for key, value in upper.items():
         before = merged.get(key)
+        if isinstance(before, Mapping) and key in NESTED and isinstance(value, str):
+            value = expand(key, value)
         both = isinstance(before, Mapping) and isinstance(value, Mapping)
-        merged[key] = merge(before, value) if both else value  # type: ignore[arg-type]
-    return merged
-
-
-def choose(system: str, lower: Mapping[str, Any], upper: Mapping[str, Any]) -> Values:
-    """Merge two sections of a system; a nested section with a different name replaces the one in `lower`."""
-    fields = find_system(system).settings.model_fields
-    merged = dict(lower)
-    for key, value in upper.items():
-        if key not in NESTED or key not in fields or not isinstance(value, str | Mapping):
-            merged[key] = value
-            continue
-        section, before = expand(key, value), expand(key, merged.get(key, {}))
-        named = before.get("name", DEFAULT_NETWORK if key == "network" else default_encoder(system))
-        if section.get("name", named) != named:
-            merged[key] = section
-        else:
-            merged[key] = choose(named, before, section) if key == "network" else {**before, **section}
+        is_same = both and before.get("name") in (None, value.get("name", before.get("name")))  # type: ignore[union-attr]
+        merged[key] = merge(before, value) if is_same else value  # type: ignore[arg-type]
     return merged
 
 

@@ -447,3 +447,11 @@ def test_a_preset_that_does_not_fit_is_refused(arguments, said):
 def test_a_preset_is_not_for_a_hybrid_of_another_network():
     with pytest.raises(ConfigError, match="is for hybrid of label-query"):
         Config.build(preset="small", overrides={"network": "paper"})
+
+
+@pytest.mark.parametrize(("model", "line"), [("label-query", "encoder = 5"), ("hybrid", "network = [1]")])
+def test_a_number_in_a_file_in_place_of_a_section_is_named(tmp_path: Path, model: str, line: str) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(f"[model]\n{line}\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="expected a name, or a section of settings"):
+        Config.build("labels", model, file)

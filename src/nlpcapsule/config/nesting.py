@@ -46,10 +46,12 @@ EncoderShorthand = BeforeValidator(
 )
 
 
-def expand(key: str, value: str | Mapping[str, Any]) -> Values:
+def expand(key: str, value: Any) -> Values:
     """Return a nested section in full, expanding the short form."""
-    if not isinstance(value, str):
+    if isinstance(value, Mapping):
         return dict(value)
+    if not isinstance(value, str):
+        raise ConfigError(f"{key}={quoted(value)}: expected a name, or a section of settings")
     if key == "network" or value in ENCODERS.names:
         return {"name": value}
     return {"name": TRANSFORMER, "path": value}
@@ -63,10 +65,9 @@ def complete_model(model: Mapping[str, Any], task: str) -> Values:
     fields = find_system(name).settings.model_fields
     filled: Values = {**model, "name": name}
     for key in NESTED:
-        given = model.get(key, {})
-        if key not in fields or not isinstance(given, str | Mapping):
+        if key not in fields:
             continue
-        section = expand(key, given)
+        section = expand(key, model.get(key, {}))
         if key == "network":
             filled[key] = complete_model({"name": DEFAULT_NETWORK, **section}, task)
         else:
@@ -221,9 +222,7 @@ def nested_choices(system: str, pairs: dict[str, Any]) -> dict[str, Any]:
         if before is None or before not in ([], ["model"], ["network"], ["model", "network"]):
             continue
         value = pairs.pop(given)
-        if not isinstance(value, str | Mapping):
-            raise ConfigError(f"{given}={quoted(value)}: expected a name, or a section of settings")
-        chosen[key] = chosen[key] | ({"name": value} if parts[-1] == "name" else expand(key, value))
+        chosen[key] |= {"name": value} if parts[-1] == "name" else expand(key, value)
     fields = find_system(system).settings.model_fields
     for key in NESTED:
         inside = key == "encoder" and "network" in fields

@@ -4,6 +4,7 @@ A nested section is chosen by its `name`. A string is the short form: the name o
 folder or the hub id of a pretrained transformer.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from functools import partial
@@ -21,7 +22,11 @@ DEFAULT_NETWORK = "label-query"
 TRANSFORMER = "transformer"
 NESTED = ("network", "encoder")
 SECTIONS = ("text", "model", "training", "inference")
+# Settings that choose a section, such as `network` or `model.encoder.name`.
+_CHOICE = re.compile(
 # Where a short name is looked up first: `epochs` is the system's setting if it has one, else the training's.
+    r"(?:model\.)?(?:network\.(?=encoder))?(network|encoder)(?:\.name)?"
+)  # names of settings
 _SHORT_NAMES = ("model", "training", "inference", "text")
 
 Values: TypeAlias = dict[str, Any]
@@ -216,19 +221,13 @@ def nested_choices(system: str, pairs: dict[str, Any]) -> dict[str, Any]:
     """Remove the choice of a network or encoder from the single settings, and return it as a section."""
     chosen: dict[str, Values] = {key: {} for key in NESTED}
     for given in list(pairs):
-        parts = given.split(".")
-        key = parts[-2] if parts[-1] == "name" and len(parts) > 1 else parts[-1]
-        before = parts[: parts.index(key)] if key in NESTED else None
-        if before is None or before not in ([], ["model"], ["network"], ["model", "network"]):
-            continue
-        value = pairs.pop(given)
-        chosen[key] |= {"name": value} if parts[-1] == "name" else expand(key, value)
+        if named := _CHOICE.fullmatch(given):
+            key, value = named[1], pairs.pop(given)
+            chosen[key] |= {"name": value} if given.endswith(".name") else expand(key, value)
     fields = find_system(system).settings.model_fields
     for key in NESTED:
         inside = key == "encoder" and "network" in fields
         if chosen[key] and key not in fields and not inside:
             raise ConfigError(f"unknown setting {key!r}: {system!r} has no {key} to choose")
-    network, encoder = chosen["network"], {"encoder": chosen["encoder"]} if chosen["encoder"] else {}
-    if "network" not in fields:
-        return encoder
-    return {"network": {**network, **encoder}} if network or encoder else {}
+    encoder = {"encoder": chosen["encoder"]} if chosen["encoder"] else {}
+    return {"network": chosen["network"] | encoder} if "network" in fields else encoder

@@ -23,10 +23,8 @@ TRANSFORMER = "transformer"
 NESTED = ("network", "encoder")
 SECTIONS = ("text", "model", "training", "inference")
 # Settings that choose a section, such as `network` or `model.encoder.name`.
-_CHOICE = re.compile(
+_CHOICE = re.compile(r"(?:model\.)?(?:network\.(?=encoder))?(network|encoder)(?:\.name)?")
 # Where a short name is looked up first: `epochs` is the system's setting if it has one, else the training's.
-    r"(?:model\.)?(?:network\.(?=encoder))?(network|encoder)(?:\.name)?"
-)  # names of settings
 _SHORT_NAMES = ("model", "training", "inference", "text")
 
 Values: TypeAlias = dict[str, Any]

@@ -20,7 +20,6 @@ from nlpcapsule.data.tokenizer_json import PADDING_TOKEN, UNKNOWN_TOKEN, failure
 from nlpcapsule.errors import DataError
 
 CHARACTERS_PER_TOKEN = 40
-TEXTS_PER_BATCH = 512
 LARGEST_ID = 2**24  # maximum id of a token; a table of vectors has a row for each id up to it
 _TRIALS = ["", "a", "the \u2603 is unusual"]  # sample texts that check whether a tokenizer works
 _FAILED = "the tokenizer cannot encode a text"
@@ -132,14 +131,11 @@ class WordTokenizer:
         `max_tokens`. A text without any token becomes the id of the unknown word. A long text is first
         truncated to 40 characters per requested token: words take 5 to 10 in most languages.
         """
-        token_ids = []
-        for start in range(0, len(texts), TEXTS_PER_BATCH):
-            batch = [_lead(text, max_tokens)[0] for text in texts[start : start + TEXTS_PER_BATCH]]
-            with failures_as_errors(_FAILED, hint="use another tokenizer.json"):
-                for encoding in self._tokenizer.encode_batch_fast(batch, add_special_tokens=False):
-                    ids = self._finished(encoding, max_tokens).ids[:max_tokens] or [self.unknown_id]
-                    token_ids.append(np.asarray(ids, dtype=np.int32))  # (tokens,)
-        return token_ids
+        leads = [_lead(text, max_tokens)[0] for text in texts]
+        with failures_as_errors(_FAILED, hint="use another tokenizer.json"):
+            encodings = self._tokenizer.encode_batch_fast(leads, add_special_tokens=False)
+            rows = [self._finished(encoding, max_tokens).ids[:max_tokens] for encoding in encodings]
+        return [np.asarray(ids or [self.unknown_id], dtype=np.int32) for ids in rows]  # (tokens,) each
 
     def encode_with_offsets(self, text: str, max_tokens: int) -> TokensInText:
         """Return the ids of `encode` for a text, with each token's position in the text.

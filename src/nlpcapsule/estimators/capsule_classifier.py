@@ -12,7 +12,7 @@ from nlpcapsule.estimators.inputs import checked_documents, checked_labels, chec
 from nlpcapsule.evaluation.ranked import check_positive_integer
 from nlpcapsule.explain import DocumentExplanation, explain
 from nlpcapsule.explain.document import WORDS
-from nlpcapsule.hugging_face import dataset_columns, is_dataset
+from nlpcapsule.hugging_face import is_dataset
 from nlpcapsule.scoring.models import LabelModel, RankedLabel
 from nlpcapsule.scoring.rankings import Rankings
 from nlpcapsule.training.fit_labels import fit_labels
@@ -52,11 +52,9 @@ class CapsuleClassifier(CapsuleEstimator[LabelModel]):
         A Hugging Face dataset with columns `text` and `labels` may take the place of texts and labels.
         """
         train = checked_documents(texts, labels)
-        if is_dataset(dev_texts):
-            dev_texts, dev_labels = dataset_columns(dev_texts)
-        if (dev_texts is None) != (dev_labels is None):
+        if (dev_texts is None) != (dev_labels is None) and not is_dataset(dev_texts):
             raise DataError("dev_texts and dev_labels go together. Got only one of the two")
-        dev = None if dev_texts is None or dev_labels is None else checked_documents(dev_texts, dev_labels)
+        dev = None if dev_texts is None else checked_documents(dev_texts, dev_labels)
         if not train:
             raise DataError("there are no texts to learn from")
 

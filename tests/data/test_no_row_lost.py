@@ -139,8 +139,8 @@ def test_a_repeated_json_key_is_a_bad_row(tmp_path: Path, row: str) -> None:
 def test_the_first_word_of_a_vector_file_has_no_byte_order_mark(tmp_path: Path) -> None:
     for content in (b"\xef\xbb\xbfcat 1 2\ndog 3 4\n", b"\xef\xbb\xbf2 2\ncat 1 2\ndog 3 4\n"):
         for name, data in (("a.txt", content), ("a.txt.gz", gzip.compress(content))):
-            vectors = load_vectors(write(tmp_path, name, data), ["", "cat", "dog"])
-            assert vectors.matrix[1:].tolist() == [[1, 2], [3, 4]]
+            matrix, _ = load_vectors(write(tmp_path, name, data), ["", "cat", "dog"])
+            assert matrix[1:].tolist() == [[1, 2], [3, 4]]
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="this system has no /dev/zero")

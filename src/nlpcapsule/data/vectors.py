@@ -1,7 +1,6 @@
 """Pretrained word vectors for a vocabulary, from GloVe or word2vec text files."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,19 +13,12 @@ from nlpcapsule.errors import DataError, quoted
 UNKNOWN_RANGE = 0.25
 
 
-@dataclass
-class WordVectors:
-    """One row for each id of a vocabulary."""
-
-    matrix: np.ndarray  # the vectors, float32, (V, v); the padding row is zero
-    found: int  # number of vocabulary words in the file
-    coverage: float  # the same as a fraction of the vocabulary
-
-
 def load_vectors(
     path: str | Path, vocabulary: Sequence[str], padding_id: int = 0, seed: int = 0
-) -> WordVectors:
-    """Read the vectors of a vocabulary's words; the others are drawn from uniform(-0.25, 0.25).
+) -> tuple[np.ndarray, int]:
+    """Return a row of numbers for each id of a vocabulary (V, v), float32, and how many words were found.
+
+    The rows of other words are drawn from uniform(-0.25, 0.25); that of padding is zero.
 
     The file is read line by line, plain or gzip-compressed, in GloVe's format (a word and v numbers) or
     word2vec's (the same under a "count dimension" header). Values of words outside the vocabulary are counted
@@ -53,7 +45,7 @@ def load_vectors(
         problem = f"none of the vocabulary's {len(vocabulary)} words has a vector in this file"
         hint = "check that the file is for the texts' language and that its words are in lower case"
         raise DataError(problem, path, hint=hint)
-    return WordVectors(matrix, len(found), len(found) / len(vocabulary))
+    return matrix, len(found)
 
 
 def vector_words(path: str | Path) -> Iterator[str]:

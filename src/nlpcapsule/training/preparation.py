@@ -78,14 +78,14 @@ def starting_vectors(config: Config, tokenizer: WordTokenizer, notes: list[str])
     """Return the configured word vectors (V, v), or None; add the number of words found to the notes."""
     if not config.text.vectors:
         return None
-    found = load_vectors(
+    vectors, found = load_vectors(
         config.text.vectors, tokenizer.vocabulary, tokenizer.padding_id, config.training.seed
     )
     notes.append(
-        f"word vectors: {found.found:,} of {tokenizer.size:,} words found ({found.coverage:.1%}), "
-        f"{found.matrix.shape[1]} numbers each"
+        f"word vectors: {found:,} of {tokenizer.size:,} words found ({found / tokenizer.size:.1%}), "
+        f"{vectors.shape[1]} numbers each"
     )
-    return found.matrix
+    return vectors
 
 
 def tuned_threshold(config: Config, rankings: LabelRankings, dev: EncodedDocuments) -> float:

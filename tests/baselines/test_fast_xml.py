@@ -11,10 +11,10 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from class_constants import settings_of
+from label_vocabulary import vocabulary_of
 from nlpcapsule.baselines import compiled, fast_xml, fast_xml_node
 from nlpcapsule.baselines.fast_xml import FastXML, FastXMLSettings
 from nlpcapsule.data.encoded import EncodedDocuments, encode_documents
-from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import MissingExtraError
@@ -226,7 +226,7 @@ def test_scores_are_log_odds_of_leaf_shares_and_labels_never_reached_come_last_b
 def test_labels_of_many_documents_are_ranked_better_than_the_most_frequent_ones_on_the_sample(tmp_path):
     letters, held_out = load_documents("train")[:600], load_documents("dev")[:150]
     tokenizer = WordTokenizer.train((row.text for row in letters), 5000, 2)
-    labels = LabelVocabulary.from_labels([row.labels for row in letters])
+    labels = vocabulary_of([row.labels for row in letters])
     train, dev = (encode_documents(part, tokenizer, labels, 300) for part in (letters, held_out))
     words = [str(word) for word in range(tokenizer.size)]
     ignored = (tokenizer.padding_id, tokenizer.unknown_id)

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
 
+from label_vocabulary import vocabulary_of
 from nlpcapsule.baselines import compiled, pd_sparse_solver
 from nlpcapsule.baselines.pd_sparse import PDSparse, PDSparseSettings
 from nlpcapsule.data.encoded import EncodedDocuments, encode_documents
-from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import MissingExtraError
@@ -224,7 +224,7 @@ def test_a_higher_price_leaves_fewer_weights(tmp_path):
 def test_it_beats_the_most_frequent_labels_on_the_sample(tmp_path):
     train, dev = list(load_documents("train"))[:600], list(load_documents("dev"))[:150]
     tokenizer = WordTokenizer.train((row.text for row in train), 5_000, 2)
-    names = LabelVocabulary.from_labels([row.labels for row in train])
+    names = vocabulary_of([row.labels for row in train])
     encoded, held_out = (encode_documents(part, tokenizer, names, 200) for part in (train, dev))
     ignored = (tokenizer.padding_id, tokenizer.unknown_id)
     fitting = Fitting(list(tokenizer.vocabulary), len(names), ignored, seed=0, checkpoint=tmp_path)

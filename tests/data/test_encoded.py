@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from label_vocabulary import vocabulary_of
 from nlpcapsule.data.documents import Candidate, Document, Question
 from nlpcapsule.data.encoded import (
     EncodedDocuments,
@@ -11,7 +12,6 @@ from nlpcapsule.data.encoded import (
     encode_questions,
     encode_texts,
 )
-from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.tokens import WordTokenizer
 
@@ -34,7 +34,7 @@ def tokenizer():
 
 @pytest.fixture
 def labels():
-    return LabelVocabulary.from_labels([document.labels for document in DOCUMENTS])
+    return vocabulary_of([document.labels for document in DOCUMENTS])
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
 """Labels that are known by name alone stand behind those that training saw."""
 
+from label_vocabulary import vocabulary_of
 from nlpcapsule.data.label_names import LabelName, Thesaurus
 from nlpcapsule.data.labels import LabelVocabulary
 
-SEEN = LabelVocabulary.from_labels([["7", "3"], ["3"]])
+SEEN = vocabulary_of([["7", "3"], ["3"]])
 NAMES = Thesaurus({"9": LabelName("rye"), "3": LabelName("wheat"), "1": LabelName("oats")})
 
 
@@ -12,7 +13,7 @@ def test_they_follow_in_the_order_of_the_file_with_no_documents():
     assert named.ids == ["3", "7", "9", "1"]
     assert named.counts.tolist() == [2, 1, 0, 0]
     assert named.names == ["wheat", "7", "rye", "oats"]
-    assert named.encode([["1", "3", "barley"]]) == [[3, 0, 4]]
+    assert named.numbers(["1", "3", "barley"], {}) == [3, 0, 4]
 
 
 def test_the_labels_themselves_are_left_as_they_were():

@@ -5,9 +5,9 @@ from functools import cache
 
 import numpy as np
 
+from label_vocabulary import vocabulary_of
 from nlpcapsule.data.documents import Document
 from nlpcapsule.data.encoded import EncodedDocuments, encode_documents
-from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.lexical.ranker import Fitting
@@ -73,7 +73,7 @@ def sample_task():
     common = {label for label, _ in counts.most_common(COMMON_LABELS)}
     train, dev = (_with_labels(part, common, count) for part, count in (("train", 400), ("dev", 100)))
     tokenizer = WordTokenizer.train([row.text for row in train])
-    labels = LabelVocabulary.from_labels([row.labels for row in train])
+    labels = vocabulary_of([row.labels for row in train])
     encoded = [encode_documents(part, tokenizer, labels, max_tokens=80) for part in (train, dev)]
     return encoded[0], encoded[1], tokenizer.size, len(labels)
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
+from label_vocabulary import vocabulary_of
 from nlpcapsule.config import Config
 from nlpcapsule.data.documents import Document
 from nlpcapsule.data.encoded import encode_documents
-from nlpcapsule.data.labels import LabelVocabulary
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.networks.build import build_network
@@ -68,7 +68,7 @@ def model_of(name: str, *assignments: str, candidates: int = 0) -> LabelModel:
         assignments = ("routing=adaptive-kde", *assignments)
     config = Config.build(model=name, assignments=[*settings, *assignments])
     tokenizer = WordTokenizer.train([document.text for document in DOCUMENTS], min_count=1)
-    labels = LabelVocabulary.from_labels([document.labels for document in DOCUMENTS])
+    labels = vocabulary_of([document.labels for document in DOCUMENTS])
     network: Any = build_network(config, tokenizer.size, label_count=len(labels)).eval()
     with torch.no_grad():
         if name == "label-query":

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -24,11 +23,6 @@ class LabelVocabulary:
         self.counts = np.asarray(counts, dtype=np.int64)  # (n,) training documents per label
         self.names = None if names is None else list(names)  # in the thesaurus; None without one
         self._numbers = {id: number for number, id in enumerate(self.ids)}
-
-    @classmethod
-    def from_labels(cls, labels: Iterable[Sequence[str]]) -> LabelVocabulary:
-        """Collect the vocabulary from the label lists of the training documents."""
-        return cls.from_counts(Counter(id for row in labels for id in set(row)))
 
     @classmethod
     def from_counts(cls, counter: Mapping[str, int]) -> LabelVocabulary:

@@ -22,7 +22,7 @@ from nlpcapsule.scoring.documents import RANKED
 from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.models import LabelModel
 from nlpcapsule.training.fit_labels import fit_labels
-from nlpcapsule.training.preparation import tuned_threshold
+from nlpcapsule.training.preparation import tuned
 from nlpcapsule.training.prepared_labels import PreparedLabels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.run_folder import RunFolder
@@ -93,9 +93,8 @@ def _network_only(
     if not isinstance(model.scorer, HybridScorer):
         return None
     alone = replace(model, scorer=model.scorer.scorer)
-    threshold = tuned_threshold(model.config, alone.rank_tokens(select.tokens, RANKED), select)
-    alone = replace(alone, facts=replace(model.facts, threshold=threshold))
-    return {**alone.evaluate(report), "threshold": threshold}
+    alone = tuned(alone, alone.rank_tokens(select.tokens, RANKED), select)
+    return {**alone.evaluate(report), "threshold": alone.threshold}
 
 
 def training_data(

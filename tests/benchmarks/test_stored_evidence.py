@@ -13,7 +13,7 @@ from benchmarks.stored_evidence import StoredEvidence, evidence_path, store_evid
 from nlpcapsule.errors import ConfigError, DataError
 from nlpcapsule.scoring.hybrid_scorer import CANDIDATES
 from nlpcapsule.training import fit_labels as fit_module
-from nlpcapsule.training.preparation import tuned_threshold
+from nlpcapsule.training.preparation import tuned
 
 CELL = tiny_cell("hybrid")
 
@@ -92,15 +92,16 @@ def test_the_network_is_also_measured_without_the_words(data, tmp_path):
 
 
 def test_the_network_alone_decides_by_a_threshold_of_its_own(data, tmp_path, monkeypatch):
-    tuned = []
+    seen = []
 
-    def noted(config, rankings, documents):
-        tuned.append((rankings.scores, documents, tuned_threshold(config, rankings, documents)))
-        return tuned[-1][-1]
+    def noted(model, rankings, documents):
+        model = tuned(model, rankings, documents)
+        seen.append((rankings.scores, documents, model.threshold))
+        return model
 
-    monkeypatch.setattr(run_labels_module, "tuned_threshold", noted)
+    monkeypatch.setattr(run_labels_module, "tuned", noted)
     record = run_cell(CELL, data, tmp_path / "cells", "")
-    ((scores, documents, threshold),) = tuned
+    ((scores, documents, threshold),) = seen
     assert record.network_only["threshold"] == threshold
     assert documents.fingerprint() == tiny_parts().select.fingerprint()
     assert scores.min() <= threshold <= scores.max()

@@ -88,14 +88,10 @@ def starting_vectors(config: Config, tokenizer: WordTokenizer, notes: list[str])
     return vectors
 
 
-def tuned_threshold(config: Config, rankings: LabelRankings, dev: EncodedDocuments) -> float:
-    """Return the threshold that is best on held-out documents, as the configuration asks."""
-    return best_threshold(rankings.scores, rankings.labels, list(dev.labels), config.inference.threshold_for)
-
-
 def tuned(model: LabelModel, rankings: LabelRankings, dev: EncodedDocuments) -> LabelModel:
     """Return a model with the threshold that is best on held-out documents, as ranked, and its metrics."""
-    threshold = tuned_threshold(model.config, rankings, dev)
+    objective = model.config.inference.threshold_for
+    threshold = best_threshold(rankings.scores, rankings.labels, list(dev.labels), objective)
     model = replace(model, facts=replace(model.facts, threshold=threshold))
     metrics = model.evaluate(dev, replace(rankings, unused=None))
     return replace(model, facts=replace(model.facts, dev=metrics))

@@ -150,9 +150,7 @@ class PaperNetwork(nn.Module):
         super().__init__()
         self.settings = settings
         self.document = PaperCapsules(settings, inputs)
-        count, size = self.document.count, settings.capsule_size
-        if settings.votes == "pair":
-            _refuse_too_many_pairs(count, inputs.label_count, size)
+        count = self.document.count
         self.transform = new_transform(settings, inputs.label_count, count, _PAIR_DEVIATION, sparse=True)
         self.em_costs = em_costs(settings)
 
@@ -198,21 +196,8 @@ def new_transform(
 ) -> PairTransforms | nn.Parameter:
     """Return W_ij of all pairs, which start with this deviation, or W_j (n, d, d) of the outputs."""
     size = settings.capsule_size
-    if settings.votes == "pair":
-        return PairTransforms(outputs, inputs, size, deviation, sparse)
-    return nn.Parameter(torch.randn(outputs, size, size) / math.sqrt(size))
-
-
-def form_votes(capsules: Tensor, transform: Tensor | nn.Module, outputs: Tensor | None = None) -> Votes:
-    """Return û_{j|i} of condensed capsules (B, m, d) for the given outputs."""
-    if isinstance(transform, PairTransforms):
-        return transform(capsules, outputs)
-    assert isinstance(transform, Tensor)
-    return PerClassVotes(capsules, transform if outputs is None else transform[outputs])
-
-
-def _refuse_too_many_pairs(inputs: int, outputs: int, size: int) -> None:
-    """Reject a matrix per pair where the matrices would need too much memory."""
+    if settings.votes != "pair":
+        return nn.Parameter(torch.randn(outputs, size, size) / math.sqrt(size))
     per_input = 4 * outputs * size**2  # bytes
     if inputs * per_input > _MOST_BYTES:
         most = max(1, _MOST_BYTES // per_input)
@@ -221,6 +206,15 @@ def _refuse_too_many_pairs(inputs: int, outputs: int, size: int) -> None:
             f"{inputs * per_input / 2**30:.0f} GiB; set condensed between 1 and {most:,}, or "
             "votes=class"
         )
+    return PairTransforms(outputs, inputs, size, deviation, sparse)
+
+
+def form_votes(capsules: Tensor, transform: Tensor | nn.Module, outputs: Tensor | None = None) -> Votes:
+    """Return û_{j|i} of condensed capsules (B, m, d) for the given outputs."""
+    if isinstance(transform, PairTransforms):
+        return transform(capsules, outputs)
+    assert isinstance(transform, Tensor)
+    return PerClassVotes(capsules, transform if outputs is None else transform[outputs])
 
 
 register(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from nlpcapsule.lexical.dense_products import DenseProducts
+from nlpcapsule.lexical.sparse_rows import DenseProducts
 
 
 @pytest.mark.parametrize("seed", range(5))

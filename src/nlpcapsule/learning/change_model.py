@@ -10,7 +10,7 @@ from scipy import sparse
 from nlpcapsule.learning.evidence_rows import changed_evidence, label_centroids
 from nlpcapsule.learning.label_changes import LabelChange, hybrid_of
 from nlpcapsule.learning.network_rows import RowTraining, changed_network, train_rows
-from nlpcapsule.lexical.dense_products import DenseProducts
+from nlpcapsule.lexical.sparse_rows import DenseProducts
 from nlpcapsule.scoring.build import hybrid_scorer
 from nlpcapsule.scoring.models import LabelModel
 from nlpcapsule.training.progress import TrainingProgress

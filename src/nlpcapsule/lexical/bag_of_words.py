@@ -33,9 +33,7 @@ _DOCUMENTS_AT_A_TIME = 8_192  # which bounds memory
 class BagOfWords:
     """Word weights learned from the training part; those of the leads are empty if `lead_tokens` is 0."""
 
-    idf: (
-        np.ndarray
-    )  # (V,) float32; 0 for tokens that are not words and for words missing in the training part
+    idf: np.ndarray  # (V,) float32; 0 for tokens that are not words and words missing in the training part
     lead_tokens: int = 0  # number of words in the lead
     lead_idf: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.float32))  # (V,) float32
 

@@ -25,10 +25,9 @@ from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import array_to_text, check_array, load_arrays, save_arrays, text_to_array
 from nlpcapsule.lexical.bag_of_words import BagOfWords
-from nlpcapsule.lexical.dense_products import DenseProducts
 from nlpcapsule.lexical.inverted_index import InvertedIndex, best_of, informative_words, row_products
 from nlpcapsule.lexical.ranker import label_matrix
-from nlpcapsule.lexical.sparse_rows import in_parts
+from nlpcapsule.lexical.sparse_rows import DenseProducts, in_parts
 from nlpcapsule.strict_json import parse_json
 
 NEAREST = 20  # K

@@ -23,11 +23,10 @@ from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import check_array, load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS_HELP, BagOfWords
-from nlpcapsule.lexical.dense_products import DenseProducts
 from nlpcapsule.lexical.inverted_index import InvertedIndex, best_of, row_products
 from nlpcapsule.lexical.nearest_negatives import NearestNegatives, fit_on_rows
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
-from nlpcapsule.lexical.sparse_rows import in_parts
+from nlpcapsule.lexical.sparse_rows import DenseProducts, in_parts
 from nlpcapsule.processes import pool_options, starting_workers
 from nlpcapsule.registry import System, register
 from nlpcapsule.threads import thread_count

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
@@ -33,10 +33,10 @@ class ModelFacts:
 
     def to_json(self) -> dict[str, Any]:
         """Return the facts that apply, for the model folder."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = _FACTS.dump_python(self, exclude_none=True)
         if self.dev is not None:  # JSON has no NaN: leave out metrics that could not be computed
             values["dev"] = {name: figure for name, figure in self.dev.items() if math.isfinite(figure)}
-        return {name: value for name, value in values.items() if value is not None}
+        return values
 
     @staticmethod
     def from_json(record: Any) -> "ModelFacts":

@@ -66,9 +66,5 @@ class NetworkScorer:
 def join_agreement(parts: Sequence[np.ndarray]) -> np.ndarray:
     """Concatenate (N, T) of parts with different numbers of iterations, padded with NaN."""
     width = max(part.shape[1] for part in parts)
-    filled = np.full((sum(map(len, parts)), width), np.nan, dtype=np.float32)
-    start = 0
-    for part in parts:
-        filled[start : start + len(part), : part.shape[1]] = part
-        start += len(part)
-    return filled
+    padded = [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=np.nan) for part in parts]
+    return np.concatenate(padded).astype(np.float32)

@@ -20,9 +20,7 @@ class Scores:
     labels: np.ndarray  # (N, C) int64 label ids of each document, or (C,) where all documents have the same
     log_odds: np.ndarray  # (N, C), in the order of `labels`
     iterations: np.ndarray | None = None  # (N,) routing iterations each document took
-    agreement: np.ndarray | None = (
-        None  # (N, T) negative agreement by iteration, NaN once a document has left
-    )
+    agreement: np.ndarray | None = None  # (N, T) negative agreement by iteration, NaN once it stopped
 
 
 class LabelScorer(Protocol):

@@ -21,8 +21,11 @@ from nlpcapsule.strict_json import read_json
 
 TREE_FILE, SETTINGS_FILE = "tree0.cbor", "settings.json"
 _DEEPEST = 100  # levels: the library itself stops at 128
-_INTEGER, _FLOAT = 0x1A, 0xFA  # the head byte of a number of four bytes
-_WIDTH = 5  # a number of four bytes with its head byte
+# An array's numbers of four bytes, each after its head byte, which is the key.
+_NUMBERS = {
+    head: np.dtype([("head", "u1"), ("number", kind)]) for head, kind in ((0x1A, ">u4"), (0xFA, ">f4"))
+}
+_INTEGER, _FLOAT = _NUMBERS
 
 
 def check_tree(folder: Path, width: int, label_count: int) -> None:
@@ -160,23 +163,19 @@ class _Reader:
         return found
 
     def _array(self, count: int, depth: int) -> Any:
+        """Return nodes, or integers (uint64) or floats (float32), all of which have four bytes."""
         if count > len(self.content) - self.place:
             raise ModelFolderError("the file ends too early")
         if count == 0:
             return np.zeros(0, dtype=np.uint64)
-        kind = self.content[self.place] >> 5
+        kind, start = self.content[self.place] >> 5, self.place
         if kind == 5:
             return [self._value(depth + 1) for _ in range(count)]
-        return self._numbers(count, is_float=kind == 7)
-
-    def _numbers(self, count: int, is_float: bool) -> np.ndarray:
-        """Return integers (uint64) or floats (float32), all of which have four bytes."""
-        start, content = self.place, self._bytes(count * _WIDTH)
-        if content[::_WIDTH] != bytes([_FLOAT if is_float else _INTEGER]) * count:
+        head = _FLOAT if kind == 7 else _INTEGER
+        items = np.frombuffer(self._bytes(count * _NUMBERS[head].itemsize), dtype=_NUMBERS[head])
+        if (items["head"] != head).any():
             raise ModelFolderError(f"an array with other than numbers of four bytes at byte {start}")
-        table = np.frombuffer(content, dtype=np.uint8).reshape(count, _WIDTH)
-        numbers = np.ascontiguousarray(table[:, 1:]).view(">f4" if is_float else ">u4")[:, 0]
-        return numbers.astype(np.float32 if is_float else np.uint64)
+        return items["number"].astype(np.float32 if kind == 7 else np.uint64)
 
 
 def _encoded(value: Any) -> bytes:
@@ -191,12 +190,10 @@ def _encoded(value: Any) -> bytes:
     if isinstance(value, int):
         return _head(0, value)
     value = np.asarray(value)
-    is_float = value.dtype.kind == "f"
-    table = np.empty((len(value), _WIDTH), dtype=np.uint8)
-    table[:, 0] = _FLOAT if is_float else _INTEGER
-    numbers = value.astype(">f4" if is_float else ">u4")
-    table[:, 1:] = numbers.view(np.uint8).reshape(len(value), _WIDTH - 1)
-    return _head(4, len(value)) + table.tobytes()
+    head = _FLOAT if value.dtype.kind == "f" else _INTEGER
+    items = np.empty(len(value), dtype=_NUMBERS[head])
+    items["head"], items["number"] = head, value
+    return _head(4, len(value)) + items.tobytes()
 
 
 def _head(kind: int, number: int) -> bytes:

@@ -46,7 +46,7 @@ def test_elsewhere_than_on_a_terminal_there_is_one_line_per_epoch():
     out = io.StringIO()
     with TrainingProgress(console=Console(file=out, width=40)) as progress:
         progress.start("label-query", total=4)
-        progress.batches(2, 0.75)
+        progress.parts(2, figures="loss 0.7500")
         progress.epoch("label-query", {"epoch": 1, "epochs": 2, "loss": 0.5, "seconds": 9.0, "P@1": 0.25})
     assert out.getvalue() == "label-query: epoch 1/2  loss 0.5000  P@1 0.2500\n"
 
@@ -55,9 +55,9 @@ def test_a_terminal_shows_a_bar_with_the_loss():
     out = io.StringIO()
     with TrainingProgress(console=Console(file=out, force_terminal=True, width=120)) as progress:
         progress.start("kim-cnn (nominates)", total=4)
-        progress.batches(4, 0.5)
+        progress.parts(4, figures="loss 0.5000")
         progress.start("label-query", total=4, done=1)
-        progress.batches(3, 0.75)
+        progress.parts(3, figures="loss 0.7500")
     shown = out.getvalue()
     assert "label-query" in shown
     assert "3/4" in shown
@@ -76,6 +76,6 @@ def test_quiet_says_nothing(capsys):
     with TrainingProgress(quiet=True) as progress:
         progress.say("hello")
         progress.start("label-query", total=1)
-        progress.batches(1, 0.5)
+        progress.parts(1, figures="loss 0.5000")
         progress.epoch("label-query", {"epoch": 1, "epochs": 1, "loss": 0.5})
     assert capsys.readouterr() == ("", "")

@@ -113,9 +113,8 @@ def train_network(
             is_due = position.batch % _LOSS_EVERY < len(together)
             if at_checkpoint or is_due or position.batch == len(batches):
                 position.loss_sum = _finite(loss_sum, position, settings)
-                progress.batches(
-                    position.epoch * len(batches) + position.batch, position.loss_sum / position.batch
-                )
+                figures = f"loss {position.loss_sum / position.batch:.4f}"
+                progress.parts(position.epoch * len(batches) + position.batch, figures=figures)
             if at_checkpoint and position.batch < len(batches):
                 if average is not None:
                     average.catch_up()

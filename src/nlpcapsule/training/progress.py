@@ -49,15 +49,10 @@ class TrainingProgress:
             self._bar.remove_task(self._task)
         self._task = self._bar.add_task(title, total=total, completed=done, figures="")
 
-    def batches(self, done: int, loss: float) -> None:
-        """Update the number of finished batches of the stage."""
+    def parts(self, done: int, total: int | None = None, figures: str = "") -> None:
+        """Update the number of finished parts of a stage and, if given, their total and latest figures."""
         if self._task is not None:
-            self._bar.update(self._task, completed=done, figures=f"loss {loss:.4f}")
-
-    def parts(self, done: int, total: int) -> None:
-        """Update the number of finished parts of a stage without a loss."""
-        if self._task is not None:
-            self._bar.update(self._task, completed=done, total=total)
+            self._bar.update(self._task, completed=done, total=total, figures=figures)
 
     def advance(self, count: int) -> None:
         """Count further parts as done."""

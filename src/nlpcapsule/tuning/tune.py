@@ -151,13 +151,9 @@ class _TrialProgress(TrainingProgress):
         """Start a stage of the trial."""
         self._shown.start(f"trial {self._trial.number + 1}: {title}", total, done)
 
-    def batches(self, done: int, loss: float) -> None:
-        """Update the number of finished batches."""
-        self._shown.batches(done, loss)
-
-    def parts(self, done: int, total: int) -> None:
+    def parts(self, done: int, total: int | None = None, figures: str = "") -> None:
         """Update the number of finished parts."""
-        self._shown.parts(done, total)
+        self._shown.parts(done, total, figures)
 
     def epoch(self, title: str, record: Mapping[str, Any]) -> None:
         """Report the metric of an epoch.

@@ -153,8 +153,8 @@ def cut_windows(tokens: Tensor, padding_id: int, window: int, stride: int | None
     lengths = (tokens != padding_id).sum(dim=1)  # (B,)
     texts = (lengths - MARKS).clamp(min=0)  # (B,) tokens between the marks
     further = (texts - most).clamp(min=0)
-    counts = 1 + _up(further, stride or most)  # (B,)
-    steps = _up(texts, counts) if stride is None else torch.full_like(counts, stride)  # (B,)
+    counts = 1 - (-further // (stride or most))  # (B,) windows; negative numbers are rounded up
+    steps = -(-texts // counts) if stride is None else torch.full_like(counts, stride)  # (B,)
     document = torch.arange(len(tokens), device=device).repeat_interleave(counts)  # (W,)
     number = torch.arange(len(document), device=device) - (counts.cumsum(0) - counts)[document]
     start = number * steps[document]  # (W,) in the text
@@ -180,8 +180,3 @@ def leave_out(tokens: Tensor, padding_id: int, part: float) -> Tensor:
     order = (~kept).to(torch.uint8).argsort(dim=1, stable=True)  # (B, l) what is kept first, in its order
     rows = tokens.gather(1, order).masked_fill(places >= counts, padding_id)
     return rows[:, : int(counts.max())]
-
-
-def _up(total: Tensor, part: Tensor | int) -> Tensor:
-    """Divide and round up."""
-    return (total + part - 1) // part

@@ -36,18 +36,14 @@ def build_network(
 
 
 def start_from_texts(network: nn.Module, texts: Ragged) -> None:
-    """Fit weights to the training documents or answers, in the parts of a network with `start_from`."""
+    """Call the method `start_from` of those parts of a network that have it.
+
+    It computes their initial or final weights from the training documents, or the training answers.
+    """
     for module in network.modules():
-        if isinstance(module, StartsFromTexts):
-            module.start_from(texts)
-
-
-@runtime_checkable
-class StartsFromTexts(Protocol):
-    """A part of a network whose initial or final weights are computed from the training texts."""
-
-    def start_from(self, texts: Ragged) -> None:
-        """Fit the weights to the training documents, or to the training answers."""
+        start_from = getattr(module, "start_from", None)
+        if start_from is not None:
+            start_from(texts)
 
 
 @runtime_checkable

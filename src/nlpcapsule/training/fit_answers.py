@@ -1,6 +1,6 @@
 """Train an answer model from questions with candidate answers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
 from typing import Any
@@ -52,12 +52,8 @@ def prepare_answers(
     if not any(candidate.label == 1 for question in train for candidate in question.candidates):
         raise DataError("no candidate is marked right (label 1), so there is nothing to learn")
 
-    def texts() -> Iterator[str]:
-        for question in train:
-            yield question.text
-            yield from (candidate.text for candidate in question.candidates)
-
-    tokenizer = given_tokenizer(config) or _trained_tokenizer(list(texts()), config)
+    texts = [text for row in train for text in (row.text, *(answer.text for answer in row.candidates))]
+    tokenizer = given_tokenizer(config) or _trained_tokenizer(texts, config)
     length = config.text.max_tokens
     encoded = encode_questions(train, tokenizer, length)
     held_out = None if dev is None else encode_questions(dev, tokenizer, length)

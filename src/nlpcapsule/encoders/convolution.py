@@ -1,6 +1,7 @@
 """Convolutions over time on word vectors, whose states depend on neighbouring words."""
 
-from typing import ClassVar, Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self
 
 import torch
 from pydantic import Field
@@ -8,7 +9,6 @@ from torch import Tensor, nn
 
 from nlpcapsule.capsules.dropout import FEWEST_VALUES, Dropout, is_worthwhile, rectify_and_drop
 from nlpcapsule.config.settings import Widths
-from nlpcapsule.encoders.window_sums import DistinctWords
 from nlpcapsule.encoders.word_encoder import WordEncoder, WordEncoderSettings
 from nlpcapsule.registry import ENCODERS, NetworkInputs
 
@@ -19,6 +19,47 @@ class ConvolutionSettings(WordEncoderSettings):
     name: Literal["convolution"] = "convolution"
     windows: Widths = Field((1, 3, 5, 9), min_length=1, description="convolution widths, in tokens")
     filters: int = Field(256, ge=1, description="filters per width")
+
+
+@dataclass(frozen=True)
+class DistinctWords:
+    """The distinct words of a batch, and where they stand: products with filters once for each of them.
+
+        (W * E x)_t = Σ_o W_o E[x_(t+o)] = Σ_o P_o[x_(t+o)],     P_o = E W_oᵀ   (U, filters)
+
+    A batch of 16,000 words may have 1,600 distinct ones; what is left to do at each position is to add rows
+    of P. Exact up to rounding, forward and backward.
+    """
+
+    ids: Tensor  # (U,) the first is padding
+    places: Tensor  # (B, l) into `ids`
+
+    @classmethod
+    def of(cls, tokens: Tensor, padding_id: int) -> Self:
+        """Find the distinct words of token ids (B, l)."""
+        ids, places = torch.unique(tokens, return_inverse=True)
+        return cls(torch.cat([ids.new_tensor([padding_id]), ids]), places + 1)
+
+    def convolve(self, words: Tensor, convolution: nn.Module) -> Tensor:
+        """Return the convolution over time (B, l, filters) of the words' vectors (U, v), zero for padding.
+
+        Sums are in float32 under autocast too, and so is the gradient of a word that is in many places. The
+        result is of autocast's type.
+        """
+        weight, bias = (convolution.get_parameter(name) for name in ("weight", "bias"))
+        filters, size, width = weight.shape
+        left = (width - 1) // 2
+        with torch.autocast("cpu", enabled=False):
+            rows = weight.permute(1, 2, 0).reshape(size, width * filters)
+            # The product with the word at the position itself is always added, and the bias with it.
+            centred = nn.functional.pad(bias, (left * filters, (width - 1 - left) * filters))
+            products = torch.addmm(centred, words, rows).view(-1, filters)  # (U · width, filters)
+            padded = nn.functional.pad(self.places, (left, width - 1 - left))
+            indices = padded.unfold(1, width, 1) * width + torch.arange(width)  # (B, l, width)
+            sums = nn.functional.embedding_bag(indices.flatten(0, 1), products, mode="sum")
+        if torch.is_autocast_enabled("cpu"):
+            sums = sums.to(torch.get_autocast_dtype("cpu"))
+        return sums.view(*self.places.shape, filters)
 
 
 @ENCODERS.register("convolution")

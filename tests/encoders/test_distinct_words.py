@@ -5,8 +5,7 @@ import torch
 from torch import nn
 
 from nlpcapsule.encoders import convolution as convolution_module
-from nlpcapsule.encoders.convolution import ConvolutionEncoder, ConvolutionSettings
-from nlpcapsule.encoders.window_sums import DistinctWords
+from nlpcapsule.encoders.convolution import ConvolutionEncoder, ConvolutionSettings, DistinctWords
 from nlpcapsule.registry import NetworkInputs
 
 TOKENS = torch.tensor([[3, 1, 2, 3, 3], [2, 2, 4, 0, 0], [1, 0, 0, 0, 0]])  # 0: padding

@@ -22,7 +22,7 @@ from nlpcapsule.lexical.sparse_rows import largest_entries, stacked_rows, transp
 from nlpcapsule.threads import thread_count
 
 _CENTROID_WORDS = 50  # more cost time and find hardly more labels
-_DOCUMENT_WORDS = 30  # the words that tell a document from others
+DOCUMENT_WORDS = 30  # the words of the largest weights, which tell a document from others
 _COMMON, _FEW = 0.1, 1_000  # a word of more labels than both tells them apart badly, and takes long
 _ROWS_PER_WORD = 5_000  # those that a word weighs most in
 _ROWS_AT_A_TIME = 4_096
@@ -56,8 +56,8 @@ class InvertedIndex:
     def of_documents(cls, features: sparse.csr_matrix) -> Self:
         """Index documents (N, V)."""
         starts = range(0, features.shape[0], _ROWS_AT_A_TIME)
-        parts = (unit_rows(informative_words(features[s : s + _ROWS_AT_A_TIME])) for s in starts)
-        return cls(stacked_rows(parts, features.shape))
+        chosen = (largest_entries(features[s : s + _ROWS_AT_A_TIME], DOCUMENT_WORDS) for s in starts)
+        return cls(stacked_rows(map(unit_rows, chosen), features.shape))
 
     @cached_property
     def _rows_by_word(self) -> sparse.csr_matrix:
@@ -83,11 +83,6 @@ class InvertedIndex:
 
         in_threads(fill, range(0, documents, size))
         return found, cosines
-
-
-def informative_words(features: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Return documents (N, V) with their words of the largest weights alone."""
-    return largest_entries(features, _DOCUMENT_WORDS)
 
 
 def row_products(features: sparse.csr_matrix, rows: sparse.csr_matrix, chosen: np.ndarray) -> np.ndarray:

@@ -25,9 +25,9 @@ from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import array_to_text, check_array, load_arrays, save_arrays, text_to_array
 from nlpcapsule.lexical.bag_of_words import BagOfWords
-from nlpcapsule.lexical.inverted_index import InvertedIndex, best_of, informative_words, row_products
+from nlpcapsule.lexical.inverted_index import DOCUMENT_WORDS, InvertedIndex, best_of, row_products
 from nlpcapsule.lexical.ranker import label_matrix
-from nlpcapsule.lexical.sparse_rows import DenseProducts, in_parts
+from nlpcapsule.lexical.sparse_rows import DenseProducts, in_parts, largest_entries
 from nlpcapsule.strict_json import parse_json
 
 NEAREST = 20  # K
@@ -103,7 +103,7 @@ class Neighbours:
             cosines = self._cosines(features)  # (N, training documents)
             best = top_columns(cosines, NEAREST)
             return best, np.take_along_axis(cosines, best, axis=1)
-        contenders, _ = self.index.nearest(informative_words(features), _CONTENDERS)  # (N, C)
+        contenders, _ = self.index.nearest(largest_entries(features, DOCUMENT_WORDS), _CONTENDERS)  # (N, C)
         return best_of(contenders, row_products(features, self.documents, contenders), NEAREST)
 
     def _weighted_labels(

@@ -49,7 +49,7 @@ class OmikujiSettings(LexicalSettings):
         return self
 
 
-_FILE = "omikuji.safetensors"
+_FILE, _TREE = "omikuji.safetensors", "omikuji-tree-{}"
 # The library's float32 scores reach 0 and 1, whose log-odds are infinite.
 _SMALLEST, _LARGEST = 1e-30, 1 - 1e-7
 _NOT_REACHED = logit(_SMALLEST) - 1  # log-odds of labels in leaves that the beam did not reach
@@ -72,7 +72,7 @@ class OmikujiTrees(LexicalRanker):
     @classmethod
     def fit(cls, settings: OmikujiSettings, documents: EncodedDocuments, fitting: Fitting) -> Self:
         """Train one tree after another, reusing those in the checkpoint folder."""
-        omikuji = _library()
+        omikuji = import_extra("omikuji", "omikuji")
         bag = BagOfWords.fit(documents.tokens, len(fitting.words), fitting.ignored, settings.lead_tokens)
         parameters = omikuji.Model.default_hyper_param()
         parameters.n_trees = 1
@@ -124,24 +124,24 @@ class OmikujiTrees(LexicalRanker):
         """Write the word weights and one folder per tree, in the library's format (JSON and CBOR)."""
         save_arrays(folder / _FILE, **self.bag.to_arrays(), label_count=np.array([self.label_count]))
         for number, tree in enumerate(self.trees):
-            path = _tree_folder(folder, number)
+            path = folder / _TREE.format(number)
             shutil.rmtree(path, ignore_errors=True)  # the library reads every tree it finds there
             _write(tree, path)
 
     @property
     def files(self) -> set[str]:
         """The names of its files; `check_tree` accepts no others in a tree's folder."""
-        trees = [_tree_folder(Path(), number) for number in range(len(self.trees))]
+        trees = [Path(_TREE.format(number)) for number in range(len(self.trees))]
         return {_FILE, *((tree / name).as_posix() for tree in trees for name in (SETTINGS_FILE, TREE_FILE))}
 
     @classmethod
     def load(cls, settings: OmikujiSettings, folder: Path) -> Self:
         """Read the output of `save`."""
-        _library()  # before looking for files
+        import_extra("omikuji", "omikuji")  # before looking for files
         arrays = load_arrays(folder / _FILE)
         bag = BagOfWords.from_arrays(arrays)
         label_count = single_integer(arrays.get("label_count"), "label_count")
-        folders = [_tree_folder(folder, number) for number in range(settings.trees)]
+        folders = [folder / _TREE.format(number) for number in range(settings.trees)]
         return cls(settings, bag, label_count, [_read(path, bag.width, label_count) for path in folders])
 
     def check(self, vocabulary_size: int, label_count: int) -> None:
@@ -149,14 +149,6 @@ class OmikujiTrees(LexicalRanker):
         self.bag.check(vocabulary_size)
         if self.label_count != label_count:
             raise ModelFolderError(f"the trees are for {self.label_count} labels, not {label_count}")
-
-
-def _library() -> Any:
-    return import_extra("omikuji", "omikuji")
-
-
-def _tree_folder(folder: Path, number: int) -> Path:
-    return folder / f"omikuji-tree-{number}"
 
 
 def _write(tree: Any, path: Path) -> None:
@@ -168,7 +160,7 @@ def _write(tree: Any, path: Path) -> None:
 def _read(path: Path, width: int, label_count: int) -> Any:
     check_tree(path, width, label_count)
     with _silenced(f"reading {path}"):
-        return _library().Model.load(str(path))
+        return import_extra("omikuji", "omikuji").Model.load(str(path))
 
 
 def _keep(tree: Any, path: Path, width: int, label_count: int) -> Any:

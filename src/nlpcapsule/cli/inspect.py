@@ -5,10 +5,9 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from nlpcapsule.cli.files import check_folder_name, check_output_folder, say, tell_bad_rows
+from nlpcapsule.cli.files import RowFile, check_folder_name, check_output_folder, tell_bad_rows
 from nlpcapsule.cli.options import ModelFolder, reads_data
-from nlpcapsule.data.readers.document_files import read_documents
-from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
+from nlpcapsule.data.readers.reading import ReadOptions
 
 
 @reads_data(need_labels=True)
@@ -41,8 +40,8 @@ def inspect(
     from nlpcapsule.scoring.models import LabelModel
 
     loaded = load_model(model)
-    report = ReadReport(say=say)
+    file = RowFile(data, reading)
     # The training data of an answer model are not documents: it is rejected below, unread.
-    documents = list(read_documents(data, reading, report)) if isinstance(loaded, LabelModel) else []
-    tell_bad_rows(data, report)
+    documents = list(file) if isinstance(loaded, LabelModel) else []
+    tell_bad_rows(data, file.report)
     inspect_model(loaded, documents, folder, document - 1)

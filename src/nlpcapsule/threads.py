@@ -60,7 +60,7 @@ def keep_faster_torch_threads(say: Callable[[str], None], earlier: int | None = 
     torch.set_num_threads(most)
     if _is_asked_for or most == 1:
         return
-    _chosen = fastest(halves(most), _seconds_of_steps)
+    _chosen = _fastest(most)
     torch.set_num_threads(_chosen)
     if _chosen < most:
         say(
@@ -69,23 +69,17 @@ def keep_faster_torch_threads(say: Callable[[str], None], earlier: int | None = 
         )
 
 
-def fastest(counts: Iterator[int], seconds: Callable[[int], float]) -> int:
-    """Return the count that takes the least time; a later one has to be faster by a tenth."""
-    best = next(counts)
-    least = seconds(best)
-    for count in counts:
-        took = seconds(count)
-        if took < _WORTHWHILE * least:
-            best, least = count, took
-    return best
+def _fastest(most: int) -> int:
+    """Return `most`, half of it, and so on down to 1: the number of threads that takes the least time.
 
-
-def halves(most: int) -> Iterator[int]:
-    """Yield `most`, half of it, and so on down to 1."""
+    A smaller number has to be faster by a tenth.
+    """
+    best, least = most, _seconds_of_steps(most)
     while most > 1:
-        yield most
         most //= 2
-    yield 1
+        if (took := _seconds_of_steps(most)) < _WORTHWHILE * least:
+            best, least = most, took
+    return best
 
 
 def available_cpus(root: Path = Path("/")) -> int:

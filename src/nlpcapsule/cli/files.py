@@ -17,6 +17,11 @@ from nlpcapsule.errors import DataError, NlpCapsuleError
 from nlpcapsule.model_folder.manifest import INSPECTION, listed_names
 
 
+def say(text: str) -> None:
+    """Print a line on standard error."""
+    typer.echo(text, err=True)
+
+
 @dataclass
 class RowFile:
     """Documents or questions of a file, which is read for each iteration; a stream is read once and kept."""
@@ -26,7 +31,7 @@ class RowFile:
     read: Callable[[str, ReadOptions, ReadReport], Iterator[Any]] = read_documents
     report: ReadReport = field(default_factory=ReadReport)  # of the latest complete reading
     _kept: list[Any] | None = None
-    _said: set[str] = field(default_factory=set)
+    _say: Callable[[str], None] = say
 
     def __iter__(self) -> Iterator[Any]:
         if self._kept is None and is_stream(self.source):  # a pipe, as in <(command), can only be read once
@@ -34,19 +39,10 @@ class RowFile:
         return self._read() if self._kept is None else iter(self._kept)
 
     def _read(self) -> Iterator[Any]:
-        report = ReadReport(say=self._say_once)
+        report = ReadReport(say=self._say)
+        self._say = lambda text: None  # the format that was guessed is said once
         yield from self.read(self.source, self.options, report)
         self.report = report
-
-    def _say_once(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
-            say(text)
-
-
-def say(text: str) -> None:
-    """Print a line on standard error."""
-    typer.echo(text, err=True)
 
 
 @contextmanager

@@ -161,16 +161,12 @@ def _parse_assignment(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise ConfigError(f"--set {text!r}: expected key=value, for example training.epochs=5")
-    return key.strip(), toml_value(value.strip())
-
-
-def toml_value(text: str) -> Any:
-    """Return a value parsed as TOML: a number, true or false, a list; otherwise the text itself."""
     try:
-        parsed = tomllib.loads(f"value = {text}")
+        parsed = tomllib.loads(f"value = {value.strip()}")
     except (ValueError, RecursionError):  # not TOML, a number of thousands of digits, deeply nested lists
-        return text
-    return parsed["value"] if len(parsed) == 1 else text  # a text of several lines may contain other keys
+        parsed = {}
+    # A text of several lines may contain other keys.
+    return key.strip(), parsed["value"] if len(parsed) == 1 else value.strip()
 
 
 def _read_preset(name: str) -> dict[str, Any]:

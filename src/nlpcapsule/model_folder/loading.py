@@ -70,7 +70,9 @@ def _read(files: ModelFiles, device: str) -> LabelModel | AnswerModel:
             lambda: build_network(sized, *sizes, transformer=transformer), files.path(name), device
         )
 
-    sized = _plain(config, facts)
+    sized = config  # with the word vector size of the weights
+    if facts.embedding_size:
+        sized = config.with_network(config.network.with_word_vector_size(facts.embedding_size))
     if labels is None:
         return AnswerModel(config, tokenizer, network(NETWORK, sized, transformer), facts)
     if isinstance(config.model, LexicalSettings):
@@ -139,10 +141,3 @@ class _BoundedMemory(TorchFunctionMode):
 
 def _other_weights(path: Path, problem: str) -> ModelFolderError:
     return ModelFolderError(f"{path}: these weights do not belong to this configuration: {problem}")
-
-
-def _plain(config: Config, facts: ModelFacts) -> Config:
-    """Return the configuration with the word vector size of the weights."""
-    if not facts.embedding_size:
-        return config
-    return config.with_network(config.network.with_word_vector_size(facts.embedding_size))

@@ -103,7 +103,9 @@ def _quotas(root: Path) -> Iterator[float]:
         mounts = [controllers, "cpu"] if "cpu" in controllers.split(",") else []
         for mount in mounts if controllers else [""]:  # version 2 has a single hierarchy, without a name
             for group in _with_parents(root / _CGROUPS / mount, path):
-                yield from _ratio([number for name in _LIMITS for number in _numbers(group / name)])
+                numbers = [number for name in _LIMITS for number in _numbers(group / name)]
+                if len(numbers) == 2 and min(numbers) > 0:  # otherwise there is no limit
+                    yield numbers[0] / numbers[1]
 
 
 def _with_parents(mount: Path, path: str) -> Iterator[Path]:
@@ -119,12 +121,6 @@ def _numbers(file: Path) -> list[int]:
         return [int(word) for word in file.read_text(encoding="utf-8").split()]
     except (OSError, ValueError):
         return []
-
-
-def _ratio(numbers: list[int]) -> Iterator[float]:
-    """Yield quota / period, unless there is no limit."""
-    if len(numbers) == 2 and min(numbers) > 0:
-        yield numbers[0] / numbers[1]
 
 
 def _from_environment() -> int | None:

@@ -4,11 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from nlpcapsule.config import Config
-from nlpcapsule.config.checks import check_values
 from nlpcapsule.data.documents import Candidate, Question
 from nlpcapsule.data.labels import LabelVocabulary
-from nlpcapsule.errors import ConfigError, ModelFolderError
+from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.lexical_scorer import LexicalScorer
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
@@ -16,14 +14,6 @@ from nlpcapsule.scoring.nominated_scorer import NominatedScorer
 
 _MOST_DOCUMENTS = 2**53
 _TRIED_WORDS = 32
-
-
-def check_config(config: Config) -> None:
-    """Reject settings whose values would take excessive time or memory."""
-    try:
-        check_values(config)
-    except ConfigError as error:
-        raise ModelFolderError(f"config.json: {error}") from None
 
 
 def check_label_rows(rows: Any) -> None:

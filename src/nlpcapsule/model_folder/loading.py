@@ -12,12 +12,13 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from nlpcapsule.config import Config
+from nlpcapsule.config.checks import check_values
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.encoders.transformer import TRANSFORMER_FILE
 from nlpcapsule.encoders.transformer_config import loading_saved_model
-from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.errors import ConfigError, ModelFolderError
 from nlpcapsule.lexical.ranker import LexicalSettings
-from nlpcapsule.model_folder.checks import check_config, check_model
+from nlpcapsule.model_folder.checks import check_model
 from nlpcapsule.model_folder.guarded import first_line, load_guarded, read_evidence, read_labels
 from nlpcapsule.model_folder.manifest import LEXICAL, ModelFiles, checked_files
 from nlpcapsule.networks.build import build_network
@@ -57,7 +58,10 @@ def _read(files: ModelFiles, device: str) -> LabelModel | AnswerModel:
     for name in ("config.json", "tokenizer.json"):
         parse_json(files.text(name), name)
     config = Config.from_json(files.text("config.json"))
-    check_config(config)
+    try:
+        check_values(config)  # which could take excessive time or memory
+    except ConfigError as error:
+        raise ModelFolderError(f"config.json: {error}") from None
     tokenizer = WordTokenizer.from_json(files.text("tokenizer.json"))
     facts = ModelFacts.from_json(files.json("facts.json"))
     # Otherwise a network would look for its transformer at the path, or the hub id, that the folder names.

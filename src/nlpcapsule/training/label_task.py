@@ -101,29 +101,23 @@ class LabelTask:
         """Return P@1, P@5 and the selection metric on dev, or on a sample; the network is in eval mode."""
         if self.dev is None:
             return {}
-        rows = self._dev_rows()
+        rows = self._dev_rows(self.dev)
         own = share_of(rows)
-        ranked = joined_shares(self._rank_dev(network, own), len(rows))  # (M, K)
+        bf16 = is_bf16(self.config.training, device_of(network))
+        scorer = NetworkScorer(network, self.padding_id, self.config.inference.batch_size, bf16)
+        candidates = None if self.dev_candidates is None else self.dev_candidates[own]
+        ranked = rank_documents(scorer, self.dev.tokens.take(own), _RANKED, candidates=candidates).labels
+        count = len(self.labels) if candidates is None else candidates.shape[1]
+        ranked = ranked.reshape(len(own), min(_RANKED, count))  # also where there are no rows
+        ranked = joined_shares(ranked, len(rows))  # (M, K)
         truth = [self.dev.labels[int(row)] for row in rows]
         figures = per_document_metrics(ranked, truth, (1, 5))
         return {name: float(figures[name].mean()) for name in ("P@1", "P@5", self.select_by)}
 
-    def _dev_rows(self) -> np.ndarray:
+    def _dev_rows(self, dev: EncodedDocuments) -> np.ndarray:
         """Return the dev documents that epochs are compared on: all, or a fixed sample of many."""
-        assert self.dev is not None
-        count = len(self.dev)
-        if count <= MOST_DEV_DOCUMENTS:
-            return np.arange(count)
-        labelled = np.flatnonzero(self.dev.labels.lengths)
+        if len(dev) <= MOST_DEV_DOCUMENTS:
+            return np.arange(len(dev))
+        labelled = np.flatnonzero(dev.labels.lengths)
         chosen = np.random.default_rng(self.config.training.seed).permutation(labelled)
         return np.sort(chosen[:MOST_DEV_DOCUMENTS])
-
-    def _rank_dev(self, network: nn.Module, rows: np.ndarray) -> np.ndarray:
-        """Return the ranked labels (M', K) of some dev documents."""
-        assert self.dev is not None
-        bf16 = is_bf16(self.config.training, device_of(network))
-        scorer = NetworkScorer(network, self.padding_id, self.config.inference.batch_size, bf16)
-        candidates = None if self.dev_candidates is None else self.dev_candidates[rows]
-        ranked = rank_documents(scorer, self.dev.tokens.take(rows), _RANKED, candidates=candidates).labels
-        count = len(self.labels) if candidates is None else candidates.shape[1]
-        return ranked.reshape(len(rows), min(_RANKED, count))  # also where there are no rows

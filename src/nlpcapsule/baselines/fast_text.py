@@ -19,10 +19,9 @@ from nlpcapsule.atomic_files import atomic_path, atomic_text
 from nlpcapsule.baselines.fast_text_file import check_fasttext_file
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import MissingExtraError, ModelFolderError, NlpCapsuleError
 from nlpcapsule.lexical.arrays import check_array, check_range, load_arrays, save_arrays, single_integer
-from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings
+from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, top_of_parts
 from nlpcapsule.registry import System, register
 
 
@@ -99,14 +98,7 @@ class FastText(LexicalRanker):
 
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the best labels of documents and their log-odds."""
-        width = min(top_k, self.label_count)
-        labels = np.empty((len(tokens), width), dtype=np.int64)
-        log_odds = np.empty((len(tokens), width))
-        for row, document in enumerate(tokens):
-            scores = self._log_odds(document)  # (1, n)
-            labels[row] = top_columns(scores, width)[0]
-            log_odds[row] = scores[0, labels[row]]
-        return labels, log_odds
+        return top_of_parts(map(self._log_odds, tokens), top_k)
 
     def _log_odds(self, document: np.ndarray) -> np.ndarray:
         """Return the log-odds (1, n). The library's `predict` would round probabilities and create ties."""

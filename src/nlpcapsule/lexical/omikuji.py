@@ -18,12 +18,11 @@ from scipy.special import logit
 from nlpcapsule.atomic_files import atomic_text
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import ModelFolderError, NlpCapsuleError, import_extra
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays, single_integer
 from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS_HELP, BagOfWords
 from nlpcapsule.lexical.omikuji_tree import SETTINGS_FILE, TREE_FILE, check_tree, rewrite_tree
-from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
+from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix, top_of_parts
 from nlpcapsule.registry import System, register
 
 
@@ -97,15 +96,7 @@ class OmikujiTrees(LexicalRanker):
 
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the best labels of documents and the log-odds of their scores."""
-        features = self.bag.rows(tokens)  # (N, V)
-        width = min(top_k, self.label_count)
-        labels = np.empty((len(tokens), width), dtype=np.int64)
-        log_odds = np.empty((len(tokens), width))
-        for row in range(len(tokens)):
-            scores = self._log_odds(features[row])  # (1, n)
-            labels[row] = top_columns(scores, width)[0]
-            log_odds[row] = scores[0, labels[row]]
-        return labels, log_odds
+        return top_of_parts(map(self._log_odds, self.bag.rows(tokens)), top_k)
 
     def _log_odds(self, document: sparse.csr_matrix) -> np.ndarray:
         """Return the log-odds (1, n) of one document."""

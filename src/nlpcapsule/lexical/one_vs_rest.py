@@ -19,13 +19,12 @@ from scipy import sparse
 
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import check_array, load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS_HELP, BagOfWords
 from nlpcapsule.lexical.inverted_index import InvertedIndex, best_of, row_products
 from nlpcapsule.lexical.nearest_negatives import NearestNegatives, fit_on_rows
-from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
+from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix, top_of_parts
 from nlpcapsule.lexical.sparse_rows import DenseProducts, in_parts
 from nlpcapsule.processes import pool_options, starting_workers
 from nlpcapsule.registry import System, register
@@ -109,15 +108,8 @@ class OneVsRest(LexicalRanker):
             nominated, _ = self.centroids.nearest(features, max(top_k, _NOMINATED))
             margins = row_products(features, self.weights, nominated) + self.bias[nominated]
             return best_of(nominated.astype(np.int64), margins, top_k)
-        width = min(top_k, len(self.bias))
-        labels = np.empty((len(tokens), width), dtype=np.int64)
-        margins = np.empty((len(tokens), width))
-        chunk = max(1, _SCORES_AT_A_TIME // len(self.bias))
-        for rows, part in in_parts(features, chunk):
-            scores = self._margins(part) + self.bias  # (chunk, n)
-            labels[rows] = top_columns(scores, width)
-            margins[rows] = np.take_along_axis(scores, labels[rows], axis=1)
-        return labels, margins
+        parts = in_parts(features, max(1, _SCORES_AT_A_TIME // len(self.bias)))
+        return top_of_parts((self._margins(part) + self.bias for _, part in parts), top_k)
 
     def save(self, folder: Path) -> None:
         """Write one file."""

@@ -2,7 +2,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -13,6 +13,7 @@ from scipy import sparse
 from nlpcapsule.config.settings import SystemSettings
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.registry import find_system
 
 
@@ -78,6 +79,15 @@ class LexicalRanker(ABC):
 
     def check(self, vocabulary_size: int, label_count: int) -> None:  # noqa: B027 - a system may have nothing to check
         """Raise `ModelFolderError` if a loaded system does not fit the tokenizer and the labels."""
+
+
+def top_of_parts(parts: Iterable[np.ndarray], top_k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return what `LexicalRanker.top` does, from the scores (B, n) of a few documents at a time."""
+    labels, scores = [np.zeros((0, 0), dtype=np.int64)], [np.zeros((0, 0))]
+    for part in parts:
+        labels.append(top_columns(part, top_k))
+        scores.append(np.take_along_axis(part, labels[-1], axis=1))
+    return np.concatenate(labels[1:] or labels), np.concatenate(scores[1:] or scores, dtype=np.float64)
 
 
 def label_matrix(labels: Ragged, label_count: int) -> sparse.csr_matrix:

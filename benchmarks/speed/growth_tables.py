@@ -115,6 +115,24 @@ def predict_table(name: str, record: Record) -> str:
     return _table(name, record, rows, f"{record['documents']:,} documents, {record['timed']:,} of them timed")
 
 
+def trainings_table(name: str, ways: tuple[str, str], record: Record) -> str:
+    """Return trainings in two ways, in turn, and the ratios of the second to the first."""
+    rows = [
+        {
+            "seed": str(training["seed"]),
+            "training": way.format(training["commit"][:7]),
+            "s": f"{training['seconds']:,.0f}",
+            "CPU s": f"{training['cpu_seconds']:,.0f}",
+            "memory, MiB": f"{training['peak_memory_mib']:,.0f}",
+            "P@1": f"{100 * training['precision_at_1']:.2f}",
+        }
+        for turn in record["rounds"]
+        for way, training in zip(ways, turn, strict=True)
+    ]
+    told = f"ratio of times {record['ratio']:.2f}, of CPU times {record['cpu_ratio']:.2f}"
+    return _table(name, record, rows, f"{told} (medians); points of P@1 lost {record['lost_points']:.2f}")
+
+
 def _table(name: str, record: Record, rows: list[dict[str, str]], note: str = "") -> str:
     used = [column for column in rows[0] if any(row[column] for row in rows)]
     told = f"{note}; " if note else ""
@@ -130,4 +148,6 @@ GROWTH: dict[str, Callable[[Any], str]] = {
     "speed-processes": partial(processes_table, "speed-processes"),
     "speed-neighbours": partial(neighbours_table, "speed-neighbours"),
     **{name: partial(documents_table, name) for name in ("speed-documents", "speed-documents-gpu")},
+    "speed-train": partial(trainings_table, "speed-train", ("commit {}", "commit {}")),
+    "speed-busy": partial(trainings_table, "speed-busy", ("alone", "next to a busy process")),
 }

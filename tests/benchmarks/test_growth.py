@@ -9,7 +9,22 @@ from benchmarks.speed.growth_tables import GROWTH
 
 MACHINE = {"cores": 2, "cores_used": 1.5, "cores_used_by_other_processes": 0.25}
 CPU = {"cpu_milliseconds": 200.0, "cpu_ratio": 1.5}
+TRAINING = {"commit": "0123456789", "seed": 3, "cpu_seconds": 1_300.0, "peak_memory_mib": 2_000.0}
 RECORDS = {
+    **{
+        name: {
+            "ratio": 0.4,
+            "cpu_ratio": 0.35,
+            "lost_points": 0.05,
+            "rounds": [
+                [
+                    {**TRAINING, "seconds": 1_400.0, "precision_at_1": 0.8668},
+                    {**TRAINING, "seconds": 560.0, "precision_at_1": 0.8663},
+                ]
+            ],
+        }
+        for name in ("speed-train", "speed-busy")
+    },
     "speed-labels": {
         "batch_size": 32,
         "rows": [
@@ -82,6 +97,8 @@ RECORDS = {
     },
 }
 ROWS = {
+    "speed-train": "| 3 | commit 0123456 | 560 | 1,300 | 2,000 | 86.63 |",
+    "speed-busy": "| 3 | next to a busy process | 560 | 1,300 | 2,000 | 86.63 |",
     "speed-predict": "| small onnx | 2.89 | 0.82 | 4.95 | 1.29 | 1.06 | 359 | 90.92 |",
     "speed-labels": "| 40,000 | 112 | 1.12 | 200 | 1.50 | 2.00 |",
     "speed-tokens": "| 100 | 1,234 | 1.00 | 200 | 1.50 | 0.50 |",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import os
@@ -9,11 +10,16 @@ import shlex
 import shutil
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
 import pytest
 from run_command import TINY, assert_refused, run_command, run_process
+
+from nlpcapsule.cli import train as train_command
+from nlpcapsule.cli.files import RowFile
+from nlpcapsule.training import fit_labels
 
 LABEL_FIGURES = {f"{name}@{k}" for name in ("P", "nDCG") for k in (1, 3, 5)}
 
@@ -45,6 +51,28 @@ def test_training_says_what_it_read_where_the_model_is_and_what_to_do_next(
 def test_quiet_training_says_nothing(sample: Path, tmp_path: Path) -> None:
     done = run_command("train", sample / "documents-train.jsonl", "--output", tmp_path / "model", "-q", *TINY)
     assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def test_the_rows_of_a_stream_are_gone_when_the_training_begins(
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[weakref.ref] = []
+    kept: list[object] = []
+
+    def noted(*arguments: Any) -> RowFile:
+        rows = RowFile(*arguments)
+        read.append(weakref.ref(rows))
+        return rows
+
+    def fit(*arguments: object) -> None:
+        gc.collect()
+        kept.extend(reference() for reference in read)
+
+    monkeypatch.setattr(train_command, "RowFile", noted)
+    monkeypatch.setattr(fit_labels, "fit_labels", fit)
+    rows, dev = (sample / "documents-train.jsonl").read_bytes(), sample / "documents-dev.jsonl"
+    done = run_command("train", "-", "--dev", dev, "--output", tmp_path / "model", *TINY, stdin=rows)
+    assert (done.code, kept) == (0, [None, None]), done.err
 
 
 def test_evaluating_a_label_model_writes_precision_and_ndcg_as_fractions(

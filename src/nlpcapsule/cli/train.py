@@ -90,13 +90,11 @@ def train(
     files.check_output_folder(output)
     use_threads(threads)
     choose_device(device)
-    read: Any = read_documents if settled.task == "labels" else read_questions
-    rows = RowFile(train, reading, read)
-    held_out = None if dev is None else RowFile(dev, replace(reading, split=dev_split), read)
+    sources = (train, dev, reading, replace(reading, split=dev_split))
     if dry_run:
         from nlpcapsule.training.plan import plan_training
 
-        for line in plan_training(_prepare(rows, held_out, settled, quiet), settled, typer.echo):
+        for line in plan_training(_prepare(*sources, settled, quiet), settled, typer.echo):
             typer.echo(line)
         return
 
@@ -114,7 +112,7 @@ def train(
         return
     existed = output.exists()
     try:
-        data = _prepare(rows, held_out, settled, quiet)
+        data = _prepare(*sources, settled, quiet)
         with TrainingProgress(quiet) as progress:
             fit: Any = fit_labels if settled.task == "labels" else fit_answers
             fit(data, settled, folder, progress)
@@ -134,11 +132,17 @@ def train(
         say(f"next: nlpcapsule evaluate {name} DATA, predict {name} INPUT, or serve {name}")
 
 
-def _prepare(rows: RowFile, held_out: RowFile | None, config: Config, quiet: bool) -> Any:
+def _prepare(
+    train: str, dev: str | None, reading: ReadOptions, dev_reading: ReadOptions, config: Config, quiet: bool
+) -> Any:
+    """Read the data; the rows of a stream, which are in memory, are gone when this returns."""
     from nlpcapsule.training.fit_answers import prepare_answers
     from nlpcapsule.training.prepared_labels import prepare_labels
 
     is_labels = config.task == "labels"
+    read: Any = read_documents if is_labels else read_questions
+    rows = RowFile(train, reading, read)
+    held_out = None if dev is None else RowFile(dev, dev_reading, read)
     data: Any
     with files.errors_about(rows.source):
         if is_labels:
@@ -149,15 +153,15 @@ def _prepare(rows: RowFile, held_out: RowFile | None, config: Config, quiet: boo
         if file is not None and (file.report.bad_rows or not quiet):
             say(f"{shown(file.source)}: {file.report.summary()}")
     if is_labels and data.dev is not None and not (data.dev.labels.values < len(data.labels)).any():
-        _refuse_dev("no document has a label that a training document has", held_out)
+        _refuse_dev("no document has a label that a training document has", dev)
     if not is_labels and data.dev is not None and not (data.dev.labels == 1).any():
-        _refuse_dev("no candidate is marked right (label 1)", held_out)
+        _refuse_dev("no candidate is marked right (label 1)", dev)
     return data
 
 
-def _refuse_dev(problem: str, dev: RowFile | None) -> None:
+def _refuse_dev(problem: str, dev: str | None) -> None:
     """Reject dev data on which no metric can be computed, before anything is written."""
-    source = "the part held out by training.dev_fraction" if dev is None else shown(dev.source)
+    source = "the part held out by training.dev_fraction" if dev is None else shown(dev)
     raise DataError(f"{problem}, so it cannot select an epoch", source, hint="give other dev data, or none")
 
 

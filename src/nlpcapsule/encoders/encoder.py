@@ -12,8 +12,6 @@ to add settings, subclass `EncoderSettings` or `WordEncoderSettings`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,7 +31,6 @@ class Encoder(nn.Module, ABC):
     name_size: int  # E, the size of the vectors that words, names and documents are compared by
     rectified: ClassVar[bool] = False  # whether no state is negative
     own_rate: float | None = None  # peak learning rate of the encoder; None uses the network's
-    saved_texts: Mapping[str, str] = MappingProxyType({})  # files of a model folder that it is built from
 
     def __init__(self, settings: Any, inputs: NetworkInputs) -> None:
         super().__init__()

@@ -118,7 +118,7 @@ class TransformerEncoder(nn.Module):
 
     @property
     def saved_texts(self) -> dict[str, str]:
-        """The file of a model folder that it is built from; see `Encoder`."""
+        """The file of a model folder that it is built from, and its text."""
         return {TRANSFORMER_FILE: self.to_json() + "\n"}
 
     def to_json(self) -> str:

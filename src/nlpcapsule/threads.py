@@ -12,11 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 _CGROUPS = Path("sys/fs/cgroup")
-_LIMITS = (
-    "cpu.max",
-    "cpu.cfs_quota_us",
-    "cpu.cfs_period_us",
-)  # version 2 has the first, version 1 the others
+_LIMITS = ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")  # version 2 has the first alone
 _POOLS = ("OMP_NUM_THREADS", "RAYON_NUM_THREADS")  # torch and numpy; tokenizers
 _WORTHWHILE = 0.9  # fewer threads are kept if they take at most this share of the time
 _PROBES, _STEPS, _SIZE = 3, 20, 256

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from docs.write_configuration import render_reference
+from nlpcapsule import registry
 from nlpcapsule.config import Config, Settings
 from nlpcapsule.config.nesting import NESTED, flatten
 from nlpcapsule.errors import ConfigError
@@ -145,6 +146,26 @@ def test_without_arguments_a_configuration_is_the_one_that_build_gives():
     assert Config() == Config.build()
     assert Config(task="answers") == Config.build("answers")
     assert Config(model={"name": "paper"}) == Config.build("labels", "paper")
+
+
+@pytest.mark.parametrize("model", ["hybrid", "paper", "one-vs-rest"])
+def test_the_sections_of_a_configuration_build_the_same_one(model):
+    config = Config.build("labels", model, assignments=["max_tokens=77"])
+    assert Config(**dict(config)) == config
+
+
+def test_a_system_of_another_package_replaces_none_of_ours(monkeypatch):
+    monkeypatch.setattr(registry.SYSTEMS, "modules", dict(registry.SYSTEMS.modules))
+    monkeypatch.setattr(registry, "_entry_points", lambda: {"paper": "elsewhere", "theirs": "their_module"})
+    with pytest.raises(ConfigError):
+        find_system("unknown")
+    found = registry.SYSTEMS.modules
+    assert (found["paper"], found["theirs"]) == (LABEL_SYSTEMS["paper"], "their_module")
+
+
+@pytest.mark.parametrize("key", ["network.name", "encoder.name"])
+def test_a_number_in_place_of_a_nested_name_is_told_with_its_section(key):
+    assert refusal(assignments=[f"{key}=5"]).startswith(f"{key}=5: expected the name of ")
 
 
 def test_a_systems_own_defaults_are_taken():

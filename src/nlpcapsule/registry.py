@@ -184,7 +184,7 @@ def register(system: System) -> System:
 def find_system(name: str) -> System:
     """Return the system of this name, importing only the module that registers it."""
     if name not in SYSTEMS.names:
-        SYSTEMS.modules.update(_entry_points())
+        SYSTEMS.modules.update(_entry_points() | SYSTEMS.modules)
     return SYSTEMS[name]
 
 

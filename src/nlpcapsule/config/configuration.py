@@ -41,6 +41,8 @@ class Config(Settings):
             return data
         task = data.get("task", "labels")
         given = {section: data.get(section, {}) for section in cls.SECTIONS}
+        if isinstance(given["model"], SystemSettings):
+            given["model"] = given["model"].model_dump()
         given["model"] = complete_model(given["model"], task)
         defaults = nesting.defaults_of(given["model"], task)
         for section, values in given.items():

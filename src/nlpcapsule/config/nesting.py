@@ -60,21 +60,21 @@ def expand(key: str, value: Any) -> Values:
     return {"name": TRANSFORMER, "path": value}
 
 
-def complete_model(model: Mapping[str, Any], task: str) -> Values:
+def complete_model(model: Mapping[str, Any], task: str, section: str = "model") -> Values:
     """Return a model section in which every nested section is present and named."""
     name = model.get("name", DEFAULT_SYSTEM.get(task, DEFAULT_NETWORK))
     if not isinstance(name, str):
-        raise ConfigError(f"model.name={quoted(name)}: expected the name of a system")
+        raise ConfigError(f"{section}.name={quoted(name)}: expected the name of a system")
     fields = find_system(name).settings.model_fields
     filled: Values = {**model, "name": name}
     for key in NESTED:
         if key not in fields:
             continue
-        section = expand(key, model.get(key, {}))
+        given = expand(key, model.get(key, {}))
         if key == "network":
-            filled[key] = complete_model({"name": DEFAULT_NETWORK, **section}, task)
+            filled[key] = complete_model({"name": DEFAULT_NETWORK, **given}, task, key)
         else:
-            filled[key] = {"name": default_encoder(name), **section}
+            filled[key] = {"name": default_encoder(name), **given}
             _check_encoder(name, filled[key]["name"])
     return filled
 

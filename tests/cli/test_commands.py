@@ -53,6 +53,24 @@ def test_quiet_training_says_nothing(sample: Path, tmp_path: Path) -> None:
     assert (done.code, done.out, done.err) == (0, "", "")
 
 
+@pytest.mark.parametrize(
+    ("task", "row", "problem"),
+    [
+        ("labels", '{"text": "word word", "labels": []}', "no document has a label"),
+        ("answers", '{"question": "a", "candidates": [{"text": "b", "label": 0}]}', "no candidate is marked"),
+    ],
+)
+def test_rows_that_were_skipped_are_told_before_why_there_is_nothing_to_learn(
+    task: str, row: str, problem: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(f"{row}\nnot JSON\n", encoding="utf-8")
+    done = run_command("train", path, "--task", task, "--output", tmp_path / "model", "--skip-bad-rows", "-q")
+    assert_refused(done, problem)
+    assert "1 bad row skipped" in done.err
+    assert "line 2: invalid JSON" in done.err
+
+
 def test_the_rows_of_a_stream_are_gone_when_the_training_begins(
     sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -144,14 +144,16 @@ def _prepare(
     rows = RowFile(train, reading, read)
     held_out = None if dev is None else RowFile(dev, dev_reading, read)
     data: Any
-    with files.errors_about(rows.source):
-        if is_labels:
-            data = prepare_labels(rows, held_out, config)
-        else:
-            data = prepare_answers(list(rows), None if held_out is None else list(held_out), config)
-    for file in (rows, held_out):
-        if file is not None and (file.report.bad_rows or not quiet):
-            say(f"{shown(file.source)}: {file.report.summary()}")
+    try:
+        with files.errors_about(train):
+            if is_labels:
+                data = prepare_labels(rows, held_out, config)
+            else:
+                data = prepare_answers(list(rows), None if held_out is None else list(held_out), config)
+    finally:  # skipped rows may be the reason of an error
+        for file in (rows, held_out):
+            if file is not None and file.report.rows and (file.report.bad_rows or not quiet):
+                say(f"{shown(file.source)}: {file.report.summary()}")
     if is_labels and data.dev is not None and not (data.dev.labels.values < len(data.labels)).any():
         _refuse_dev("no document has a label that a training document has", dev)
     if not is_labels and data.dev is not None and not (data.dev.labels == 1).any():

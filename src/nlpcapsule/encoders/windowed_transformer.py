@@ -153,7 +153,7 @@ def cut_windows(tokens: Tensor, padding_id: int, window: int, stride: int | None
     lengths = (tokens != padding_id).sum(dim=1)  # (B,)
     texts = (lengths - MARKS).clamp(min=0)  # (B,) tokens between the marks
     further = (texts - most).clamp(min=0)
-    counts = 1 - (-further // (stride or most))  # (B,) windows; negative numbers are rounded up
+    counts = 1 - (-further // (stride or most))  # (B,) windows; -(-x // y) rounds up
     steps = -(-texts // counts) if stride is None else torch.full_like(counts, stride)  # (B,)
     document = torch.arange(len(tokens), device=device).repeat_interleave(counts)  # (W,)
     number = torch.arange(len(document), device=device) - (counts.cumsum(0) - counts)[document]

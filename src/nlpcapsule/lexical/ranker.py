@@ -36,7 +36,7 @@ class Fitting:
     label_count: int  # n
     ignored: tuple[int, ...]  # ids of tokens that are not words: padding and the unknown word
     seed: int
-    checkpoint: Path  # a folder for finished parts (trees, blocks of labels), to resume a stopped training
+    checkpoint: Path  # a folder, perhaps yet to be made, for finished parts, to resume a stopped training
     advance: Callable[[int, int], None] = lambda done, total: None  # gets parts done and total parts
 
     def fingerprint(self, settings: LexicalSettings, documents: EncodedDocuments) -> str:

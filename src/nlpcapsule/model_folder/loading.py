@@ -97,7 +97,10 @@ def _network(build: Callable[[], nn.Module], path: Path, device: str) -> nn.Modu
     """Build a network with the weights of a file, using little more memory than the weights."""
     try:
         with safe_open(path, framework="pt") as file:
-            found = {_name(key): file.get_slice(key).get_shape() for key in file.keys()}  # noqa: SIM118
+            keys = list(file.keys())
+            found = {_name(key): file.get_slice(key).get_shape() for key in keys}
+        if len(found) < len(keys):
+            raise _other_weights(path, "some have both their current name and an earlier one")
         with _BoundedMemory(sum(map(math.prod, found.values())), path):
             network = build()
         expected = {name: list(tensor.shape) for name, tensor in network.state_dict().items()}

@@ -61,7 +61,8 @@ def test_weights_under_the_names_of_an_earlier_version_are_read(tmp_path):
     save_file(earlier, tmp_path / "network.safetensors")
     seal(tmp_path, "network.safetensors")
     assert load_model(tmp_path).rank(TEXTS, top_k=4) == saved.rank(TEXTS, top_k=4)
-    save_file(weights | earlier, tmp_path / "network.safetensors")
+    both = {key: tensor.clone() for key, tensor in (weights | earlier).items()}
+    save_file(both, tmp_path / "network.safetensors")
     seal(tmp_path, "network.safetensors")
     with pytest.raises(ModelFolderError, match="both their current name and an earlier one"):
         load_model(tmp_path)

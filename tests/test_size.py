@@ -7,7 +7,7 @@ in the core imports a baseline, and a reader may leave both out.
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "nlpcapsule"
-MOST_LINES = 16_990
+MOST_LINES = 17_000
 NOT_CORE = {
     "baselines",
     "explain",

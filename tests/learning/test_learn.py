@@ -19,6 +19,7 @@ from nlpcapsule.learning.examples import Example, merge_examples, read_examples
 from nlpcapsule.learning.learn import Learned, learn
 from nlpcapsule.model_folder import load_model, save_model
 from nlpcapsule.scoring.models import LabelModel
+from nlpcapsule.training.progress import TrainingProgress
 from tests.cli.run_command import assert_refused, run_command
 
 
@@ -231,6 +232,16 @@ def test_the_command_writes_a_version_or_another_folder(trained: Path, tmp_path:
     assert_refused(run_command("learn", folder, new, "--quiet"), "nothing to learn")
 
 
+@pytest.mark.parametrize("are_known", [True, False])
+def test_unknown_words_are_told(model: LabelModel, are_known: bool) -> None:
+    text = old_documents()[0].text if are_known else "qwrt zxcv plmk vbnm"
+    told: list[str] = []
+    progress = TrainingProgress(quiet=True)
+    progress.say = told.append  # type: ignore[method-assign]
+    learn(model, [Example(text, ("brand-new",))], progress)
+    assert any("of the words are unknown to the model" in line for line in told) != are_known
+
+
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
@@ -249,7 +260,8 @@ def test_models_that_keep_no_documents_are_refused(
 @pytest.fixture
 def make_model(tmp_path: Path) -> Callable[[str], Path]:
     def make(kind: str) -> Path:
-        rows = [{"text": letter.text, "labels": letter.labels} for letter in old_documents()[:60]]
+        letters = old_documents()[: 4 if kind == "hybrid" else 60]  # of four, none is held out
+        rows = [{"text": letter.text, "labels": letter.labels} for letter in letters]
         train = write(tmp_path / "train.jsonl", *rows)
         small = ["--set=embedding_size=8", "--set=filters=8", "--epochs=1"] if kind != "one-vs-rest" else []
         done = run_command("train", train, "--output", tmp_path / kind, "--model", kind, *small, "-q")

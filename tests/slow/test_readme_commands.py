@@ -72,4 +72,4 @@ def test_from_python(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "expected:" in done.stdout
-    assert (tmp_path / "my-model" / "manifest.json").exists()
+    assert (tmp_path / "small-model" / "manifest.json").exists()

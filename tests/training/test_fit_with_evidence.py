@@ -198,8 +198,7 @@ def test_documents_without_labels_are_held_out_like_others():
     assert len(held_out) == 40
     assert 1 <= sum(bool(documents[row].labels) for row in held_out) <= 10  # about a tenth, as of all
     few = prepare_labels(documents, None, tiny_config(lexical="auto"))
-    assert few.dev is None  # so few of them with labels tell nothing: all are learned from
-    assert len(few.train) == 400
+    assert (len(few.train), len(few.dev)) == (360, 40)
 
 
 def test_no_documents_have_no_labels(fitted):
@@ -208,11 +207,15 @@ def test_no_documents_have_no_labels(fitted):
 
 
 def test_with_too_few_documents_the_network_works_by_itself_unless_words_were_asked_for(tmp_path):
-    few = some_documents(60)  # a tenth of them cannot tell anything
+    few = some_documents(60)
     config = tiny_config(lexical="auto")
-    data = prepare_labels(few, None, config)
+    some = prepare_labels(few, None, config)
+    assert 1 <= len(some.dev) <= 6
+    assert not any("alone" in note for note in some.notes)
+    data = prepare_labels(few[:4], None, config)  # a tenth of them is none
     assert data.dev is None
-    assert len(data.train) == 60
+    assert len(data.train) == 4
+    assert any("the network ranks alone" in note for note in data.notes)
     model = fit_labels(data, config, RunFolder(tmp_path / "model"), TrainingProgress(quiet=True))
     assert type(model.scorer) is NetworkScorer
     assert type(load_model(tmp_path / "model").scorer) is NetworkScorer

@@ -174,7 +174,7 @@ def test_a_stopped_training_goes_on_to_the_same_weights(names, tmp_path, monkeyp
 @pytest.mark.parametrize("settings", [{"negatives": "hard"}, {"candidates": 5}], ids=str)
 def test_where_words_cannot_be_weighed_all_labels_are_routed_to(settings, names, tmp_path):
     config = tiny_config(**{"text.label_names": names, "lexical": "auto", **settings})
-    data = prepare_labels(documents(60, SEEN, 1), None, config)
+    data = prepare_labels(documents(4, SEEN, 1), None, config)
     assert data.dev is None
     told, progress = [], TrainingProgress(quiet=True)
     progress.say = told.append

@@ -28,6 +28,7 @@ _GROWTH, _MORE = (
     1.5,
     3,
 )  # a label's rows are trained again if it has so many times, and so many more, documents
+_MANY_UNKNOWN = 0.3  # share of words that the model does not know, from which a user is warned
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,13 @@ def learn(
     merged = _merge(kept, tokens, examples, ids)
     if not len(merged.learned):
         raise DataError("there is nothing to learn: the model has these documents with these labels already")
+    progress = progress or TrainingProgress(True)
+    unknown = (tokens.values == model.tokenizer.unknown_id).mean()
+    if unknown > _MANY_UNKNOWN:
+        progress.say(
+            f"warning: {unknown:.0%} of the words are unknown to the model, which cannot tell them apart: to "
+            "learn them, train it again with these documents"
+        )
     refit = _refitted(model, merged.documents.labels, len(names), examples, ids)
     titles = None
     if model.labels.names is not None:
@@ -107,7 +115,7 @@ def learn(
         tuple(names[len(model.labels) :]),
         tuple(name for name, is_refit in zip(names, refit, strict=True) if is_refit),
     )
-    changed = change_model(model, change, learned.summary(), progress or TrainingProgress(True), settings)
+    changed = change_model(model, change, learned.summary(), progress, settings)
     return Learned(changed, learned.added, learned.updated, learned.new_labels, learned.refitted)
 
 

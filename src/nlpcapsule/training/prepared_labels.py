@@ -24,7 +24,6 @@ from nlpcapsule.training.preparation import (
     starting_vectors,
 )
 
-_FEWEST_DOCUMENTS = 10  # labelled documents needed to fit fusion weights, unless a lexical system is named
 _NAME_TOKENS = 64  # of a name and its alternatives
 
 
@@ -110,6 +109,8 @@ def prepare_labels(
     encoded = encode_documents(train, tokenizer, labels, length)
     held_out = None if dev is None else encode_documents(dev, tokenizer, labels, length)
     notes = _notes(encoded, held_out, labels, tokenizer)
+    if config.lexical is not None and held_out is None:
+        notes.append("no documents are held out: the network ranks alone, without a lexical system")
     if thesaurus is not None:
         used = [label for label, count in zip(labels.ids, labels.counts, strict=True) if count]
         named = sum(label in thesaurus for label in used)
@@ -145,7 +146,7 @@ def _held_out(
         labels = [tuple(map(sys.intern, document.labels)) for document in train]
         held_out = known_rows_to_hold_out(labels, fraction, seed)
         labelled = sum(bool(labels[row]) for row in held_out)
-        if not is_asked_for and labelled < _FEWEST_DOCUMENTS:
+        if not labelled and not is_asked_for:
             return train, None  # the network works alone
         if not labelled:
             raise DataError(

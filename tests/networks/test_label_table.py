@@ -20,13 +20,13 @@ def test_rows_are_those_of_the_labels_asked_for(outputs):
     labels = table_of()
     ids = None if outputs is None else torch.tensor(outputs)
     chosen = range(5) if outputs is None else outputs
-    assert torch.equal(labels.rows_of("query", ids), labels.query[torch.tensor(list(chosen))])
-    assert labels.rows_of("bias", ids).tolist() == torch.tensor(list(chosen)).float().tolist()
+    assert torch.equal(labels.rows_of(ids)["query"], labels.query[torch.tensor(list(chosen))])
+    assert labels.rows_of(ids)["bias"].tolist() == torch.tensor(list(chosen)).float().tolist()
 
 
 def test_only_the_rows_asked_for_have_a_gradient():
     labels = table_of()
-    labels.rows_of("query", torch.tensor([[1, 3], [3, 3]])).sum().backward()
+    labels.rows_of(torch.tensor([[1, 3], [3, 3]]))["query"].sum().backward()
     assert labels.query.grad.sum(dim=1).tolist() == [0, 3, 0, 9, 0]
     assert labels.bias.grad is None
 

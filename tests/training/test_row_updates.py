@@ -1,5 +1,7 @@
 """Tables updated by row: as dense ones where rows were read, untouched elsewhere, and averaged when due."""
 
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +18,7 @@ from nlpcapsule.networks.label_table import LabelTable
 from nlpcapsule.training import row_updates
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.loop import train_network
-from nlpcapsule.training.optimizers import build_optimizers
+from nlpcapsule.training.optimizers import RowAdam, build_optimizers, clip_gradients
 from nlpcapsule.training.prepared_labels import prepare_labels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.row_updates import MovingAverage, choose_row_updates, exchange_rows, row_tables
@@ -39,7 +41,7 @@ def test_sparse_gradients_are_those_of_dense_tables(name, ids):
     found = {}
     for sparse in (False, True):
         labels = label_tables(sparse)
-        rows = labels.rows_of(name, ids)
+        rows = labels.rows_of(ids)[name]
         (rows * torch.arange(rows.numel()).reshape(rows.shape)).sum().backward()
         found[sparse] = getattr(labels, name).grad
     assert found[True].is_sparse
@@ -64,6 +66,38 @@ def train(folder: Path, **settings) -> nn.Module:
     task = LabelTask(config, data.train, None, data.labels)
     train_network(network, task, config.training, folder, TrainingProgress(quiet=True))
     return network
+
+
+def operations(work: Callable[[], object]) -> Counter[str]:
+    """Torch's operations in some work, those inside of others as well."""
+    with torch.autograd.profiler.profile() as profile:
+        work()
+    return Counter({each.key: each.count for each in profile.key_averages()})
+
+
+def test_an_update_by_row_takes_few_more_operations_than_a_dense_one(tmp_path, monkeypatch):
+    """A GPU spends longer on starting an operation than on the rows."""
+    dense = operations(lambda: train(tmp_path / "dense"))
+    monkeypatch.setattr(row_updates, "MANY_LABELS", 0)
+    by_row = operations(lambda: train(tmp_path / "by row"))
+    assert by_row["Optimizer.step#RowAdam.step"] > dense["Optimizer.step#RowAdam.step"] == 0
+    assert by_row.total() < 1.15 * dense.total()
+
+
+def test_an_update_by_row_waits_for_a_gpu_only_once():
+    """Where the number of distinct rows is found."""
+    labels = label_tables(sparse=True)
+    optimizer = RowAdam(labels.parameters())
+
+    def step():
+        rows = labels.rows_of(torch.tensor([[4, 1], [4, 0]]))
+        (rows["query"].sum() + rows["bias"].sum()).backward()
+        clip_gradients(labels.parameters(), 1.0)
+        optimizer.step()
+
+    found = operations(step)
+    waits = {name: found[f"aten::{name}"] for name in ("unique_consecutive", "item", "_coalesce", "nonzero")}
+    assert waits == {"unique_consecutive": 1, "item": 0, "_coalesce": 0, "nonzero": 0}
 
 
 def test_a_step_changes_the_rows_that_it_read_and_no_others(tmp_path, monkeypatch):

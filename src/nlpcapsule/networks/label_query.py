@@ -180,15 +180,16 @@ class LabelQueryNetwork(QueryRouting):
     ) -> Scored:
         """Score labels of documents that were read; the arguments are those of `forward`."""
         capsules, is_explained = reading.capsules, reading.attention is not None
-        coupling = self.labels.rows_of("query", outputs) @ self.key(capsules).transpose(1, 2)  # (B, n, m)
-        if "slot" in self.labels:
-            coupling = coupling + self.labels.rows_of("slot", outputs)
+        rows = self.labels.rows_of(outputs)
+        coupling = rows["query"] @ self.key(capsules).transpose(1, 2)  # (B, n, m)
+        if "slot" in rows:
+            coupling = coupling + rows["slot"]
         routed = self.route(capsules, coupling, reading.mask, valid, keep_coupling=is_explained)
         label_capsules = self.mlp(self.dropout(routed.label_capsules))  # (B, n, d)
-        logits = row_products(label_capsules, self.labels.rows_of("output", outputs))  # (B, n)
-        logits = logits + self.labels.rows_of("bias", outputs)
+        logits = row_products(label_capsules, rows["output"])  # (B, n)
+        logits = logits + rows["bias"]
         if self.whole is not None and reading.largest is not None:
-            logits = logits + self.whole(reading.largest, self.labels.rows_of("whole", outputs))
+            logits = logits + self.whole(reading.largest, rows["whole"])
         by_name = None
         if self.names is not None and reading.place is not None:
             logits, by_name = self.names(logits, reading.place, outputs)

@@ -18,8 +18,7 @@ of each (n₁: labels with one example, n₀: with none), and β' is lowered acc
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,14 +37,13 @@ class LabelTable(nn.Module):
     Example:
         >>> labels = LabelTable(label_count=3)
         >>> labels.add("bias", torch.tensor([-4.0, -5.0, -6.0]))
-        >>> labels.rows_of("bias", torch.tensor([2, 0])).tolist()
+        >>> labels.rows_of(torch.tensor([2, 0]))["bias"].tolist()
         [-6.0, -4.0]
     """
 
     def __init__(self, label_count: int) -> None:
         super().__init__()
         self.label_count, self.sparse = label_count, False
-        self._read: _ReadIds | None = None  # of the last step; its tables share them
 
     def add(self, name: str, rows: Tensor) -> None:
         """Add a table that starts from rows (n, …)."""
@@ -62,53 +60,48 @@ class LabelTable(nn.Module):
     def __contains__(self, name: str) -> bool:
         return name in self._parameters
 
-    def rows_of(self, name: str, outputs: Tensor | None) -> Tensor:
-        """Return the rows of a table for all labels, or for ids; see `rows_of`."""
-        table = self.get_parameter(name)
+    def rows_of(self, outputs: Tensor | None) -> dict[str, Tensor]:
+        """Return the rows of every table, by its name, for all labels, or for ids; see `rows_of`."""
+        tables: dict[str, Tensor] = dict(self.named_parameters(recurse=False))
         if not (self.sparse and torch.is_grad_enabled()):
-            return rows_of(table, outputs)
+            return {name: rows_of(table, outputs) for name, table in tables.items()}
         if outputs is None:
-            outputs = torch.arange(len(table), device=table.device)
-        if self._read is None or self._read.ids is not outputs:
-            self._read = _ReadIds.of(outputs)
-        return _SparselyGathered.apply(table, self._read)
-
-
-@dataclass(frozen=True)
-class _ReadIds:
-    """The ids (…) that a step reads, sorted once for the gradients of all tables."""
-
-    ids: Tensor
-    order: Tensor  # (k,) positions of the ids, flattened, by ascending id
-    distinct: Tensor  # (r,) ascending
-    counts: Tensor  # (r,) how often each is read
-
-    @classmethod
-    def of(cls, ids: Tensor) -> Self:
-        in_order, order = ids.flatten().sort(stable=True)
-        distinct, counts = in_order.unique_consecutive(return_counts=True)
-        return cls(ids, order, distinct, counts)
+            outputs = torch.arange(self.label_count, device=next(iter(tables.values())).device)
+        return dict(zip(tables, _SparselyGathered.apply(outputs, *tables.values()), strict=True))
 
 
 class _SparselyGathered(torch.autograd.Function):
-    """Rows of a table, with a sparse gradient. Torch's embedding has one, but not for tables of numbers."""
+    """Rows of tables, with sparse gradients. A GPU waits once a step, for the number of distinct ids."""
 
     @staticmethod
-    def forward(ctx: Any, table: Tensor, read: _ReadIds) -> Tensor:
-        """Return rows (…, *rest) of a table (n, *rest) for ids (…)."""
-        ctx.read, ctx.shape = read, table.shape
-        return table[read.ids]
+    def forward(ctx: Any, ids: Tensor, *tables: Tensor) -> tuple[Tensor, ...]:
+        """Return rows (…, *rest) of tables (n, *rest) for ids (…)."""
+        ctx.set_materialize_grads(False)  # rows that are not used have none
+        in_order, ctx.order = ids.flatten().sort(stable=True)  # (k,)
+        ctx.distinct, ctx.counts = in_order.unique_consecutive(return_counts=True)  # (r,)
+        ctx.shapes = [table.shape for table in tables]
+        return tuple(table[ids] for table in tables)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        """Return the gradient of the table, with a row for each distinct id; sums have a fixed order."""
-        read: _ReadIds = ctx.read
-        values = gradient.reshape(len(read.order), -1)[read.order]  # (k, …)
-        sums = torch.segment_reduce(values, "sum", lengths=read.counts, axis=0)  # (r, …)
-        rows = sums.reshape(-1, *ctx.shape[1:])
-        return torch.sparse_coo_tensor(
-            read.distinct.unsqueeze(0), rows, ctx.shape, check_invariants=False, is_coalesced=True
-        ), None
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        """Return the gradients of the tables, with a row for each distinct id; sums have a fixed order."""
+        parts = [each.reshape(len(ctx.order), -1) for each in gradients if each is not None]
+        values = torch.cat(parts, dim=1).index_select(0, ctx.order)  # (k, …)
+        # `unsafe` omits the check of the counts, for which a GPU would wait.
+        sums = torch.segment_reduce(values, "sum", lengths=ctx.counts, axis=0, unsafe=True)  # (r, …)
+        # Autograd copies such strided parts. It keeps contiguous values, but forgets that rows are distinct.
+        found = iter(sums.split([part.shape[1] for part in parts], dim=1))
+        rows = ctx.distinct.unsqueeze(0)
+        return None, *(
+            None if gradient is None else _sparse(rows, next(found), shape)
+            for gradient, shape in zip(gradients, ctx.shapes, strict=True)
+        )
+
+
+def _sparse(rows: Tensor, values: Tensor, shape: torch.Size) -> Tensor:
+    """Return a gradient of a table (n, *rest) with values (r, …) in rows (1, r), which are ascending."""
+    values = values.reshape(-1, *shape[1:])
+    return torch.sparse_coo_tensor(rows, values, shape, check_invariants=False, is_coalesced=True)
 
 
 def rows_of(table: Tensor, outputs: Tensor | None) -> Tensor:

@@ -103,16 +103,16 @@ class MovingAverage(AveragedModel):
     @torch.no_grad()
     def prepare_step(self) -> None:
         """Average the rows that the gradients are about to change."""
-        for table, average, averaged in self._tables:
-            if table.grad is not None and self.n_averaged > 0:
+        # A GPU waits to compare the number.
+        for table, average, averaged in self._tables if self.n_averaged > 0 else []:
+            if table.grad is not None:
                 self._average_rows(table, average, averaged, table.grad.coalesce().indices()[0])
 
     @torch.no_grad()
     def catch_up(self) -> None:
         """Average all rows."""
-        for table, average, averaged in self._tables:
-            if self.n_averaged > 0:
-                self._average_rows(table, average, averaged, torch.arange(len(table), device=table.device))
+        for table, average, averaged in self._tables if self.n_averaged > 0 else []:
+            self._average_rows(table, average, averaged, torch.arange(len(table), device=table.device))
 
     def _average_rows(self, table: Tensor, average: Tensor, averaged: Tensor, rows: Tensor) -> None:
         passed = self.n_averaged - averaged[rows]

@@ -57,9 +57,6 @@ class LabelTable(nn.Module):
         """Add a table (n, size) of normally distributed rows with an expected squared length of 1."""
         self.add(name, torch.randn(self.label_count, size) / math.sqrt(size))
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._parameters
-
     def rows_of(self, outputs: Tensor | None) -> dict[str, Tensor]:
         """Return the rows of every table, by its name, for all labels, or for ids; see `rows_of`."""
         tables: dict[str, Tensor] = dict(self.named_parameters(recurse=False))

@@ -58,7 +58,7 @@ def test_the_chain_equals_its_equations_in_loops():
 def test_without_a_document_term_the_whole_has_no_weights():
     network = tiny_network("label-query", document_size=0)
     assert network.whole is None
-    assert "whole" not in network.labels
+    assert "whole" not in network.labels.rows_of(None)
 
 
 def test_padding_is_never_the_largest_state():

@@ -9,7 +9,7 @@ from sklearn.preprocessing import normalize
 
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.lexical import nearest_negatives, one_vs_rest
+from nlpcapsule.lexical import inverted_index, nearest_negatives, one_vs_rest
 from nlpcapsule.lexical.candidates import candidate_recall, nominate_to_file
 from nlpcapsule.lexical.inverted_index import InvertedIndex
 from nlpcapsule.lexical.nearest_negatives import NearestNegatives
@@ -68,6 +68,53 @@ def test_nominations_are_those_of_a_dense_product():
     np.testing.assert_array_equal(labels, expected)
     np.testing.assert_allclose(cosines, np.take_along_axis(scores, expected, axis=1), rtol=1e-6)
     assert labels.dtype == np.int32
+
+
+def test_centroids_are_those_of_a_slow_version(monkeypatch):
+    monkeypatch.setattr(inverted_index, "_ROWS_AT_A_TIME", 7)  # several parts
+    monkeypatch.setattr(inverted_index, "_CENTROID_WORDS", WORDS)
+    features, targets = random_rows(0), sparse.random(40, LABELS, density=0.1, random_state=1, format="csr")
+    targets.data[:] = 1
+    found = InvertedIndex.of_labels(features, targets, words=150).weights.toarray()
+    x, y = features.toarray()[:, :150], targets.toarray()
+    sums = y.T @ x
+    share = sums / np.maximum(sums.sum(axis=1, keepdims=True), 1e-9)
+    for label in range(LABELS):
+        expected = np.zeros(150)
+        for document in np.flatnonzero(y[:, label]):
+            for word in np.flatnonzero(x[document]):
+                expected[word] += share[label, word] / share[y[document] > 0, word].sum()
+        p = expected / (y[:, label].sum() + 1)
+        weight = np.log(1 + p / np.maximum((x > 0).mean(axis=0), 1e-9))
+        length = np.linalg.norm(weight)
+        np.testing.assert_allclose(found[label, :150], weight / (length or 1), rtol=1e-4, atol=1e-6)
+    assert not found[:, 150:].any()
+    monkeypatch.setattr(inverted_index, "_CENTROID_WORDS", 6)
+    assert InvertedIndex.of_labels(features, targets).weights.getnnz(axis=1).max() == 6
+
+
+def test_a_rare_label_does_not_take_the_words_of_the_frequent_label_it_comes_with():
+    # Label 0 has words 0 and 1, in nine documents; label 1 words 2 and 3, in one document with label 0.
+    rows = np.zeros((19, WORDS), dtype=np.float32)
+    rows[:9, :2] = 1
+    rows[8, 2:4] = 1
+    rows[np.arange(9, 19), np.arange(10, 20)] = 1
+    targets = np.zeros((19, 3))
+    targets[:9, 0] = targets[8, 1] = targets[9:, 2] = 1
+    features = sparse.csr_matrix(normalize(rows).astype(np.float32))
+    weights = InvertedIndex.of_labels(features, sparse.csr_matrix(targets)).weights.toarray()
+    assert (weights[1, 2:4] > 3 * weights[1, :2]).all()
+    assert (weights[0, :2] > 3 * weights[0, 2:4]).all()
+
+
+def test_features_of_leads_are_not_indexed(tmp_path, many_labels):
+    words = [str(word) for word in range(WORDS)]
+    fitting = Fitting(words, LABELS, (0, 1), 1, tmp_path)
+    fitted = OneVsRest.fit(OneVsRestSettings(lead_tokens=3), topical_documents(), fitting)
+    assert fitted.centroids is not None
+    fitted.check(WORDS, LABELS)
+    assert fitted.centroids.weights.shape[1] == 2 * WORDS
+    assert not fitted.centroids.weights[:, WORDS:].nnz
 
 
 def test_a_document_without_a_known_word_gets_the_first_labels():

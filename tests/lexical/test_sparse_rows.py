@@ -13,6 +13,12 @@ def test_the_largest_entries_of_each_row_are_kept():
     assert largest_entries(matrix, 2).toarray().tolist() == [[0, -3, 2], [0, 0.5, 0]]
 
 
+def test_the_largest_entries_can_be_those_of_other_values():
+    matrix = sparse.csr_matrix([[1.0, -3.0, 2.0], [0.0, 0.5, 0.0]])
+    kept = largest_entries(matrix, 2, keys=np.array([9.0, 1.0, 5.0, 0.0]))
+    assert kept.toarray().tolist() == [[1, 0, 2], [0, 0.5, 0]]
+
+
 @pytest.mark.parametrize("entries", [2**21, 5])
 def test_a_transposed_matrix_is_that_of_scipy(entries, monkeypatch):
     monkeypatch.setattr(sparse_rows, "_ENTRIES_AT_A_TIME", entries)

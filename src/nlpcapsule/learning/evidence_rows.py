@@ -116,7 +116,7 @@ def _changed_rows(
             kept[row] = place[source[0]]
     centroids = None
     if ranker.centroids is not None:
-        centroids = InvertedIndex.of_labels(features, labels)
+        centroids = InvertedIndex.of_labels(features, labels, len(ranker.bag.idf))
     trained = np.flatnonzero(kept < 0)
     if not len(trained):
         return replace(ranker, weights=ranker.weights[kept], bias=ranker.bias[kept], centroids=centroids)

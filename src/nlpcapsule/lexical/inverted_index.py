@@ -1,14 +1,17 @@
-"""Find the rows nearest to a document, labels' centroids or training documents, through an inverted index.
+"""Find the rows nearest to a document, labels or training documents, through an inverted index.
 
-    c_j ∝ Σ_{i with label j} x_i;   score_j = ⟨x, c_j⟩,   of c_j the largest weights alone, scaled to length 1
+    p_jw = n_jw / (n_j + 1);     c_jw = log(1 + p_jw / p_w);     score_j = ⟨x, c_j⟩
 
-x: tf-idf rows of length 1. There is nothing to learn, so that rare labels are found as well as frequent ones.
-A document is compared only with the rows that share a word with it.
+x: tf-idf rows of length 1. p_w: the share of documents with word w. n_jw: documents of label j with word w,
+each shared out among the document's labels (`of_labels`); n_j: all documents of label j. c_j is the label's
+centroid, of which the words that tell it best are kept and scaled to length 1. There is nothing to learn, so
+that rare labels are found as well as frequent ones. A document is compared only with the rows that share a
+word with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,13 +21,13 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from nlpcapsule.lexical.sparse_rows import largest_entries, stacked_rows, transposed, unit_rows
+from nlpcapsule.lexical.sparse_rows import largest_entries, row_of, stacked_rows, transposed, unit_rows
 from nlpcapsule.threads import thread_count
 
 _CENTROID_WORDS = 50  # more cost time and find hardly more labels
+_SHARED_WORDS = 100  # of a label, among which the documents' words are shared out
 DOCUMENT_WORDS = 30  # the words of the largest weights, which tell a document from others
-_COMMON, _FEW = 0.1, 1_000  # a word of more labels than both tells them apart badly, and takes long
-_ROWS_PER_WORD = 5_000  # those that a word weighs most in
+_DOCUMENTS_PER_WORD, LABELS_PER_WORD = 5_000, 3_000  # those that a word weighs most in
 _ROWS_AT_A_TIME = 4_096
 _ENTRIES_AT_A_TIME = 2**20  # of a matrix, gathered in a thread
 _SCORES_AT_A_TIME = 2**22  # which bounds memory
@@ -36,21 +39,52 @@ class InvertedIndex:
     """Pruned rows, found by their words."""
 
     weights: sparse.csr_matrix  # (n, V) float32, sparse, rows of length 1 (or empty)
+    rows_per_word: int = _DOCUMENTS_PER_WORD
 
     @classmethod
-    def of_labels(cls, features: sparse.csr_matrix, targets: sparse.csr_matrix) -> Self:
-        """Index the centroids of labels: the sums of the rows (N, V) of each label's documents (N, n)."""
-        by_label = targets.T.tocsr()  # (n, N)
+    def of_labels(
+        cls, features: sparse.csr_matrix, targets: sparse.csr_matrix, words: int | None = None
+    ) -> Self:
+        """Index the centroids of labels, from rows (N, V) of documents and their labels (N, n).
+
+        A document's word is shared out among its labels l in proportion to s_lw, the share that the word has
+        in the sum of the label's rows: a rare label does not take the words of the frequent ones next to it.
+
+            n_jw = Σ_{i with label j and word w} s_jw / Σ_{l of document i} s_lw
+
+        Only the first `words` columns are indexed, all by default.
+        """
+        (count, width), labels = features.shape, targets.shape[1]
+        by_label, holders = targets.T.tocsr(), targets.getnnz(axis=0)  # (n, N), (n,)
+        parts, blocks = (range(0, total, _ROWS_AT_A_TIME) for total in (count, labels))
+        if words is not None and words < width:
+            indexed = (features[start : start + _ROWS_AT_A_TIME, :words] for start in parts)
+            features = stacked_rows(indexed, features.shape)
+        frequency = np.maximum(np.bincount(features.indices, minlength=width), 1) / count  # (V,)
+
+        def shares(start: int) -> sparse.csr_matrix:
+            sums = largest_entries(by_label[start : start + _ROWS_AT_A_TIME] @ features, _SHARED_WORDS)
+            sums.data /= np.bincount(row_of(sums), sums.data)[row_of(sums)]
+            return sums
+
+        share = stacked_rows(threaded(shares, blocks), (labels, width))  # s
+
+        def inverses(start: int) -> sparse.csr_matrix:
+            rows = slice(start, start + _ROWS_AT_A_TIME)
+            totals = features[rows].astype(bool).multiply(targets[rows] @ share).tocsr()
+            totals.data = 1 / totals.data
+            return totals
+
+        inverse = stacked_rows(threaded(inverses, parts), (count, width))  # 1 / Σ s_lw
 
         def centroids(start: int) -> sparse.csr_matrix:
-            return largest_entries(by_label[start : start + _ROWS_AT_A_TIME] @ features, _CENTROID_WORDS)
+            rows = slice(start, start + _ROWS_AT_A_TIME)
+            found = share[rows].multiply(by_label[rows] @ inverse).tocsr()
+            p = found.data / (holders[rows][row_of(found)] + 1)
+            found.data = np.log1p(p / frequency[found.indices])
+            return unit_rows(largest_entries(found, _CENTROID_WORDS, p * found.data))
 
-        starts = range(0, by_label.shape[0], _ROWS_AT_A_TIME)
-        rows = sparse.vstack(in_threads(centroids, starts)).tocsr()
-        counts = np.bincount(rows.indices, minlength=rows.shape[1])  # (V,)
-        rows.data[counts[rows.indices] > max(_FEW, _COMMON * rows.shape[0])] = 0
-        rows.eliminate_zeros()
-        return cls(unit_rows(rows))
+        return cls(stacked_rows(threaded(centroids, blocks), (labels, width)), LABELS_PER_WORD)
 
     @classmethod
     def of_documents(cls, features: sparse.csr_matrix) -> Self:
@@ -62,7 +96,7 @@ class InvertedIndex:
     @cached_property
     def _rows_by_word(self) -> sparse.csr_matrix:
         """(V, n), of each word the rows that it weighs most in."""
-        return transposed(self.weights, _ROWS_PER_WORD)
+        return transposed(self.weights, self.rows_per_word)
 
     def nearest(self, features: sparse.csr_matrix, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows (N, K) int32 nearest to documents (N, V), nearest first, and their cosines (N, K).
@@ -112,11 +146,17 @@ def best_of(ids: np.ndarray, values: np.ndarray, count: int) -> tuple[np.ndarray
 
 
 def in_threads(work: Callable[[int], Any], starts: Sequence[int]) -> list[Any]:
-    """Return the results of parts, in order; numpy and scipy compute without Python's lock."""
+    """Return the results of parts, in order."""
+    return list(threaded(work, starts))
+
+
+def threaded(work: Callable[[int], Any], starts: Sequence[int]) -> Iterator[Any]:
+    """Yield the results of parts, in order; numpy and scipy compute without Python's lock."""
     if len(starts) < 2:
-        return [work(start) for start in starts]
+        yield from map(work, starts)
+        return
     with ThreadPoolExecutor(thread_count()) as threads:
-        return list(threads.map(work, starts))
+        yield from threads.map(work, starts)
 
 
 def _largest(ids: np.ndarray, values: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:

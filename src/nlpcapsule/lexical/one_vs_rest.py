@@ -22,7 +22,7 @@ from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import check_array, load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS_HELP, BagOfWords
-from nlpcapsule.lexical.inverted_index import InvertedIndex, best_of, row_products
+from nlpcapsule.lexical.inverted_index import LABELS_PER_WORD, InvertedIndex, best_of, row_products
 from nlpcapsule.lexical.nearest_negatives import NearestNegatives, fit_on_rows
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix, top_of_parts
 from nlpcapsule.lexical.sparse_rows import DenseProducts, in_parts
@@ -70,7 +70,7 @@ class OneVsRest(LexicalRanker):
         targets = label_matrix(documents.labels, fitting.label_count).tocsc()  # (N, n)
         centroids = negatives = None
         if len(documents) > MOST_DOCUMENTS or len(documents) * fitting.label_count > MOST_WORK:
-            centroids = InvertedIndex.of_labels(features, targets.tocsr())
+            centroids = InvertedIndex.of_labels(features, targets.tocsr(), len(bag.idf))
             negatives = NearestNegatives.find(centroids, features, targets, fitting.seed)
         else:
             features = features.astype(np.float64)  # as liblinear takes it
@@ -120,7 +120,9 @@ class OneVsRest(LexicalRanker):
     def load(cls, settings: OneVsRestSettings, folder: Path) -> Self:
         """Read the output of `save`."""
         arrays = load_arrays(folder / cls.file)
-        centroids = InvertedIndex(arrays["centroids"]) if "centroids" in arrays else None
+        centroids = None
+        if "centroids" in arrays:
+            centroids = InvertedIndex(arrays["centroids"], LABELS_PER_WORD)
         return cls(BagOfWords.from_arrays(arrays), arrays["weights"], arrays["bias"], centroids)
 
     def check(self, vocabulary_size: int, label_count: int) -> None:

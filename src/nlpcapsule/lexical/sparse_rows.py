@@ -28,16 +28,25 @@ def unit_rows(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
     return matrix
 
 
-def largest_entries(matrix: sparse.csr_matrix, count: int) -> sparse.csr_matrix:
-    """Return the matrix with the `count` entries of each row that are largest by absolute value."""
-    if np.diff(matrix.indptr).max(initial=0) <= count:
+def largest_entries(
+    matrix: sparse.csr_matrix, count: int, keys: np.ndarray | None = None
+) -> sparse.csr_matrix:
+    """Return the matrix with the `count` entries of each row that are largest by key, or absolute value."""
+    lengths = np.diff(matrix.indptr)
+    if lengths.max(initial=0) <= count:
         return matrix.sorted_indices()
-    rows = row_of(matrix)
-    order = np.lexsort((matrix.indices, -np.abs(matrix.data), rows))
-    rank = np.arange(len(rows)) - matrix.indptr[rows]  # `order` keeps the rows in place
-    kept = order[rank < count]
-    places = (rows[kept], matrix.indices[kept])
-    return sparse.csr_matrix((matrix.data[kept], places), shape=matrix.shape)
+    rows, is_long = row_of(matrix), lengths > count
+    sought = np.flatnonzero(is_long[rows])  # the other rows keep all
+    largest = -(np.abs(matrix.data) if keys is None else keys)[sought]
+    order = sought[np.lexsort((matrix.indices[sought], largest, rows[sought]))]
+    ends = np.cumsum(lengths[is_long])
+    rank = np.arange(len(order)) - np.repeat(ends - lengths[is_long], lengths[is_long])
+    is_kept = np.ones(matrix.nnz, dtype=bool)
+    is_kept[order[rank >= count]] = False
+    bounds = np.concatenate([[0], np.cumsum(np.minimum(lengths, count))])
+    kept = sparse.csr_matrix((matrix.data[is_kept], matrix.indices[is_kept], bounds), shape=matrix.shape)
+    kept.sort_indices()
+    return kept
 
 
 def in_parts(matrix: sparse.csr_matrix, size: int) -> Iterator[tuple[slice, sparse.csr_matrix]]:

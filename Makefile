@@ -40,7 +40,11 @@ demo: $(DEMO_STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-test-slow: $(STAMP)
+# GPU kernels are tested in Triton's interpreter. Its package is kept apart: torch would use it everywhere.
+.venv-triton:
+	$(BIN)/python -m pip install --quiet --no-deps --target .venv-triton triton==3.6.0 || echo "no triton"
+
+test-slow: $(STAMP) .venv-triton
 	$(BIN)/python -m pytest -m slow --kills 100 -n 2 --dist loadfile
 	$(BIN)/python -m pytest tests/faults --faults 1000 -n 2 --dist loadfile
 
@@ -72,4 +76,4 @@ wheel: $(STAMP)
 	$(BIN)/python -m build --wheel --no-isolation
 
 clean:
-	rm -rf $(VENV) .venv-audit .venv-docs site demo-output dist build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-audit .venv-docs .venv-triton site demo-output dist build .pytest_cache .mypy_cache .ruff_cache

@@ -32,6 +32,7 @@ STAGES: list[set[str]] = [
     {"data"},
     {"sample"},
     {"capsules"},
+    {"fused"},
     {"encoders"},
     {"lexical"},
     {"networks"},

@@ -12,6 +12,7 @@ NOT_CORE = {
     "baselines",
     "explain",
     "export",
+    "fused",
     "hugging_face.py",
     "learning",
     "report",

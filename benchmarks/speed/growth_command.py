@@ -80,9 +80,14 @@ def routing(
     more = {"labels": labels, "tokens": length, "batch_size": batch_size, "bf16": bf16, "compiled": compiled}
     _record(output, "routing", rows, **more, rounds=rounds, threads=used)
     for row in rows:
+        times = (
+            f"{kind} {row[f'{kind}_milliseconds']:7.2f} ms/step, {row[f'{kind}_ratio']:5.2f}x "
+            for kind in ("launched", "recorded")
+            if f"{kind}_ratio" in row
+        )
         typer.echo(
-            f"{row['system']:32} {row['milliseconds']:8.2f} ms/step  {row['ratio']:5.2f}x "
-            f"{row['reference'] or 'itself'}  {row['peak_memory_mib']:,} MiB"
+            f"{row['system']:32} {' '.join(times)} {row['reference'] or 'itself'}  "
+            f"{row['peak_memory_mib']:,} MiB"
         )
 
 

@@ -115,6 +115,24 @@ def predict_table(name: str, record: Record) -> str:
     return _table(name, record, rows, f"{record['documents']:,} documents, {record['timed']:,} of them timed")
 
 
+def routing_table(name: str, record: Record) -> str:
+    """Return the time of a training step of capsule networks, as ratios to convolutional networks."""
+    rows = [
+        {
+            "network": row["system"],
+            "ms, launched": f"{row['launched_milliseconds']:.2f}",
+            "ratio, launched": f"{row['launched_ratio']:.2f}",
+            "ms, recorded": f"{row['recorded_milliseconds']:.2f}",
+            "ratio, recorded": f"{row['recorded_ratio']:.2f}",
+            "to": row["reference"] or "",
+            "memory, MiB": f"{row['peak_memory_mib']:,}",
+        }
+        for row in record["rows"]
+    ]
+    sizes = f"{record['batch_size']} documents of {record['tokens']} tokens, {record['labels']:,} labels"
+    return _table(name, record, rows, sizes)
+
+
 def trainings_table(name: str, ways: tuple[str, str], record: Record) -> str:
     """Return trainings in two ways, in turn, and the ratios of the second to the first."""
     rows = [
@@ -145,6 +163,7 @@ GROWTH: dict[str, Callable[[Any], str]] = {
     **{name: partial(steps_table, name) for name in _STEPS},
     "speed-memory": partial(memory_table, "speed-memory"),
     "speed-predict": partial(predict_table, "speed-predict"),
+    "speed-routing": partial(routing_table, "speed-routing"),
     "speed-processes": partial(processes_table, "speed-processes"),
     "speed-neighbours": partial(neighbours_table, "speed-neighbours"),
     **{name: partial(documents_table, name) for name in ("speed-documents", "speed-documents-gpu")},

@@ -13,12 +13,13 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from toy_task import ToyTask, network_with_sparse_gradients, same_weights, train_toy
 
+from nlpcapsule.fused.row_adam import RowAdam
 from nlpcapsule.networks.build import build_network
 from nlpcapsule.networks.label_table import LabelTable
 from nlpcapsule.training import row_updates
 from nlpcapsule.training.label_task import LabelTask
 from nlpcapsule.training.loop import train_network
-from nlpcapsule.training.optimizers import RowAdam, build_optimizers, clip_gradients
+from nlpcapsule.training.optimizers import build_optimizers, clip_gradients
 from nlpcapsule.training.prepared_labels import prepare_labels
 from nlpcapsule.training.progress import TrainingProgress
 from nlpcapsule.training.row_updates import MovingAverage, choose_row_updates, exchange_rows, row_tables

@@ -6,6 +6,7 @@ themselves, whose (B, m, n, d) values would take gigabytes for thousands of outp
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Protocol
 
 import torch
@@ -112,12 +113,17 @@ class PerClassVotes:
 class FormedVotes:
     """Votes that exist as a tensor û (B, m, n, d)."""
 
-    def __init__(self, votes: Tensor) -> None:
-        self.votes = at_least_float32(votes)
-        documents, inputs, outputs, size = votes.shape
+    def __init__(self, formed: Tensor) -> None:
+        self.formed = formed  # in half precision under autocast
+        documents, inputs, outputs, size = formed.shape
         self.shape = (documents, inputs, outputs, size)
-        self.dtype, self.device = self.votes.dtype, self.votes.device
+        self.dtype, self.device = torch.promote_types(formed.dtype, torch.float32), formed.device
         self._squared_norm: Tensor | None = None
+
+    @cached_property
+    def votes(self) -> Tensor:
+        """û (B, m, n, d), in float32 at least."""
+        return at_least_float32(self.formed)
 
     def total(self) -> Tensor:
         """Return Σ_i û_{j|i}  (B, n, d)."""

@@ -10,7 +10,7 @@ import numpy as np
 class Outputs:
     """The outputs of a batch and their targets."""
 
-    ids: np.ndarray | None  # (n',) shared by the batch, or (B, n') per document; None for all labels
+    ids: np.ndarray | None  # (n',) shared by the batch, ascending, or (B, n') per document; None: all labels
     targets: np.ndarray  # (B, n') float32: 1 for a document's labels
     valid: np.ndarray | None = None  # (B, n') bool, False at padding; None without padding
 

@@ -9,8 +9,9 @@ from nlpcapsule.capsules.routing import ROUTINGS
 from nlpcapsule.capsules.routing.em import em, inverse_temperature_factor
 from nlpcapsule.capsules.routing.routed import Routed
 from nlpcapsule.capsules.softmax import SoftmaxKind
-from nlpcapsule.capsules.votes import Votes
+from nlpcapsule.capsules.votes import FormedVotes, Votes
 from nlpcapsule.config.settings import SystemSettings
+from nlpcapsule.fused.mean_shift import Options, can_fuse, fused_mean_shift
 
 FIRST_LOG_ODDS = -4.0  # initial log-odds of a label in EM routing
 
@@ -66,6 +67,11 @@ def route(votes: Votes, settings: Any, em_costs: Tensor | None = None, valid: Te
     if settings.routing == "em":
         assert em_costs is not None
         return _route_em(votes, settings.most_iterations, em_costs, valid)
+    if settings.routing in ("kde", "adaptive-kde"):
+        epsilon = settings.epsilon if settings.is_adaptive else -1.0
+        chosen = Options(settings.most_iterations, epsilon, settings.softmax, settings.kappa, settings.alpha)
+        if isinstance(votes, FormedVotes) and can_fuse(votes, chosen):
+            return fused_mean_shift(votes, chosen, valid)
     options = {"softmax": settings.softmax, "kappa": settings.kappa, "valid": valid}
     if settings.routing not in ("dynamic", "kde-em"):
         options["alpha"] = settings.alpha

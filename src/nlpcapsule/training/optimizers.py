@@ -1,6 +1,5 @@
 """Build and restore optimizers: AdamW, and `RowAdam` for sparse gradients."""
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -8,53 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from nlpcapsule.config.settings import TrainingSettings
+from nlpcapsule.fused.row_adam import RowAdam
 from nlpcapsule.training.row_updates import row_tables
-
-
-class RowAdam(torch.optim.Optimizer):
-    """Adam without momentum, on the rows in a sparse gradient g alone.
-
-    v_r ← β₂ v_r + (1 - β₂) g_r²;   x_r ← x_r - η √(1 - β₂ᵗ) g_r / (√v_r + ε)      for rows r read in step t
-
-    It computes what `torch.optim.SparseAdam` does for β₁ = 0, with a third of its operations and half of its
-    state. There is no momentum because a rarely read row would lose most of an update that is spread over
-    later steps. The correction √(1 - β₂ᵗ) counts the steps of all rows: a row that is first read late moves
-    by about 1 / √(1 - β₂) = 30 times the learning rate, and by less each time, as in Adagrad. AdamW moves
-    such a row as far in total, spread over the steps that follow.
-    """
-
-    def __init__(
-        self, params: Iterable[Any], lr: float = 1e-3, beta2: float = 0.999, eps: float = 1e-8
-    ) -> None:
-        super().__init__(params, {"lr": lr, "beta2": beta2, "eps": eps})
-
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """Update the rows that the gradients have."""
-        for group in self.param_groups:
-            tables = [table for table in group["params"] if table.grad is not None]
-            if not tables:
-                continue
-            for table in tables:
-                if not self.state[table]:
-                    self.state[table] |= {"step": 0, "exp_avg_sq": torch.zeros_like(table)}
-            states = [self.state[table] for table in tables]
-            gradients = [table.grad.coalesce() for table in tables]
-            rows = [gradient.indices()[0] for gradient in gradients]  # (r,) of each table
-            values = [gradient.values() for gradient in gradients]  # (r, …)
-            # Each operation on all tables at once: a GPU spends longer on starting it than on the rows.
-            squares = [s["exp_avg_sq"].index_select(0, r) for s, r in zip(states, rows, strict=True)]
-            torch._foreach_lerp_(squares, torch._foreach_mul(values, values), 1 - group["beta2"])
-            for state, own_rows, own_squares in zip(states, rows, squares, strict=True):
-                state["exp_avg_sq"].index_copy_(0, own_rows, own_squares)
-            torch._foreach_sqrt_(squares)
-            torch._foreach_add_(squares, group["eps"])
-            for table, state, own_rows, change in zip(
-                tables, states, rows, torch._foreach_div(values, squares), strict=True
-            ):
-                state["step"] += 1
-                rate = group["lr"] * math.sqrt(1 - group["beta2"] ** state["step"])
-                table.index_add_(0, own_rows, change, alpha=-rate)
 
 
 def build_optimizers(network: nn.Module, settings: TrainingSettings) -> list[torch.optim.Optimizer]:

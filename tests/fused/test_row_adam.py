@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nlpcapsule.training.optimizers import RowAdam
+from nlpcapsule.fused.row_adam import RowAdam
 
 
 @pytest.mark.parametrize("shape", [(9,), (9, 4), (9, 2, 3)], ids=str)

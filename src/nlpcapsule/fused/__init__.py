@@ -1,0 +1,1 @@
+"""Routing in a few GPU kernels, for a machine with Triton; without it nothing here is used."""

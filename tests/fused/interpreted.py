@@ -1,0 +1,78 @@
+"""Run the kernels in Triton's interpreter, next to the routings that they stand for; prints differences.
+
+A process of its own: Triton decides when it is imported whether it interprets kernels (TRITON_INTERPRET=1).
+"""
+
+import itertools
+import json
+
+import torch
+
+from nlpcapsule.capsules.routing import adaptive_kde, kde_mean_shift
+from nlpcapsule.capsules.votes import FormedVotes
+from nlpcapsule.fused.mean_shift import Options, fused_mean_shift
+from nlpcapsule.fused.row_adam import update_rows
+
+SIZES = [(3, 5, 7, 4), (2, 8, 19, 16), (2, 3, 1, 20)]  # B, m, n, d
+EPSILON = 0.05
+
+
+def routed(votes, valid, fused, most, adaptive, softmax):
+    """Route votes, and return the result and the gradient of the votes."""
+    votes = votes.detach().clone().requires_grad_()
+    formed = FormedVotes(votes)
+    if fused:
+        options = Options(most, EPSILON if adaptive else -1.0, softmax, kappa=0.8, alpha=0.9)
+        found = fused_mean_shift(formed, options, valid)
+    else:
+        options = {"softmax": softmax, "kappa": 0.8, "alpha": 0.9, "valid": valid}
+        found = (
+            adaptive_kde(formed, max_iterations=most, eps=EPSILON, **options)
+            if adaptive
+            else kde_mean_shift(formed, iterations=most, **options)
+        )
+    pull = torch.linspace(-3, 3, found.capsules.numel()).sin().view(found.capsules.shape)
+    ((found.capsules * pull).sum() + found.activations.square().sum()).backward()
+    return found, votes.grad
+
+
+def compare_routing(size, most, adaptive, padded, softmax, scale):
+    """Return the largest differences of one case."""
+    documents, inputs, outputs, width = size
+    votes = (torch.randn(inputs, documents, outputs, width) * scale).transpose(0, 1)  # strided, as formed
+    valid = None
+    if padded:
+        valid = torch.rand(documents, outputs) > 0.3
+        valid[:, 0] = True
+    (theirs, their_grad), (ours, our_grad) = (
+        routed(votes, valid, fused, most, adaptive, softmax) for fused in (False, True)
+    )
+    ran = theirs.agreement.shape[1]
+    pairs = {
+        "capsules": (theirs.capsules, ours.capsules),
+        "activations": (theirs.activations, ours.activations),
+        "coupling": (theirs.coupling, ours.coupling),
+        "iterations": (theirs.iterations, ours.iterations),
+        "gradient": (their_grad, our_grad),
+        "agreement": (theirs.agreement.nan_to_num(9.0), ours.agreement[:, :ran].nan_to_num(9.0)),
+    }
+    differences = {name: float((one - other).abs().max()) for name, (one, other) in pairs.items()}
+    case = f"{size} {most} iterations, adaptive {adaptive}, padded {padded}, {softmax}, votes of {scale}"
+    return {"case": case, "stopped early": int((ours.iterations < most).sum()), **differences}
+
+
+def compare_rows():
+    """Return the largest difference of a row update."""
+    table, squares = torch.randn(6, 5, 3), torch.rand(6, 5, 3)
+    rows, gradients = torch.tensor([1, 4]), torch.randn(2, 5, 3)
+    moment, expected = squares.clone(), table.clone()
+    moment[rows] = 0.9 * moment[rows] + 0.1 * gradients.square()
+    expected[rows] -= 0.5 * gradients / (moment[rows].sqrt() + 1e-3)
+    update_rows(table, squares, rows, gradients, 0.5, 0.9, 1e-3)
+    return max(float((table - expected).abs().max()), float((squares - moment).abs().max()))
+
+
+torch.manual_seed(0)
+cases = itertools.product(SIZES, (1, 2, 4), (False, True), (False, True), ("leaky", "standard"), (0.3, 1.5))
+found = [compare_routing(*case) for case in cases]
+print(json.dumps({"routing": found, "rows": compare_rows()}))

@@ -1,0 +1,78 @@
+"""The GPU kernels compute what the routings and the optimizer do; Triton interprets them on a CPU."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from nlpcapsule.capsules.votes import FormedVotes
+from nlpcapsule.fused import row_adam
+from nlpcapsule.fused.mean_shift import Options, can_fuse
+from nlpcapsule.networks import routing_choice
+from nlpcapsule.networks.paper import PaperSettings
+
+OPTIONS = Options(3, -1.0, "leaky", 1.0, 1.0)
+
+
+TRITON = Path(__file__).parents[2] / ".venv-triton"  # `make test-slow` installs it
+
+
+@pytest.fixture(scope="module")
+def found():
+    if not (TRITON / "triton").exists():
+        pytest.skip("no Triton in .venv-triton: run `make test-slow`, on Linux")
+    done = subprocess.run(
+        [sys.executable, Path(__file__).with_name("interpreted.py")],
+        env={**os.environ, "PYTHONPATH": str(TRITON), "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["capsules", "activations", "coupling", "agreement", "gradient"])
+def test_the_kernels_route_as_the_equations_do(found, what):
+    assert len(found["routing"]) == 144
+    assert [case for case in found["routing"] if not case[what] < 1e-5] == []
+
+
+@pytest.mark.slow
+def test_documents_stop_after_the_same_iteration(found):
+    assert [case for case in found["routing"] if case["iterations"]] == []
+    assert sum(case["stopped early"] for case in found["routing"]) > 20
+
+
+@pytest.mark.slow
+def test_rows_are_updated_as_by_the_optimizer(found):
+    assert found["rows"] < 1e-6
+
+
+def test_votes_on_a_cpu_are_routed_without_kernels():
+    assert not can_fuse(FormedVotes(torch.ones(1, 2, 3, 4)), OPTIONS)
+
+
+@pytest.mark.parametrize(("routing", "epsilon"), [("kde", -1.0), ("adaptive-kde", 0.05)])
+def test_the_network_asks_the_kernels_first(monkeypatch, routing, epsilon):
+    asked = []
+    monkeypatch.setattr(routing_choice, "can_fuse", lambda votes, options: asked.append(options) or True)
+    monkeypatch.setattr(routing_choice, "fused_mean_shift", lambda votes, options, valid: "routed")
+    settings = PaperSettings(routing=routing, iterations=4)
+    votes = FormedVotes(torch.ones(1, 2, 3, 4))
+    assert routing_choice.route(votes, settings) == "routed"
+    assert asked == [Options(4, epsilon, "leaky", 1.0, 1.0)]
+
+
+def test_a_gpu_that_triton_fails_on_is_used_without_kernels(monkeypatch):
+    monkeypatch.setattr(row_adam, "find_spec", lambda name: name)
+    monkeypatch.setattr(row_adam, "update_rows", lambda *update: 1 / 0)
+    row_adam.kernels_work.cache_clear()
+    with pytest.warns(UserWarning, match="training goes on without its kernels"):
+        assert not row_adam.kernels_work()
+    row_adam.kernels_work.cache_clear()

@@ -34,6 +34,7 @@ class Tiling(NamedTuple):
 
 FORWARD = Tiling(outputs=8, numbers=4096, warps=8, stages=1)
 BACKWARD = Tiling(outputs=16, numbers=1024, warps=4, stages=1)
+GRADIENTS = Tiling(outputs=16, numbers=1024, warps=4, stages=1)
 
 
 class Options(NamedTuple):
@@ -51,7 +52,7 @@ def can_fuse(votes: FormedVotes, options: Options) -> bool:
     return (
         votes.device.type == "cuda"
         and votes.dtype == torch.float32
-        and votes.shape[3] <= min(FORWARD.numbers, BACKWARD.numbers)
+        and votes.shape[3] <= min(FORWARD.numbers, BACKWARD.numbers, GRADIENTS.numbers)
         and options.alpha * options.iterations <= _MOST_LOGIT
         and kernels_work()
     )
@@ -187,7 +188,7 @@ class _MeanShift(torch.autograd.Function):
                 **tiles.loop,
             )
             torch.sum(part_of_sum, dim=1, out=g_sum)
-        g_votes = torch.empty_like(votes)
+        g_votes, tiles = torch.empty_like(votes), _Tiles(votes, GRADIENTS)
         vote_gradients[*tiles.grid, -(-inputs // tiles.shape["I"])](
             votes,
             g_votes,

@@ -12,7 +12,6 @@ ROWS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
         {
             "data": ("files → documents,", "tokens, batches"),
             "capsules": ("primary, compression,", "votes; routing/"),
-            "fused": ("routing as", "GPU kernels"),
             "encoders": ("convolution, BiLSTM,", "transformer"),
             "lexical": ("linear models, similar", "documents, names"),
             "networks": ("label_query, paper,", "hybrid"),

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from benchmarks.fusion_table import RARE, figures_table, leads_table
 from benchmarks.label_tables import MEMORY, against_rival, fractions_table, peak_memory, spread
-from benchmarks.speed.growth_tables import GROWTH
+from benchmarks.speed.tables import GROWTH
 from nlpcapsule.compare.measuring import LABEL_FIGURES
 from nlpcapsule.compare.table import at_least
 from nlpcapsule.evaluation.report import markdown_table

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchmarks.speed.growth_plots import growth_plots
-from benchmarks.speed.growth_tables import GROWTH
+from benchmarks.speed.tables import GROWTH
 
 MACHINE = {"cores": 2, "cores_used": 1.5, "cores_used_by_other_processes": 0.25}
 CPU = {"cpu_milliseconds": 200.0, "cpu_ratio": 1.5}

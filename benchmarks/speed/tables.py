@@ -1,4 +1,4 @@
-"""Tables of how time and memory grow, from results/speed-*.json, for the documentation."""
+"""Tables of the speed benchmarks, from results/speed-*.json, for the documentation."""
 
 from __future__ import annotations
 

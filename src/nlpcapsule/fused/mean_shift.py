@@ -53,6 +53,7 @@ def can_fuse(votes: FormedVotes, options: Options) -> bool:
         votes.device.type == "cuda"
         and votes.dtype == torch.float32
         and votes.shape[3] <= min(FORWARD.numbers, BACKWARD.numbers, GRADIENTS.numbers)
+        and votes.formed.numel() < 2**31  # places are 32-bit numbers
         and options.alpha * options.iterations <= _MOST_LOGIT
         and kernels_work()
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -11,7 +13,7 @@ from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.lexical import inverted_index, nearest_negatives, one_vs_rest
 from nlpcapsule.lexical.candidates import candidate_recall, nominate_to_file
-from nlpcapsule.lexical.inverted_index import InvertedIndex
+from nlpcapsule.lexical.inverted_index import InvertedIndex, in_threads
 from nlpcapsule.lexical.nearest_negatives import NearestNegatives
 from nlpcapsule.lexical.one_vs_rest import OneVsRest, OneVsRestSettings
 from nlpcapsule.lexical.ranker import Fitting
@@ -181,8 +183,29 @@ def test_a_document_ranks_the_same_alone_and_among_others(tmp_path, many_labels)
     np.testing.assert_array_equal(alone[1][0], margins[5])
 
 
+def test_many_documents_rank_as_they_do_in_parts(tmp_path, many_labels, monkeypatch):
+    monkeypatch.setattr(inverted_index, "thread_count", lambda: 3)
+    fitted = fit(tmp_path, topical_documents())
+    tokens = topical_documents(seed=7, count=200).tokens
+    together = fitted.top(tokens, 4)
+    parts = [fitted.top(tokens.slice(start, start + 10), 4) for start in range(0, 200, 10)]
+    for one, others in zip(together, zip(*parts, strict=True), strict=True):
+        np.testing.assert_array_equal(one, np.concatenate(others))
+    assert fitted.top(tokens.slice(0, 0), 4)[0].shape == (0, 4)
+
+
+def test_work_in_a_thread_starts_no_further_threads(monkeypatch):
+    monkeypatch.setattr(inverted_index, "thread_count", lambda: 2)
+
+    def names(_: int) -> list[str]:
+        return in_threads(lambda _: threading.current_thread().name, range(5))
+
+    assert all(len(set(found)) == 1 for found in in_threads(names, range(4)))
+    assert threading.current_thread().name not in names(0)
+
+
 def test_candidates_in_a_file_are_those_nominated(tmp_path):
-    tokens = Ragged.from_rows([[row] for row in range(2_500)])
+    tokens = Ragged.from_rows([[row] for row in range(5_000)])
 
     def nominate(part: Ragged, count: int) -> tuple[np.ndarray, np.ndarray]:
         labels = part.values[:, None] + np.arange(count)

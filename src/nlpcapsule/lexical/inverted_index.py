@@ -11,6 +11,7 @@ word with it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -31,7 +32,8 @@ _DOCUMENTS_PER_WORD, LABELS_PER_WORD = 5_000, 3_000  # those that a word weighs 
 _ROWS_AT_A_TIME = 4_096
 _ENTRIES_AT_A_TIME = 2**20  # of a matrix, gathered in a thread
 _SCORES_AT_A_TIME = 2**22  # which bounds memory
-_FEWEST_AT_A_TIME = 64  # documents: each product first clears an array of all rows
+FEWEST_AT_A_TIME = 64  # documents: each product first clears an array of all rows
+_thread = threading.local()
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +100,11 @@ class InvertedIndex:
         """(V, n), of each word the rows that it weighs most in."""
         return transposed(self.weights, self.rows_per_word)
 
+    def prepare(self) -> Self:
+        """Build the index, which threads would otherwise do at the same time."""
+        _ = self._rows_by_word
+        return self
+
     def nearest(self, features: sparse.csr_matrix, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows (N, K) int32 nearest to documents (N, V), nearest first, and their cosines (N, K).
 
@@ -108,7 +115,7 @@ class InvertedIndex:
         found = np.empty((documents, width), dtype=np.int32)
         cosines = np.zeros((documents, width), dtype=np.float32)
         index = self._rows_by_word  # before the threads ask for it
-        size = max(_FEWEST_AT_A_TIME, _SCORES_AT_A_TIME // max(row_count, 1))
+        size = max(FEWEST_AT_A_TIME, _SCORES_AT_A_TIME // max(row_count, 1))
 
         def fill(start: int) -> None:
             scores = features[start : start + size] @ index
@@ -151,12 +158,19 @@ def in_threads(work: Callable[[int], Any], starts: Sequence[int]) -> list[Any]:
 
 
 def threaded(work: Callable[[int], Any], starts: Sequence[int]) -> Iterator[Any]:
-    """Yield the results of parts, in order; numpy and scipy compute without Python's lock."""
-    if len(starts) < 2:
+    """Yield the results of parts, in order; numpy and scipy compute without Python's lock.
+
+    Work in one of these threads starts no further ones.
+    """
+    if len(starts) < 2 or getattr(_thread, "is_one_of_many", False):
         yield from map(work, starts)
         return
-    with ThreadPoolExecutor(thread_count()) as threads:
+    with ThreadPoolExecutor(thread_count(), initializer=_mark_thread) as threads:
         yield from threads.map(work, starts)
+
+
+def _mark_thread() -> None:
+    _thread.is_one_of_many = True
 
 
 def _largest(ids: np.ndarray, values: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:

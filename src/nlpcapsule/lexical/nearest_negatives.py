@@ -15,7 +15,7 @@ from typing import Self, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from nlpcapsule.lexical.inverted_index import InvertedIndex
+from nlpcapsule.lexical.inverted_index import InvertedIndex, in_threads
 from nlpcapsule.lexical.sparse_rows import largest_entries
 
 # Gets rows (N, V), 1 or 0 (N,), and their weights (N,); returns weights (1, V), sparse, and the bias.
@@ -24,7 +24,7 @@ FitLabel: TypeAlias = Callable[..., tuple[sparse.csr_matrix, float]]
 _NOMINATED = 100  # labels that a document may be a negative of
 _MOST_SEARCHED = 50_000  # documents among which the nearest are sought; of more, a sample
 _LABELS_PER_SEARCHED = 5  # where there are so many labels that the sample has to be larger
-_AT_A_TIME = 8_192  # documents, which bounds memory
+_AT_A_TIME = 256  # documents, in a thread
 _FEWEST = 300  # nearest negatives of a label, if there are as many
 _PER_HOLDER = 5  # nearest negatives per document with the label, if these are more
 _MOST = 10_000  # documents with a label, and negatives, that it is trained on
@@ -54,10 +54,12 @@ class NearestNegatives:
         if count > most:
             searched = np.sort(generator.choice(searched, most, replace=False))
         own = targets.tocsr()
-        parts = [
-            _wrong(searched[start : start + _AT_A_TIME], centroids, features, own)
-            for start in range(0, len(searched), _AT_A_TIME)
-        ]
+        centroids.prepare()
+
+        def wrong(start: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            return _wrong(searched[start : start + _AT_A_TIME], centroids, features, own)
+
+        parts = in_threads(wrong, range(0, len(searched), _AT_A_TIME))
         labels, rows, cosines = (np.concatenate(column) for column in zip(*parts, strict=True))
         order = np.lexsort((rows, -cosines, labels))
         offsets = np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=label_count))])
@@ -97,11 +99,13 @@ def fit_on_rows(
     share = max(1.0, len(holders) / _MOST)  # that one document with the label counts for
     holders = holders[np.arange(0, len(holders), share).astype(np.int64)]
     chosen = features[np.concatenate([holders, others])].astype(np.float64)  # as liblinear takes it
-    occurs = np.zeros(features.shape[1], dtype=np.int32)
-    occurs[chosen.indices] = 1
+    occurs = np.zeros(features.shape[1], dtype=bool)
+    occurs[chosen.indices] = True
     words = np.flatnonzero(occurs)  # a dense weight for these words alone
-    columns = (np.cumsum(occurs, dtype=np.int32) - 1)[chosen.indices]
-    rows = sparse.csr_matrix((chosen.data, columns, chosen.indptr), shape=(chosen.shape[0], len(words)))
+    column = np.empty(features.shape[1], dtype=np.int32)  # (V,)
+    column[words] = np.arange(len(words))
+    places = (column[chosen.indices], chosen.indptr)
+    rows = sparse.csr_matrix((chosen.data, *places), shape=(chosen.shape[0], len(words)))
     has_label = np.repeat([1, 0], [len(holders), len(others)]).astype(np.int8)
     row, bias = fit(rows, has_label, np.concatenate([np.full(len(holders), share), weights]))
     found = largest_entries(row, _WEIGHTS)

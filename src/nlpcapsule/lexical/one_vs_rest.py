@@ -22,7 +22,14 @@ from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import check_array, load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS_HELP, BagOfWords
-from nlpcapsule.lexical.inverted_index import LABELS_PER_WORD, InvertedIndex, best_of, row_products
+from nlpcapsule.lexical.inverted_index import (
+    FEWEST_AT_A_TIME,
+    LABELS_PER_WORD,
+    InvertedIndex,
+    best_of,
+    in_threads,
+    row_products,
+)
 from nlpcapsule.lexical.nearest_negatives import NearestNegatives, fit_on_rows
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix, top_of_parts
 from nlpcapsule.lexical.sparse_rows import DenseProducts, in_parts
@@ -105,11 +112,21 @@ class OneVsRest(LexicalRanker):
         """Return the best labels of documents and their margins."""
         features = self.bag.rows(tokens)  # (N, V)
         if self.centroids is not None:
-            nominated, _ = self.centroids.nearest(features, max(top_k, _NOMINATED))
-            margins = row_products(features, self.weights, nominated) + self.bias[nominated]
-            return best_of(nominated.astype(np.int64), margins, top_k)
+            nominate = partial(self._top_nominated, self.centroids.prepare(), features, top_k)
+            best = in_threads(nominate, range(0, len(tokens), FEWEST_AT_A_TIME) or range(1))
+            labels, margins = (np.concatenate(column) for column in zip(*best, strict=True))
+            return labels, margins
         parts = in_parts(features, max(1, _SCORES_AT_A_TIME // len(self.bias)))
         return top_of_parts((self._margins(part) + self.bias for _, part in parts), top_k)
+
+    def _top_nominated(
+        self, centroids: InvertedIndex, features: sparse.csr_matrix, top_k: int, start: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the best of the labels whose centroids are nearest, for a few documents."""
+        part = features[start : start + FEWEST_AT_A_TIME]
+        nominated, _ = centroids.nearest(part, max(top_k, _NOMINATED))
+        margins = row_products(part, self.weights, nominated) + self.bias[nominated]
+        return best_of(nominated.astype(np.int64), margins, top_k)
 
     def save(self, folder: Path) -> None:
         """Write one file."""
@@ -206,10 +223,12 @@ def _fit_label(
     importance: np.ndarray | None = None,
 ) -> tuple[sparse.csr_matrix, float]:
     """Train on rows (N, V); return the weights (1, V) float32, without those near 0, and the bias."""
-    from sklearn.svm import LinearSVC  # slow to import and only needed here
+    from sklearn import config_context  # slow to import and only needed here
+    from sklearn.svm import LinearSVC
 
     machine = LinearSVC(C=settings.C, loss="squared_hinge", dual=True, random_state=seed)
-    machine.fit(features, has_label, importance)
+    with config_context(assume_finite=True, skip_parameter_validation=True):  # checks take long for few rows
+        machine.fit(features, has_label, importance)
     kept = np.where(np.abs(machine.coef_) < settings.smallest_weight, 0, machine.coef_)
     return sparse.csr_matrix(kept.astype(np.float32)), machine.intercept_[0]
 

@@ -13,7 +13,7 @@ from benchmarks.generated import GeneratedLabels
 from nlpcapsule.data.documents import Document
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import GrowingRows
-from nlpcapsule.lexical.inverted_index import InvertedIndex
+from nlpcapsule.lexical.many_labels.inverted_index import InvertedIndex
 from nlpcapsule.lexical.neighbours import SHARPNESS, Neighbours
 
 

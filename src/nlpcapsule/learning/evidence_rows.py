@@ -14,7 +14,7 @@ from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.learning.label_changes import LabelChange
 from nlpcapsule.lexical.evidence import FittedEvidence, evidence_settings
-from nlpcapsule.lexical.inverted_index import InvertedIndex
+from nlpcapsule.lexical.many_labels.inverted_index import InvertedIndex
 from nlpcapsule.lexical.name_match import NameMatch, word_texts
 from nlpcapsule.lexical.one_vs_rest import BLOCK, Block, OneVsRest, OneVsRestSettings, fit_blocks
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, label_matrix

@@ -25,7 +25,7 @@ from nlpcapsule.data.top_columns import top_columns
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import array_to_text, check_array, load_arrays, save_arrays, text_to_array
 from nlpcapsule.lexical.bag_of_words import BagOfWords
-from nlpcapsule.lexical.inverted_index import DOCUMENT_WORDS, InvertedIndex, best_of, row_products
+from nlpcapsule.lexical.many_labels.inverted_index import DOCUMENT_WORDS, InvertedIndex, best_of, row_products
 from nlpcapsule.lexical.ranker import label_matrix
 from nlpcapsule.lexical.sparse_rows import DenseProducts, in_parts, largest_entries
 from nlpcapsule.strict_json import parse_json

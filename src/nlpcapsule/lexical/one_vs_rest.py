@@ -22,7 +22,7 @@ from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.lexical.arrays import check_array, load_arrays, save_arrays
 from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS_HELP, BagOfWords
-from nlpcapsule.lexical.inverted_index import (
+from nlpcapsule.lexical.many_labels.inverted_index import (
     FEWEST_AT_A_TIME,
     LABELS_PER_WORD,
     InvertedIndex,
@@ -30,7 +30,7 @@ from nlpcapsule.lexical.inverted_index import (
     in_threads,
     row_products,
 )
-from nlpcapsule.lexical.nearest_negatives import NearestNegatives, fit_on_rows
+from nlpcapsule.lexical.many_labels.nearest_negatives import NearestNegatives, fit_on_rows
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix, top_of_parts
 from nlpcapsule.lexical.sparse_rows import DenseProducts, in_parts
 from nlpcapsule.processes import pool_options, starting_workers

@@ -15,7 +15,7 @@ from typing import Self, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from nlpcapsule.lexical.inverted_index import InvertedIndex, in_threads
+from nlpcapsule.lexical.many_labels.inverted_index import InvertedIndex, in_threads
 from nlpcapsule.lexical.sparse_rows import largest_entries
 
 # Gets rows (N, V), 1 or 0 (N,), and their weights (N,); returns weights (1, V), sparse, and the bias.

@@ -68,7 +68,10 @@ def growth_plot(title: str, axis: str, unit: str, lines: Mapping[str, Line], pow
         lowest = min(y for points in lines.values() for _, y in points)
         axes.set(xscale="log", yscale="log", title=f"{title}, by {axis}", xlabel=axis, ylabel=unit)
         axes.set_ylim(lowest / 2, highest * 3)
-        axes.set_xticks(used, [f"{x:,.0f}" for x in used])
+        # The name of a point that is close before the next one would run into that one's.
+        following = [*used[1:], used[-1] * 10]
+        far = {x for x, other in zip(used, following, strict=True) if other > 1.8 * x}
+        axes.set_xticks(used, [f"{x:,.0f}" if x in far else "" for x in used])
         axes.minorticks_off()
         ticks = [number * 10**power for power in range(-3, 7) for number in (1, 2, 5)]
         ticks = [tick for tick in ticks if lowest / 2 <= tick <= highest * 3]

@@ -193,7 +193,10 @@ def documents(
     device: ChosenDevice = "auto",
     threads: Threads = None,
     folder: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where data and model go for the time being.")
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Keep data and model here; the same command resumes if it was stopped."
+        ),
     ] = None,
     output: Annotated[Path, typer.Option(metavar="FILE.json", help="Results file.")] = Path(
         "results/speed-documents.json"
@@ -207,8 +210,10 @@ def documents(
 
     data = GeneratedLabels(labels=labels, documents=count)
     options = TrainingOptions(epochs, device, batch_size)
-    with TemporaryDirectory(prefix="speed-", dir=folder) as place:
-        cost = cost_of_training(data, Path(place), options)
+    with TemporaryDirectory(prefix="speed-") as place:
+        kept = folder or Path(place)
+        kept.mkdir(parents=True, exist_ok=True)
+        cost = cost_of_training(data, kept, options)
     command = f"python -m benchmarks speed documents --documents {count} --labels {labels} --epochs {epochs}"
     command += f" --batch-size {batch_size} --device {device}"
     record = {**provenance(command, documents=count, seed=data.seed), **cost.to_json()}

@@ -44,7 +44,7 @@ def uniform_outputs(
 def hard_outputs(labels: Sequence[np.ndarray], nominated: Sequence[np.ndarray], negatives: int) -> Outputs:
     """Return each document's labels and the `negatives` best-scored others of a nominator, padded."""
     rows = [
-        np.concatenate([own, proposed[~np.isin(proposed, own)][:negatives]]).astype(np.int64)
+        np.concatenate([own, proposed[(proposed[:, None] != own).all(axis=1)][:negatives]]).astype(np.int64)
         for own, proposed in zip(labels, nominated, strict=True)
     ]
     width = max(1, max(len(row) for row in rows))

@@ -23,6 +23,15 @@ def test_it_moves_rows_as_torchs_sparse_adam_without_momentum(shape):
     assert not torch.equal(ours[:8], start[:8])
 
 
+def test_a_table_without_a_gradient_is_left_alone():
+    read, unread = (torch.nn.Parameter(torch.zeros(5, 3)) for _ in range(2))
+    optimizer = RowAdam([{"params": [read]}, {"params": [unread]}])
+    read.grad = torch.sparse_coo_tensor([[1]], torch.ones(1, 3), (5, 3))
+    optimizer.step()
+    assert read[1].all()
+    assert not unread.any()
+
+
 def test_it_keeps_one_number_per_weight():
     table = torch.nn.Parameter(torch.zeros(5, 3))
     optimizer = RowAdam([table])

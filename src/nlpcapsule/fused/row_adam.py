@@ -35,6 +35,8 @@ class RowAdam(torch.optim.Optimizer):
         """Update the rows that the gradients have."""
         for group in self.param_groups:
             tables = [table for table in group["params"] if table.grad is not None]
+            if not tables:
+                continue
             for table in tables:
                 if not self.state[table]:
                     self.state[table] |= {"step": 0, "exp_avg_sq": torch.zeros_like(table)}
@@ -45,7 +47,7 @@ class RowAdam(torch.optim.Optimizer):
             rows = [gradient.indices()[0] for gradient in gradients]  # (r,) of each table
             values = [gradient.values() for gradient in gradients]  # (r, …)
             moments = [state["exp_avg_sq"] for state in states]
-            if tables and tables[0].is_cuda and kernels_work():
+            if tables[0].is_cuda and kernels_work():
                 for table, moment, own, value, rate in zip(tables, moments, rows, values, rates, strict=True):
                     update_rows(table, moment, own, value, rate, group["beta2"], group["eps"])
                 continue

@@ -1,1 +1,1 @@
-"""Routing in a few GPU kernels, for a machine with Triton; without it nothing here is used."""
+"""GPU kernels for routing and row updates, for a machine with Triton; `RowAdam` also works without them."""

@@ -10,6 +10,7 @@ import torch
 
 from nlpcapsule.capsules.routing import adaptive_kde, kde_mean_shift
 from nlpcapsule.capsules.votes import FormedVotes
+from nlpcapsule.fused import mean_shift_kernels
 from nlpcapsule.fused.mean_shift import Options, fused_mean_shift
 from nlpcapsule.fused.row_adam import update_rows
 
@@ -17,19 +18,41 @@ SIZES = [(3, 5, 7, 4), (2, 8, 19, 16), (2, 3, 1, 20)]  # B, m, n, d
 EPSILON = 0.05
 
 
+class Watched:
+    """A kernel that counts the launches with the same memory for two arguments."""
+
+    launches, shared = 0, 0
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    def __getitem__(self, grid):
+        def launch(*arguments, **options):
+            places = [each.data_ptr() for each in arguments if isinstance(each, torch.Tensor)]
+            Watched.launches += 1
+            Watched.shared += len(set(places)) < len(places)
+            return self.kernel[grid](*arguments, **options)
+
+        return launch
+
+
+def options(most, adaptive, softmax):
+    """Return what the kernels are called with."""
+    return Options(most, EPSILON if adaptive else -1.0, softmax, kappa=0.8, alpha=0.9)
+
+
 def routed(votes, valid, fused, most, adaptive, softmax):
     """Route votes, and return the result and the gradient of the votes."""
     votes = votes.detach().clone().requires_grad_()
     formed = FormedVotes(votes)
     if fused:
-        options = Options(most, EPSILON if adaptive else -1.0, softmax, kappa=0.8, alpha=0.9)
-        found = fused_mean_shift(formed, options, valid)
+        found = fused_mean_shift(formed, options(most, adaptive, softmax), valid)
     else:
-        options = {"softmax": softmax, "kappa": 0.8, "alpha": 0.9, "valid": valid}
+        more = {"softmax": softmax, "kappa": 0.8, "alpha": 0.9, "valid": valid}
         found = (
-            adaptive_kde(formed, max_iterations=most, eps=EPSILON, **options)
+            adaptive_kde(formed, max_iterations=most, eps=EPSILON, **more)
             if adaptive
-            else kde_mean_shift(formed, iterations=most, **options)
+            else kde_mean_shift(formed, iterations=most, **more)
         )
     pull = torch.linspace(-3, 3, found.capsules.numel()).sin().view(found.capsules.shape)
     ((found.capsules * pull).sum() + found.activations.square().sum()).backward()
@@ -58,6 +81,9 @@ def compare_routing(size, most, adaptive, padded, softmax, scale):
     }
     differences = {name: float((one - other).abs().max()) for name, (one, other) in pairs.items()}
     case = f"{size} {most} iterations, adaptive {adaptive}, padded {padded}, {softmax}, votes of {scale}"
+    with torch.no_grad():
+        alone = fused_mean_shift(FormedVotes(votes), options(most, adaptive, softmax), valid)
+    differences["no gradient"] = float((ours.capsules - alone.capsules).abs().max())
     return {"case": case, "stopped early": int((ours.iterations < most).sum()), **differences}
 
 
@@ -73,6 +99,9 @@ def compare_rows():
 
 
 torch.manual_seed(0)
+for name in ("iterate", "settle", "iterate_back", "vote_gradients"):
+    setattr(mean_shift_kernels, name, Watched(getattr(mean_shift_kernels, name)))
 cases = itertools.product(SIZES, (1, 2, 4), (False, True), (False, True), ("leaky", "standard"), (0.3, 1.5))
 found = [compare_routing(*case) for case in cases]
-print(json.dumps({"routing": found, "rows": compare_rows()}))
+launches = {"launches": Watched.launches, "sharing": Watched.shared}
+print(json.dumps({"routing": found, "rows": compare_rows(), **launches}))

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from nlpcapsule.capsules.votes import FormedVotes
-from nlpcapsule.fused import row_adam
+from nlpcapsule.fused import mean_shift, row_adam
 from nlpcapsule.fused.mean_shift import Options, can_fuse
 from nlpcapsule.networks import routing_choice
 from nlpcapsule.networks.paper import PaperSettings
@@ -25,9 +25,10 @@ TRITON = Path(__file__).parents[2] / ".venv-triton"  # `make test-slow` installs
 def found():
     if not (TRITON / "triton").exists():
         pytest.skip("no Triton in .venv-triton: run `make test-slow`, on Linux")
+    path = os.pathsep.join(filter(None, [str(TRITON), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
         [sys.executable, Path(__file__).with_name("interpreted.py")],
-        env={**os.environ, "PYTHONPATH": str(TRITON), "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "PYTHONPATH": path, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         check=False,
@@ -37,10 +38,19 @@ def found():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", ["capsules", "activations", "coupling", "agreement", "gradient"])
+@pytest.mark.parametrize(
+    "what", ["capsules", "activations", "coupling", "agreement", "gradient", "no gradient"]
+)
 def test_the_kernels_route_as_the_equations_do(found, what):
     assert len(found["routing"]) == 144
     assert [case for case in found["routing"] if not case[what] < 1e-5] == []
+
+
+@pytest.mark.slow
+def test_no_kernel_reads_the_memory_that_it_writes_as_another_argument(found):
+    """Threads of a program would race: some load what others have already overwritten."""
+    assert found["launches"] > 1_000
+    assert found["sharing"] == 0
 
 
 @pytest.mark.slow
@@ -56,6 +66,18 @@ def test_rows_are_updated_as_by_the_optimizer(found):
 
 def test_votes_on_a_cpu_are_routed_without_kernels():
     assert not can_fuse(FormedVotes(torch.ones(1, 2, 3, 4)), OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("shape", "fits"),
+    [((2, 3, 65_535, 4), True), ((2, 3, 65_536, 4), False), ((64, 128, 20_000, 16), False)],
+    ids=["many outputs", "too many outputs", "too many votes"],
+)
+def test_kernels_route_as_many_votes_as_they_can_number(monkeypatch, shape, fits):
+    monkeypatch.setattr(mean_shift, "kernels_work", lambda: True)
+    votes = FormedVotes(torch.empty(shape, device="meta"))
+    votes.device = torch.device("cuda")
+    assert can_fuse(votes, OPTIONS) == fits
 
 
 @pytest.mark.parametrize(("routing", "epsilon"), [("kde", -1.0), ("adaptive-kde", 0.05)])

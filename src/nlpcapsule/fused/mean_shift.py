@@ -1,9 +1,10 @@
 """Mean shift routing, fixed and adaptive, in two GPU kernels per iteration.
 
 The results are those of `kde_mean_shift` and `adaptive_kde` up to rounding. There, every sum and product is
-a pass over the votes (B, m, n, d), which takes nearly all of a step of `paper`; here an iteration is one
-kernel, which reads them in the precision that they were formed in and computes in float32. A document that
-has stopped costs nothing more, and the GPU never waits for the CPU to decide about it.
+a pass over the votes (B, m, n, d), which takes nearly all of a step of `paper`; here one kernel of an
+iteration reads them, in the precision that they were formed in, and computes in float32; the other adds up
+what its programs found. A document that has stopped costs nothing more, and the GPU never waits for the CPU
+to decide about it.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ def can_fuse(votes: FormedVotes, options: Options) -> bool:
         and votes.dtype == torch.float32
         and votes.shape[3] <= min(FORWARD.numbers, BACKWARD.numbers, GRADIENTS.numbers)
         and votes.formed.numel() < 2**31  # places are 32-bit numbers
+        and max(votes.shape[1:3]) < 2**16  # as many programs as CUDA can number in a grid
         and options.alpha * options.iterations <= _MOST_LOGIT
         and kernels_work()
     )
@@ -78,7 +80,8 @@ class _MeanShift(torch.autograd.Function):
         tiles = _Tiles(votes, FORWARD)
         documents, inputs, outputs, size = votes.shape
         most, leak = options.iterations, float(options.softmax == "leaky")
-        kept = max(1, most - 1) if ctx.needs_input_grad[0] else 1  # iterations whose logits are kept
+        # Iterations whose logits are kept; two at least, since a thread may read what another one writes.
+        kept = max(2, most - 1) if ctx.needs_input_grad[0] else 2
         logits = _empty(votes, kept, documents, inputs, outputs)
         within = torch.empty_like(logits, dtype=torch.int8)
         near = _empty(votes, kept, documents, outputs, dtype=torch.int32)
@@ -93,7 +96,7 @@ class _MeanShift(torch.autograd.Function):
         counted = outputs if valid is None else valid.sum(dim=1)
         share = 1 / (votes.new_full((documents,), leak, dtype=torch.float32) + counted).clamp_min(1.0)
         for number in range(most):
-            before, after = max(0, number - 1) % kept, number % kept
+            before, after = (number - 1) % kept, number % kept
             iterate[tiles.grid](
                 votes,
                 valid,
@@ -153,7 +156,7 @@ class _MeanShift(torch.autograd.Function):
         votes, logits, within, near, mass, means, totals, used, *rest = ctx.saved_tensors
         valid, options, tiles = rest[0] if rest else None, ctx.options, _Tiles(votes, BACKWARD)
         documents, inputs, outputs, _ = votes.shape
-        g_logits = torch.empty_like(logits[0])
+        g_logits = _empty(votes, 2, documents, inputs, outputs)  # read, and written for the iteration before
         g_kernel = _empty(votes, options.iterations, documents, inputs, outputs)
         fraction, g_means = torch.empty_like(g_kernel), torch.empty_like(means)
         part_of_sum = _empty(votes, documents, tiles.count, inputs)
@@ -173,7 +176,8 @@ class _MeanShift(torch.autograd.Function):
                 totals[number],
                 used,
                 g_capsules,
-                g_logits,
+                g_logits[(number + 1) % 2],
+                g_logits[number % 2],
                 g_sum,
                 g_kernel[number],
                 fraction[number],

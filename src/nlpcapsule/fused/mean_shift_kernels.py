@@ -212,7 +212,8 @@ def iterate_back(
     totals,
     used,
     g_capsules,  # of the last iteration's v
-    g_logits,  # of b after this iteration, less the sum over outputs; then of b before it
+    g_logits,  # of b after this iteration, less the sum over outputs
+    g_before,  # out: of b before it
     g_sum,  # (B, m) that sum
     g_kernel,  # out
     fraction,  # out: w / Σ_i w
@@ -277,7 +278,7 @@ def iterate_back(
             tl.store(g_kernel + pairs, g_k, mask=exists)
             tl.store(fraction + pairs, w / floored[None, :], mask=exists)
             if not FIRST:
-                tl.store(g_logits + pairs, g_b, mask=exists)
+                tl.store(g_before + pairs, g_b, mask=exists)
         g_v = tl.where(goes_on, 0.0, tl.load(g_capsules + place, mask=inside, other=0))
         g_v += tl.sum(sums, axis=0) - 2 * tl.sum(g_all, axis=0)[:, None] * v
         slope = (kappa - squared) / ((kappa + squared) * (kappa + squared))  # of the factor, times ‖x‖
@@ -287,7 +288,7 @@ def iterate_back(
         if not FIRST:
             of_total = tl.where(total > _NEGLIGIBLE, tl.sum(g_x * x, axis=1), 0.0)
             tile = document * tl.num_programs(1) + tl.program_id(1)
-            tl.debug_barrier()  # g_logits is read again, by other threads than those that wrote it
+            tl.debug_barrier()  # g_before is read again, by other threads than those that wrote it
             for start in tl.range(0, m, I, num_stages=STAGES):
                 i = start + tl.arange(0, I)
                 exists = (i < m)[:, None] & (j < n)[None, :]
@@ -298,8 +299,8 @@ def iterate_back(
                 _, c, s = _couple(logits, mass, within, around, pairs, i, m, exists & counts[None, :])
                 g_w = (tl.sum(u * g_x[None, :, :], axis=2) - of_total[None, :]) / floored[None, :]
                 g_c = c * s * g_w
-                g_b = tl.load(g_logits + pairs, mask=exists, other=0)
-                tl.store(g_logits + pairs, g_b + g_c, mask=exists)
+                g_b = tl.load(g_before + pairs, mask=exists, other=0)
+                tl.store(g_before + pairs, g_b + g_c, mask=exists)
                 tl.store(part_of_sum + tile * m + i, tl.sum(g_c, axis=1), mask=i < m)
 
 

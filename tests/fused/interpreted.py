@@ -43,7 +43,7 @@ def options(most, adaptive, softmax):
 
 def routed(votes, valid, fused, most, adaptive, softmax):
     """Route votes, and return the result and the gradient of the votes."""
-    votes = votes.detach().clone().requires_grad_()
+    votes = votes.detach().requires_grad_()
     formed = FormedVotes(votes)
     if fused:
         found = fused_mean_shift(formed, options(most, adaptive, softmax), valid)
@@ -65,6 +65,7 @@ def compare_routing(size, most, adaptive, padded, softmax, scale):
     votes = (torch.randn(inputs, documents, outputs, width) * scale).transpose(0, 1)  # strided, as formed
     valid = None
     if padded:
+        votes = torch.cat([votes, votes], dim=3)[..., :width]  # with gaps
         valid = torch.rand(documents, outputs) > 0.3
         valid[:, 0] = True
     (theirs, their_grad), (ours, our_grad) = (

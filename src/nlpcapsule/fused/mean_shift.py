@@ -75,7 +75,9 @@ class _MeanShift(torch.autograd.Function):
         """Return v (B, n, d), iterations (B,), agreement (B, T) and couplings (B, m, n)."""
         from nlpcapsule.fused.mean_shift_kernels import iterate, settle
 
-        votes = votes if votes.stride(-1) == 1 else votes.contiguous()
+        # Their gradient gets the same strides, which only votes without gaps allow.
+        has_gaps = votes.stride() != torch.empty_like(votes, device="meta").stride()
+        votes = votes.contiguous() if has_gaps or votes.stride(-1) != 1 else votes
         valid = None if valid is None else valid.contiguous()
         tiles = _Tiles(votes, FORWARD)
         documents, inputs, outputs, size = votes.shape

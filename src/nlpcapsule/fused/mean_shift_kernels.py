@@ -304,7 +304,7 @@ def iterate_back(
                 tl.store(part_of_sum + tile * m + i, tl.sum(g_c, axis=1), mask=i < m)
 
 
-@triton.jit(do_not_specialize=["n"])
+@triton.jit(do_not_specialize=["documents", "n"])
 def vote_gradients(
     votes,
     g_votes,  # of the same strides

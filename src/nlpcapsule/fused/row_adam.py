@@ -74,7 +74,7 @@ def update_rows(
     block = min(_BLOCK, 1 << (width - 1).bit_length())
     grid = (len(rows), -(-width // block))
     if len(rows):
-        update[grid](table, squares, rows, gradients.contiguous(), width, rate, beta2, eps, BLOCK=block)
+        update[grid](table, squares, rows, gradients.contiguous(), width, rate, 1 - beta2, eps, BLOCK=block)
 
 
 @cache
@@ -88,6 +88,6 @@ def kernels_work() -> bool:
         torch.cuda.synchronize()
     except Exception as error:  # of any kind, by version and machine; nothing needs the kernels
         reason = str(error).partition("\n")[0]
-        warnings.warn(f"Triton fails, training goes on without its kernels: {reason}", stacklevel=2)
+        warnings.warn(f"Triton fails, its kernels are not used: {reason}", stacklevel=2)
         return False
     return True

@@ -12,7 +12,7 @@ def update(
     gradients,  # (r, width) g
     width,
     rate,  # of this step, with the correction of v
-    beta2,
+    new,  # 1 - β₂
     epsilon,
     BLOCK: tl.constexpr,
 ):
@@ -22,7 +22,7 @@ def update(
     place = tl.load(rows + tl.program_id(0)).to(tl.int64) * width + column
     g = tl.load(gradients + tl.program_id(0).to(tl.int64) * width + column, mask=exists, other=0)
     v = tl.load(squares + place, mask=exists, other=0)
-    v += (g * g - v) * (1 - beta2)
+    v += (g * g - v) * new
     tl.store(squares + place, v, mask=exists)
     x = tl.load(table + place, mask=exists, other=0)
     tl.store(table + place, x - rate * g / (tl.sqrt(v) + epsilon), mask=exists)

@@ -10,7 +10,7 @@ import torch
 
 from nlpcapsule.capsules.routing import adaptive_kde, kde_mean_shift
 from nlpcapsule.capsules.votes import FormedVotes
-from nlpcapsule.fused import mean_shift_kernels
+from nlpcapsule.fused import mean_shift_backward, mean_shift_forward
 from nlpcapsule.fused.mean_shift import Options, fused_mean_shift
 from nlpcapsule.fused.row_adam import update_rows
 
@@ -100,8 +100,12 @@ def compare_rows():
 
 
 torch.manual_seed(0)
-for name in ("iterate", "settle", "iterate_back", "vote_gradients"):
-    setattr(mean_shift_kernels, name, Watched(getattr(mean_shift_kernels, name)))
+for module, names in (
+    (mean_shift_forward, ("iterate", "settle")),
+    (mean_shift_backward, ("iterate_back", "vote_gradients")),
+):
+    for name in names:
+        setattr(module, name, Watched(getattr(module, name)))
 cases = itertools.product(SIZES, (1, 2, 4), (False, True), (False, True), ("leaky", "standard"), (0.3, 1.5))
 found = [compare_routing(*case) for case in cases]
 launches = {"launches": Watched.launches, "sharing": Watched.shared}

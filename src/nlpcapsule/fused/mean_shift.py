@@ -73,7 +73,7 @@ class _MeanShift(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, votes: Tensor, options: Options, valid: Tensor | None) -> tuple[Tensor, ...]:
         """Return v (B, n, d), iterations (B,), agreement (B, T) and couplings (B, m, n)."""
-        from nlpcapsule.fused.mean_shift_kernels import iterate, settle
+        from nlpcapsule.fused.mean_shift_forward import iterate, settle
 
         # Their gradient gets the same strides, which only votes without gaps allow.
         has_gaps = votes.stride() != torch.empty_like(votes, device="meta").stride()
@@ -153,7 +153,7 @@ class _MeanShift(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, None, None]:
         """Return the gradient of the votes."""
-        from nlpcapsule.fused.mean_shift_kernels import iterate_back, vote_gradients
+        from nlpcapsule.fused.mean_shift_backward import iterate_back, vote_gradients
 
         votes, logits, within, near, mass, means, totals, used, *rest = ctx.saved_tensors
         valid, options, tiles = rest[0] if rest else None, ctx.options, _Tiles(votes, BACKWARD)

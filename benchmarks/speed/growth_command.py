@@ -78,7 +78,9 @@ def routing(
 
     rows = speed_of_routing(Batches(batch_size, length, labels), bf16, compiled, rounds)
     more = {"labels": labels, "tokens": length, "batch_size": batch_size, "bf16": bf16, "compiled": compiled}
-    _record(output, "routing", rows, **more, rounds=rounds, threads=used)
+    command = f"routing --rounds {rounds} --device {device}"
+    command += f"{' --bf16' if bf16 else ''}{' --compile' if compiled else ''}"
+    _record(output, command, rows, **more, rounds=rounds, threads=used)
     for row in rows:
         times = (
             f"{kind} {row[f'{kind}_milliseconds']:7.2f} ms/step, {row[f'{kind}_ratio']:5.2f}x "

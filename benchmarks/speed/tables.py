@@ -124,7 +124,11 @@ def routing_table(name: str, record: Record) -> str:
             if f"{kind}_ratio" in row:
                 shown[f"ms, {kind}"] = f"{row[f'{kind}_milliseconds']:.2f}"
                 shown[f"ratio, {kind}"] = f"{row[f'{kind}_ratio']:.2f}"
-        rows.append({**shown, "to": row["reference"] or "", "memory, MiB": f"{row['peak_memory_mib']:,}"})
+        shown["to"] = row["reference"] or ""
+        if any("recorded_ratio_alike" in each for each in record["rows"]):
+            alike = row.get("recorded_ratio_alike")
+            shown["ratio, same convolution"] = f"{alike:.2f}" if alike else ""
+        rows.append({**shown, "memory, MiB": f"{row['peak_memory_mib']:,}"})
     sizes = f"{record['batch_size']} documents of {record['tokens']} tokens, {record['labels']:,} labels"
     return _table(name, record, rows, sizes)
 

@@ -44,3 +44,38 @@ def test_routing_that_never_waits_gives_the_same_logits():
         network.route_labels = route_labels_masked
         found = network(tokens, outputs).logits
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_the_released_network_convolves_as_released_and_gives_the_same_logits(monkeypatch):
+    called, logits = [], {}
+    convolve = torch.nn.Conv1d.forward
+    monkeypatch.setattr(
+        torch.nn.Conv1d, "forward", lambda layer, words: called.append(1) or convolve(layer, words)
+    )
+    loss = routing.label_loss
+    for as_released in (True, False):
+        monkeypatch.setattr(
+            routing,
+            "label_loss",
+            lambda kind, found, *rest, key=as_released: (
+                logits.setdefault(key, found) is None or loss(kind, found, *rest)
+            ),
+        )
+        case = replace(CASES["released-xml-cnn"], as_released=as_released)
+        routing._step(case, BATCHES, bf16=False, compiled=False)()
+        assert len(called) == 3  # one per width, and none more
+    torch.testing.assert_close(logits[True], logits[False], atol=1e-4, rtol=1e-4)
+
+
+def test_a_second_ratio_is_to_the_reference_with_the_same_convolution(monkeypatch):
+    some = {"filters": 4, "embedding_size": 20}
+    cases = {
+        "released": routing.Case(None, "released-xml-cnn", settings=some, as_released=True),
+        "faster": routing.Case("released", "released-xml-cnn", settings=some),
+        "other": routing.Case("released", "released-xml-cnn", settings=some, alike="faster"),
+    }
+    monkeypatch.setattr(routing, "CASES", cases)
+    rows = {row["system"]: row for row in speed_of_routing(BATCHES, bf16=False, compiled=False, rounds=1)}
+    shares = rows["other"]["launched_milliseconds"] / rows["faster"]["launched_milliseconds"]
+    assert rows["other"]["launched_ratio_alike"] == pytest.approx(shares)
+    assert "launched_ratio_alike" not in rows["faster"]

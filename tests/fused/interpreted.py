@@ -8,13 +8,16 @@ import json
 
 import torch
 
+from nlpcapsule.capsules.pair_transforms import PairTransforms
 from nlpcapsule.capsules.routing import adaptive_kde, kde_mean_shift
 from nlpcapsule.capsules.votes import FormedVotes
 from nlpcapsule.fused import mean_shift_backward, mean_shift_forward
 from nlpcapsule.fused.mean_shift import Options, fused_mean_shift
+from nlpcapsule.fused.pair_votes import form_pair_votes
 from nlpcapsule.fused.row_adam import update_rows
 
-SIZES = [(3, 5, 7, 4), (2, 8, 19, 16), (2, 3, 1, 20)]  # B, m, n, d
+SIZES = [(3, 5, 4, 4), (2, 8, 6, 16), (2, 3, 1, 20)]  # B, m, n, d
+VOTES = [(3, 5, 7, 4), (70, 3, 9, 16), (2, 2, 3, 20)]
 EPSILON = 0.05
 
 
@@ -28,7 +31,8 @@ class Watched:
 
     def __getitem__(self, grid):
         def launch(*arguments, **options):
-            places = [each.data_ptr() for each in arguments if isinstance(each, torch.Tensor)]
+            tensors = [each for each in arguments if isinstance(each, torch.Tensor) and each.numel()]
+            places = [each.data_ptr() for each in tensors]
             Watched.launches += 1
             Watched.shared += len(set(places)) < len(places)
             return self.kernel[grid](*arguments, **options)
@@ -88,6 +92,24 @@ def compare_routing(size, most, adaptive, padded, softmax, scale):
     return {"case": case, "stopped early": int((ours.iterations < most).sum()), **differences}
 
 
+def compare_votes(size):
+    """Return the largest differences of votes for three labels of a table, and of their gradients."""
+    documents, inputs, labels, width = size
+    transforms = PairTransforms(labels, inputs, width, deviation=0.5, sparse=True)
+    capsules, ids = torch.randn(documents, inputs, width), torch.tensor([0, labels // 2, labels - 1])
+    found = []
+    for form in (lambda u: transforms(u, ids), lambda u: form_pair_votes(u, transforms, ids)):
+        u = capsules.detach().transpose(0, 1).contiguous().transpose(0, 1).requires_grad_()  # strided
+        transforms.rows.grad = None
+        votes = form(u).formed
+        pull = torch.linspace(-3, 3, votes.numel()).sin().view(votes.shape)
+        (votes * pull).sum().backward()
+        found.append((votes.detach(), u.grad, transforms.rows.grad.to_dense()))
+    names = ("votes", "capsules", "table")
+    differences = (float((one - other).abs().max()) for one, other in zip(*found, strict=True))
+    return dict(zip(names, differences, strict=True))
+
+
 def compare_rows():
     """Return the largest difference of a row update."""
     table, squares = torch.randn(6, 5, 3), torch.rand(6, 5, 3)
@@ -109,4 +131,5 @@ for module, names in (
 cases = itertools.product(SIZES, (1, 2, 4), (False, True), (False, True), ("leaky", "standard"), (0.3, 1.5))
 found = [compare_routing(*case) for case in cases]
 launches = {"launches": Watched.launches, "sharing": Watched.shared}
-print(json.dumps({"routing": found, "rows": compare_rows(), **launches}))
+formed = [compare_votes(size) for size in VOTES]
+print(json.dumps({"routing": found, "votes": formed, "rows": compare_rows(), **launches}))

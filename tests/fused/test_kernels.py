@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from nlpcapsule.capsules.pair_transforms import PairTransforms
 from nlpcapsule.capsules.votes import FormedVotes
 from nlpcapsule.fused import mean_shift, row_adam
 from nlpcapsule.fused.mean_shift import Options, can_fuse
-from nlpcapsule.networks import routing_choice
+from nlpcapsule.fused.pair_votes import can_form
+from nlpcapsule.networks import paper, routing_choice
 from nlpcapsule.networks.paper import PaperSettings
 
 OPTIONS = Options(3, -1.0, "leaky", 1.0, 1.0)
@@ -60,6 +62,13 @@ def test_documents_stop_after_the_same_iteration(found):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("what", ["votes", "capsules", "table"])
+def test_votes_and_their_gradients_are_those_of_torch(found, what):
+    assert len(found["votes"]) == 3
+    assert [case for case in found["votes"] if not case[what] < 1e-4] == []
+
+
+@pytest.mark.slow
 def test_rows_are_updated_as_by_the_optimizer(found):
     assert found["rows"] < 1e-6
 
@@ -70,10 +79,16 @@ def test_votes_on_a_cpu_are_routed_without_kernels():
 
 @pytest.mark.parametrize(
     ("shape", "fits"),
-    [((2, 3, 65_535, 4), True), ((2, 3, 65_536, 4), False), ((64, 128, 20_000, 16), False)],
-    ids=["many outputs", "too many outputs", "too many votes"],
+    [
+        ((65_535, 3, 2, 4), True),
+        ((65_536, 3, 2, 4), False),
+        ((64, 128, 20_000, 16), False),
+        ((2, 1_024, 3, 16), True),
+        ((2, 1_025, 3, 16), False),
+    ],
+    ids=["many documents", "too many documents", "too many votes", "many inputs", "too many inputs"],
 )
-def test_kernels_route_as_many_votes_as_they_can_number(monkeypatch, shape, fits):
+def test_kernels_route_as_many_votes_as_they_can_number_and_hold(monkeypatch, shape, fits):
     monkeypatch.setattr(mean_shift, "kernels_work", lambda: True)
     votes = FormedVotes(torch.empty(shape, device="meta"))
     votes.device = torch.device("cuda")
@@ -89,6 +104,33 @@ def test_the_network_asks_the_kernels_first(monkeypatch, routing, epsilon):
     votes = FormedVotes(torch.ones(1, 2, 3, 4))
     assert routing_choice.route(votes, settings) == "routed"
     assert asked == [Options(4, epsilon, "leaky", 1.0, 1.0)]
+
+
+def test_kernels_need_logits_that_are_not_negative(monkeypatch):
+    """A minus sign of theirs says that a vote is outside of the support."""
+    monkeypatch.setattr(mean_shift, "kernels_work", lambda: True)
+    votes = FormedVotes(torch.empty((2, 3, 4, 5), device="meta"))
+    votes.device = torch.device("cuda")
+    assert can_fuse(votes, OPTIONS)
+    assert not can_fuse(votes, OPTIONS._replace(alpha=-1.0))
+
+
+@pytest.mark.parametrize("can", [True, False])
+def test_votes_of_shared_labels_are_formed_by_a_kernel_where_it_can(monkeypatch, can):
+    transforms, capsules, ids = (
+        PairTransforms(6, 3, 4, 1.0, sparse=True),
+        torch.randn(2, 3, 4),
+        torch.arange(5),
+    )
+    monkeypatch.setattr(paper, "can_form", lambda *asked: can)
+    monkeypatch.setattr(paper, "form_pair_votes", lambda *asked: "formed")
+    found = paper.form_votes(capsules, transforms, ids)
+    assert found == "formed" if can else found.shape == (2, 3, 5, 4)
+
+
+def test_votes_on_a_cpu_are_formed_without_a_kernel():
+    transforms = PairTransforms(6, 3, 4, 1.0, sparse=True)
+    assert not can_form(torch.randn(2, 3, 4), transforms, torch.arange(5))
 
 
 def test_a_gpu_that_triton_fails_on_is_used_without_kernels(monkeypatch):

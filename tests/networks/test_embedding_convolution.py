@@ -12,12 +12,12 @@ INPUTS = NetworkInputs(20, length=5)
 
 def test_convolution_along_the_embedding_equals_a_loop():
     torch.manual_seed(0)
-    convolution = EmbeddingConvolution(INPUTS, size=9, windows=(2, 4), filters=3)
+    convolution = EmbeddingConvolution(INPUTS, size=9, windows=(2, 3, 4), filters=3)
     words = torch.randn(2, 5, 9)
     with torch.no_grad():
         maps = convolution(words)
         for layer, width, size, actual in zip(
-            convolution.convolutions, (2, 4), convolution.map_sizes, maps, strict=True
+            convolution.convolutions, (2, 3, 4), convolution.map_sizes, maps, strict=True
         ):
             assert actual.shape == (2, 3, size)
             for b in range(2):

@@ -4,14 +4,16 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from nlpcapsule.capsules.primary import PrimaryCapsules
+from nlpcapsule.capsules.primary import PrimaryCapsules, capsule_factors
 
 # Initial scales below this are left unchanged.
 NEGLIGIBLE_START = 1e-6
 # The root mean square length of an initial primary capsule: about half of the ReLU's features are
 # absent (length 0), the others are squashed to slightly below 1.
 PRIMARY_LENGTH = 0.5
+ALIGNED = 8  # numbers that a GPU's matrix units read at once
 
 
 class CapsuleCompression(nn.Module):
@@ -35,16 +37,20 @@ class CapsuleCompression(nn.Module):
 
         All capsules of a filter are p = (s m) w + s bias, so that
         Σ_l b_il p_l = (Σ_l b_il s_l m_l) w + (Σ_l b_il s_l) bias: d times less computation and memory than
-        for the (B, P, d) capsules. There is a layer and a feature map for each filter width.
+        for the (B, P, d) capsules. There is a layer and a feature map for each filter width; maps are padded
+        to one length, where b is zero, so that one product condenses all.
         """
-        widths = [feature.shape[1] * feature.shape[2] for feature in feature_maps]
-        parts = []
-        for layer, feature, rows in zip(layers, feature_maps, self.weight.split(widths, dim=1), strict=True):
-            filters = rows.unflatten(1, feature.shape[1:])  # (m, F, L)
-            pooled = torch.einsum("mfl,cbfl->cbfm", filters, layer.factors(feature))  # (2, B, F, m)
-            vectors = torch.stack([layer.weight, layer.bias])  # (2, F, d)
-            parts.append(torch.einsum("cbfm,cfd->bmd", pooled, vectors.to(pooled.dtype)))  # (B, m, d)
-        return sum(parts[1:], start=parts[0])
+        length = -(-max(feature.shape[2] for feature in feature_maps) // ALIGNED) * ALIGNED
+        rows = self.weight.split([feature.shape[1] * feature.shape[2] for feature in feature_maps], dim=1)
+        shaped = [
+            each.unflatten(1, feature.shape[1:]) for each, feature in zip(rows, feature_maps, strict=True)
+        ]
+        filters = _joined(shaped, length)  # (m, ΣF, L)
+        weight = torch.cat([layer.weight for layer in layers])  # (ΣF, d)
+        bias = torch.cat([layer.bias for layer in layers])  # (ΣF, d)
+        factors = capsule_factors(_joined(feature_maps, length), weight, bias, layers[0].kappa)
+        pooled = torch.einsum("mfl,cbfl->cbfm", filters, factors)  # (2, B, ΣF, m)
+        return torch.einsum("cbfm,cfd->bmd", pooled, torch.stack([weight, bias]).to(pooled.dtype))
 
     @torch.no_grad()
     def scale_start(self, condensed: Tensor, length: float) -> None:
@@ -52,3 +58,8 @@ class CapsuleCompression(nn.Module):
         found = torch.linalg.vector_norm(condensed, dim=-1).mean()
         if found > NEGLIGIBLE_START:  # documents without a known word do not determine the scale
             self.weight.mul_(length / found)
+
+
+def _joined(maps: Sequence[Tensor], length: int) -> Tensor:
+    """Pad maps (…, F, L) with zeros to one length, and join them (…, ΣF, length)."""
+    return torch.cat([F.pad(each, (0, length - each.shape[2])) for each in maps], dim=1)

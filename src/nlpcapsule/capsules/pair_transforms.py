@@ -57,13 +57,17 @@ class _DistinctRows(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, table: Tensor, ids: Tensor) -> Tensor:
         """Return rows (n', …) of a table (n, …) for ids (n',)."""
-        # Autograd copies a gradient with strided indices; it keeps others, but forgets that it is coalesced.
-        ctx.indices, ctx.shape = ids.repeat(2, 1).T.flatten()[::2].unsqueeze(0), table.shape
+        ctx.ids, ctx.shape = ids, table.shape
         return table.index_select(0, ids)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         """Return the gradient of the table, with these rows alone."""
-        return torch.sparse_coo_tensor(
-            ctx.indices, gradient, ctx.shape, check_invariants=False, is_coalesced=True
-        ), None
+        return gradient_of_rows(ctx.ids, gradient, ctx.shape), None
+
+
+def gradient_of_rows(ids: Tensor, gradient: Tensor, shape: torch.Size) -> Tensor:
+    """Return the sparse gradient of a table (n, …) with values (n', …) in the rows of ascending ids (n',)."""
+    # Autograd copies a gradient with strided indices; it keeps others, but forgets that it is coalesced.
+    indices = ids.repeat(2, 1).T.flatten()[::2].unsqueeze(0)
+    return torch.sparse_coo_tensor(indices, gradient, shape, check_invariants=False, is_coalesced=True)

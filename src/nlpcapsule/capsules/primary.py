@@ -30,16 +30,17 @@ class PrimaryCapsules(nn.Module):
         lifted = torch.addcmul(bias, feature_maps.unsqueeze(-1), weight)  # (B, F, L, d)
         return squash(lifted, self.kappa).flatten(1, 2)  # (B, F·L, d)
 
-    def factors(self, feature_maps: Tensor) -> Tensor:
-        """Return s m and s (2, B, F, L), where capsule i is p_i = (s m)_i w + s_i bias.
 
-        The squash only scales a vector, g(x) = s x with s = ‖x‖ / (κ + ‖x‖²), and
-        ‖m w + bias‖² = m² ‖w‖² + 2 m ⟨w, bias⟩ + ‖bias‖² needs no vector either.
-        """
-        with torch.autocast(feature_maps.device.type, enabled=False):
-            maps = feature_maps.float() if feature_maps.dtype != torch.float64 else feature_maps  # (B, F, L)
-            products = ((self.weight * self.weight), (self.weight * self.bias), (self.bias * self.bias))
-            square, cross, constant = (each.sum(dim=-1)[:, None] for each in products)  # (F, 1) each
-            squared = torch.addcmul(constant, maps, maps * square + 2.0 * cross).clamp_min(_SHORTEST)
-            stretch = squared.sqrt() / (self.kappa + squared)  # (B, F, L)
-            return torch.stack([stretch * maps, stretch])
+def capsule_factors(feature_maps: Tensor, weight: Tensor, bias: Tensor, kappa: float) -> Tensor:
+    """Return s m and s (2, B, F, L) of maps (B, F, L), where capsule i is p_i = (s m)_i w + s_i bias.
+
+    The squash only scales a vector, g(x) = s x with s = ‖x‖ / (κ + ‖x‖²), and
+    ‖m w + bias‖² = m² ‖w‖² + 2 m ⟨w, bias⟩ + ‖bias‖² needs no vector either; w and bias are (F, d).
+    """
+    with torch.autocast(feature_maps.device.type, enabled=False):
+        maps = feature_maps.float() if feature_maps.dtype != torch.float64 else feature_maps  # (B, F, L)
+        products = (weight * weight, weight * bias, bias * bias)
+        square, cross, constant = (each.sum(dim=-1)[:, None] for each in products)  # (F, 1) each
+        squared = torch.addcmul(constant, maps, maps * square + 2.0 * cross).clamp_min(_SHORTEST)
+        stretch = squared.sqrt() / (kappa + squared)  # (B, F, L)
+        return torch.stack([stretch * maps, stretch])

@@ -2,9 +2,9 @@
 
 The results are those of `kde_mean_shift` and `adaptive_kde` up to rounding. There, every sum and product is
 a pass over the votes (B, m, n, d), which takes nearly all of a step of `paper`; here one kernel of an
-iteration reads them, in the precision that they were formed in, and computes in float32; the other adds up
-what its programs found. A document that has stopped costs nothing more, and the GPU never waits for the CPU
-to decide about it.
+iteration reads them once, in the precision that they were formed in, and computes in float32; the other adds
+up what its programs found. A document that has stopped costs nothing more, and the GPU never waits for the
+CPU to decide about it.
 """
 
 from __future__ import annotations
@@ -20,22 +20,11 @@ from nlpcapsule.capsules.softmax import SoftmaxKind
 from nlpcapsule.capsules.votes import FormedVotes
 from nlpcapsule.fused.row_adam import kernels_work
 
-_SETTLED_AT_A_TIME = 16  # tiles whose parts are added together
 _MOST_LOGIT = 60.0  # exp(b) is summed as it is
-
-
-class Tiling(NamedTuple):
-    """How votes are shared out among programs, as was fastest on an H200."""
-
-    outputs: int  # of a program, at most
-    numbers: int  # of the votes that it has in hand
-    warps: int
-    stages: int  # votes loaded ahead, in tiles
-
-
-FORWARD = Tiling(outputs=8, numbers=4096, warps=8, stages=1)
-BACKWARD = Tiling(outputs=16, numbers=1024, warps=4, stages=1)
-GRADIENTS = Tiling(outputs=16, numbers=1024, warps=4, stages=1)
+_MOST_NUMBERS = 2**14  # of the votes for one output, which a program holds
+# Numbers of these per warp, as was fastest on an H200.
+_FORWARD, _BACKWARD, _GRADIENTS = 2048, 2048, 1024
+_SUMMED = {"I": 32, "J": 32}  # inputs of a program that sums over outputs, and outputs that it reads at once
 
 
 class Options(NamedTuple):
@@ -53,10 +42,10 @@ def can_fuse(votes: FormedVotes, options: Options) -> bool:
     return (
         votes.device.type == "cuda"
         and votes.dtype == torch.float32
-        and votes.shape[3] <= min(FORWARD.numbers, BACKWARD.numbers, GRADIENTS.numbers)
+        and _above(votes.shape[1]) * _above(votes.shape[3]) <= _MOST_NUMBERS
         and votes.formed.numel() < 2**31  # places are 32-bit numbers
-        and max(votes.shape[1:3]) < 2**16  # as many programs as CUDA can number in a grid
-        and options.alpha * options.iterations <= _MOST_LOGIT
+        and votes.shape[0] < 2**16  # as many programs as CUDA can number in a grid
+        and 0 < options.alpha * options.iterations <= _MOST_LOGIT
         and kernels_work()
     )
 
@@ -79,73 +68,67 @@ class _MeanShift(torch.autograd.Function):
         has_gaps = votes.stride() != torch.empty_like(votes, device="meta").stride()
         votes = votes.contiguous() if has_gaps or votes.stride(-1) != 1 else votes
         valid = None if valid is None else valid.contiguous()
-        tiles = _Tiles(votes, FORWARD)
         documents, inputs, outputs, size = votes.shape
-        most, leak = options.iterations, float(options.softmax == "leaky")
+        most, leak, is_padded = options.iterations, float(options.softmax == "leaky"), valid is not None
         # Iterations whose logits are kept; two at least, since a thread may read what another one writes.
         kept = max(2, most - 1) if ctx.needs_input_grad[0] else 2
-        logits = _empty(votes, kept, documents, inputs, outputs)
-        within = torch.empty_like(logits, dtype=torch.int8)
-        near = _empty(votes, kept, documents, outputs, dtype=torch.int32)
+        logits = _empty(votes, kept, documents, outputs, inputs)
         mass = _empty(votes, most + 1, documents, inputs)
         means, totals = _empty(votes, most, documents, outputs, size), _empty(votes, most, documents, outputs)
-        part_of_mass = _empty(votes, documents, tiles.count, inputs)
-        part_of_agreement = _empty(votes, documents, tiles.count)
-        capsules, coupling = torch.empty_like(means[0]), torch.empty_like(logits[0])
-        agreement = votes.new_full((documents, most), torch.nan, dtype=torch.float32)
-        running = votes.new_ones(documents, dtype=torch.int32)
-        used = torch.zeros_like(running)
-        counted = outputs if valid is None else valid.sum(dim=1)
-        share = 1 / (votes.new_full((documents,), leak, dtype=torch.float32) + counted).clamp_min(1.0)
+        agreed, capsules, coupling = (torch.empty_like(each[0]) for each in (totals, means, logits))
+        agreement = _empty(votes, documents, most)
+        running, used = (
+            _empty(votes, most + 1, documents, dtype=torch.int32),
+            _empty(votes, documents, dtype=torch.int32),
+        )
+        share = votes.new_full((documents,), 1 / max(1.0, outputs + leak), dtype=torch.float32)
+        if valid is not None:
+            share = 1 / (valid.sum(dim=1) + leak).clamp_min(1.0)
         for number in range(most):
             before, after = (number - 1) % kept, number % kept
-            iterate[tiles.grid](
+            place = {"HAS_VALID": is_padded, "FIRST": number == 0, "LAST": number == most - 1}
+            iterate[outputs, documents](
                 votes,
                 valid,
                 share,
                 logits[before],
-                within[before],
-                near[before],
                 mass[number],
-                running,
+                running[number],
                 logits[after],
-                within[after],
-                near[after],
                 means[number],
                 totals[number],
-                part_of_mass,
-                part_of_agreement,
+                agreed,
                 capsules,
                 coupling,
-                *tiles.strides,
+                *votes.stride()[:3],
                 outputs,
                 options.kappa,
                 options.alpha,
-                HAS_VALID=valid is not None,
-                FIRST=number == 0,
-                LAST=number == most - 1,
-                **tiles.loop,
+                MAY_STOP=place["LAST"] or options.epsilon >= 0,
+                **place,
+                **_tile(votes, _FORWARD),
             )
-            settle[(documents,)](
-                part_of_mass,
-                part_of_agreement,
+            settle[-(-inputs // _SUMMED["I"]), documents](
+                valid,
+                logits[after],
+                agreed,
+                running[number],
                 mass[number + 1],
                 agreement,
-                running,
+                running[number + 1],
                 used,
                 number,
                 most,
-                tiles.count,
+                outputs,
                 leak,
                 options.epsilon,
+                **place,
                 m=inputs,
-                M=_above(inputs),
-                TILES=_SETTLED_AT_A_TIME,
+                **_SUMMED,
             )
-        saved = [votes, logits, within, near, mass, means, totals, used]
-        ctx.save_for_backward(*saved, *([] if valid is None else [valid]))
+        ctx.save_for_backward(votes, logits, mass, means, totals, used, *([valid] if is_padded else []))
         ctx.options = options
-        iterations = used.long()
+        iterations, coupling = used.long(), coupling.transpose(1, 2)
         ctx.mark_non_differentiable(iterations, agreement, coupling)
         return capsules, iterations, agreement, coupling
 
@@ -153,25 +136,21 @@ class _MeanShift(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, None, None]:
         """Return the gradient of the votes."""
-        from nlpcapsule.fused.mean_shift_backward import iterate_back, vote_gradients
+        from nlpcapsule.fused.mean_shift_backward import iterate_back, sum_outputs, vote_gradients
 
-        votes, logits, within, near, mass, means, totals, used, *rest = ctx.saved_tensors
-        valid, options, tiles = rest[0] if rest else None, ctx.options, _Tiles(votes, BACKWARD)
-        documents, inputs, outputs, _ = votes.shape
-        g_logits = _empty(votes, 2, documents, inputs, outputs)  # read, and written for the iteration before
-        g_kernel = _empty(votes, options.iterations, documents, inputs, outputs)
-        fraction, g_means = torch.empty_like(g_kernel), torch.empty_like(means)
-        part_of_sum = _empty(votes, documents, tiles.count, inputs)
-        g_sum = _empty(votes, documents, inputs)
-        g_capsules = gradients[0].contiguous()
-        for number in reversed(range(options.iterations)):
-            before = max(0, number - 1)
-            iterate_back[tiles.grid](
+        votes, logits, mass, means, totals, used, *rest = ctx.saved_tensors
+        valid, options = rest[0] if rest else None, ctx.options
+        documents, inputs, outputs, size = votes.shape
+        later = options.iterations - 1  # iterations after the first
+        g_logits = _empty(votes, 2, documents, outputs, inputs)  # read, and written for the iteration before
+        g_softmax, g_sum = torch.empty_like(g_logits[0]), _empty(votes, documents, inputs)
+        g_kernel, fraction = _empty(votes, 2, later, documents, outputs, inputs, dtype=votes.dtype)
+        g_means, g_capsules = _empty(votes, later, documents, outputs, size), gradients[0].contiguous()
+        for number in range(later, 0, -1):
+            iterate_back[outputs, documents](
                 votes,
                 valid,
-                logits[before],
-                within[before],
-                near[before],
+                logits[number - 1],
                 mass[number],
                 mass[number + 1],
                 means[number],
@@ -179,54 +158,52 @@ class _MeanShift(torch.autograd.Function):
                 used,
                 g_capsules,
                 g_logits[(number + 1) % 2],
-                g_logits[number % 2],
                 g_sum,
-                g_kernel[number],
-                fraction[number],
-                g_means[number],
-                part_of_sum,
-                *tiles.strides,
+                g_logits[number % 2],
+                g_softmax,
+                g_kernel[number - 1],
+                fraction[number - 1],
+                g_means[number - 1],
+                *votes.stride()[:3],
                 number,
                 outputs,
                 options.kappa,
                 options.alpha,
                 HAS_VALID=valid is not None,
-                FIRST=number == 0,
-                **tiles.loop,
+                **_tile(votes, _BACKWARD),
             )
-            torch.sum(part_of_sum, dim=1, out=g_sum)
-        g_votes, tiles = torch.empty_like(votes), _Tiles(votes, GRADIENTS)
-        vote_gradients[*tiles.grid, -(-inputs // tiles.shape["I"])](
+            sum_outputs[-(-inputs // _SUMMED["I"]), documents](g_softmax, g_sum, outputs, m=inputs, **_SUMMED)
+        g_votes = torch.empty_like(votes)
+        vote_gradients[outputs, documents](
             votes,
-            g_votes,
+            valid,
+            mass[1],
             used,
-            g_kernel,
-            fraction,
+            g_capsules,
+            g_logits[1],
+            g_sum,
             means,
             g_means,
-            *tiles.strides,
+            g_kernel,
+            fraction,
+            g_votes,
+            *votes.stride()[:3],
             documents,
             outputs,
             options.kappa,
-            MOST=options.iterations,
-            **tiles.shape,
+            options.alpha,
+            HAS_VALID=valid is not None,
+            LATER=later,
+            **_tile(votes, _GRADIENTS),
         )
         return g_votes, None, None
 
 
-class _Tiles:
-    """How the votes of a batch are shared out among programs."""
-
-    def __init__(self, votes: Tensor, tiling: Tiling) -> None:
-        documents, inputs, outputs, size = votes.shape
-        deep = _above(size)
-        wide = max(1, min(tiling.outputs, _above(outputs), tiling.numbers // deep))  # outputs of a program
-        high = max(1, min(tiling.numbers // (wide * deep), _above(inputs)))  # inputs at a time
-        self.shape = {"m": inputs, "d": size, "I": high, "J": wide, "D": deep, "num_warps": tiling.warps}
-        self.loop = {**self.shape, "STAGES": tiling.stages}
-        self.count = -(-outputs // wide)
-        self.grid = (documents, self.count)
-        self.strides = votes.stride()[:3]
+def _tile(votes: Tensor, per_warp: int) -> dict[str, int]:
+    """Return the sizes of a program's votes, and its warps."""
+    high, deep = _above(votes.shape[1]), _above(votes.shape[3])
+    warps = min(16, max(1, high * deep // per_warp))
+    return {"m": votes.shape[1], "d": votes.shape[3], "M": high, "D": deep, "num_warps": warps}
 
 
 def _empty(like: Tensor, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:

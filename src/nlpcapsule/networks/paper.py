@@ -36,6 +36,7 @@ from nlpcapsule.config.settings import EMBEDDING_SIZE, CapsuleRouting, Widths, c
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.encoders.word_encoder import WordEmbedding
 from nlpcapsule.errors import ConfigError
+from nlpcapsule.fused.pair_votes import can_form, form_pair_votes
 from nlpcapsule.networks.answer_ranker import AnswerNetwork, TextCapsule
 from nlpcapsule.networks.embedding_convolution import EmbeddingConvolution
 from nlpcapsule.networks.routing_choice import RoutedSettings, em_costs, route
@@ -116,7 +117,8 @@ class PaperCapsules(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """Map token ids (B, l) to capsules (B, m, d)."""
         words = self.embedding(self.convolution.fit(tokens))[0]  # (B, l, v)
-        maps = self.convolution(self.token_dropout(self.word_dropout(words)))
+        pairs = self.token_dropout(self.convolution.pairs(self.word_dropout(words)))  # (B, 2 l, v/2)
+        maps = self.convolution.convolve(pairs)
         features = [torch.relu(feature) for feature in maps]  # (B, F, L) each
         if self.compression is not None:
             layers = [layer for layer in self.primary if isinstance(layer, PrimaryCapsules)]
@@ -212,6 +214,8 @@ def new_transform(
 def form_votes(capsules: Tensor, transform: Tensor | nn.Module, outputs: Tensor | None = None) -> Votes:
     """Return û_{j|i} of condensed capsules (B, m, d) for the given outputs."""
     if isinstance(transform, PairTransforms):
+        if outputs is not None and can_form(capsules, transform, outputs):
+            return form_pair_votes(capsules, transform, outputs)
         return transform(capsules, outputs)
     assert isinstance(transform, Tensor)
     return PerClassVotes(capsules, transform if outputs is None else transform[outputs])

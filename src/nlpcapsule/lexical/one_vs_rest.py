@@ -198,39 +198,42 @@ def _fit_block(
 ) -> tuple[int, Block]:
     """Return a block and its start."""
     documents, words = features.shape
-    fit = partial(_fit_label, settings, seed)
-    weights, bias = [], np.empty(targets.shape[1], dtype=np.float32)
+    columns, values, bias = [], [], np.empty(targets.shape[1], dtype=np.float32)
     for label in range(targets.shape[1]):
         holders = targets.indices[targets.indptr[label] : targets.indptr[label + 1]]
         if len(holders) in (0, documents):  # a single class: only a bias is needed
-            row: sparse.csr_matrix = sparse.csr_matrix((1, words), dtype=np.float32)
+            found, weights = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
             bias[label] = 1 if len(holders) else -1
         elif negatives is None:
             has_label = np.zeros(documents, dtype=np.int8)
             has_label[holders] = 1
-            row, bias[label] = fit(features, has_label)
+            found, weights, bias[label] = _fit_label(settings, seed, features, has_label)
         else:
-            row, bias[label] = fit_on_rows(fit, features, holders, *negatives.of(label, holders))
-        weights.append(row)
-    return start, (sparse.vstack(weights, format="csr"), bias)
+            others, importance = negatives.of(label, holders)
+            found, weights, bias[label] = fit_on_rows(
+                features, holders, others, importance, settings.smallest_weight, settings.C, seed
+            )
+        columns.append(found)
+        values.append(weights)
+    bounds = np.cumsum([0, *map(len, values)])
+    arrays = (np.concatenate(values), np.concatenate(columns), bounds)
+    return start, (sparse.csr_matrix(arrays, shape=(targets.shape[1], words)), bias)
 
 
 def _fit_label(
-    settings: OneVsRestSettings,
-    seed: int,
-    features: sparse.csr_matrix,
-    has_label: np.ndarray,
-    importance: np.ndarray | None = None,
-) -> tuple[sparse.csr_matrix, float]:
-    """Train on rows (N, V); return the weights (1, V) float32, without those near 0, and the bias."""
+    settings: OneVsRestSettings, seed: int, features: sparse.csr_matrix, has_label: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Train on rows (N, V); return words (K,), their weights (K,) float32, none near 0, and the bias."""
     from sklearn import config_context  # slow to import and only needed here
     from sklearn.svm import LinearSVC
 
     machine = LinearSVC(C=settings.C, loss="squared_hinge", dual=True, random_state=seed)
     with config_context(assume_finite=True, skip_parameter_validation=True):  # checks take long for few rows
-        machine.fit(features, has_label, importance)
-    kept = np.where(np.abs(machine.coef_) < settings.smallest_weight, 0, machine.coef_)
-    return sparse.csr_matrix(kept.astype(np.float32)), machine.intercept_[0]
+        machine.fit(features, has_label)
+    kept = np.where(np.abs(machine.coef_[0]) < settings.smallest_weight, 0, machine.coef_[0])
+    weights = kept.astype(np.float32)
+    words = np.flatnonzero(weights)
+    return words, weights[words], machine.intercept_[0]
 
 
 register(

@@ -8,18 +8,14 @@ of all documents, and the margins of labels can be compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self, TypeAlias
+from typing import Self
 
 import numpy as np
 from scipy import sparse
 
 from nlpcapsule.lexical.many_labels.inverted_index import InvertedIndex, in_threads
-from nlpcapsule.lexical.sparse_rows import largest_entries
-
-# Gets rows (N, V), 1 or 0 (N,), and their weights (N,); returns weights (1, V), sparse, and the bias.
-FitLabel: TypeAlias = Callable[..., tuple[sparse.csr_matrix, float]]
+from nlpcapsule.lexical.many_labels.machine import Rows, train_machine
 
 _NOMINATED = 100  # labels that a document may be a negative of
 _MOST_SEARCHED = 50_000  # documents among which the nearest are sought; of more, a sample
@@ -93,20 +89,44 @@ def _wrong(
 
 
 def fit_on_rows(
-    fit: FitLabel, features: sparse.csr_matrix, holders: np.ndarray, others: np.ndarray, weights: np.ndarray
-) -> tuple[sparse.csr_matrix, float]:
-    """Train on chosen rows of (N, V), negatives by weight; return the weights (1, V) and the bias."""
+    features: sparse.csr_matrix,
+    holders: np.ndarray,
+    others: np.ndarray,
+    weights: np.ndarray,
+    smallest: float,
+    C: float,
+    seed: int,
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Train on chosen rows of (N, V), negatives by weight.
+
+    Returns the words (K,) of the largest weights, in order, these weights (K,) float32, none of them below
+    `smallest`, and the bias.
+    """
     share = max(1.0, len(holders) / _MOST)  # that one document with the label counts for
     holders = holders[np.arange(0, len(holders), share).astype(np.int64)]
-    chosen = features[np.concatenate([holders, others])].astype(np.float64)  # as liblinear takes it
+    chosen = features[np.concatenate([holders, others])]
     occurs = np.zeros(features.shape[1], dtype=bool)
     occurs[chosen.indices] = True
     words = np.flatnonzero(occurs)  # a dense weight for these words alone
     column = np.empty(features.shape[1], dtype=np.int32)  # (V,)
-    column[words] = np.arange(len(words))
-    places = (column[chosen.indices], chosen.indptr)
-    rows = sparse.csr_matrix((chosen.data, *places), shape=(chosen.shape[0], len(words)))
-    has_label = np.repeat([1, 0], [len(holders), len(others)]).astype(np.int8)
-    row, bias = fit(rows, has_label, np.concatenate([np.full(len(holders), share), weights]))
-    found = largest_entries(row, _WEIGHTS)
-    return sparse.csr_matrix((found.data, words[found.indices], found.indptr), (1, features.shape[1])), bias
+    column[words] = np.arange(len(words), dtype=np.int32)
+    bounds = chosen.indptr.astype(np.int32, copy=False)
+    rows = Rows(chosen.data, column[chosen.indices], bounds, (chosen.shape[0], len(words)))
+    has_label = np.repeat([1.0, 0.0], [len(holders), len(others)])
+    importance = np.concatenate([np.full(len(holders), share), weights])
+    found, bias = train_machine(rows, has_label, importance, C, seed)
+    kept = np.flatnonzero(np.abs(found) >= smallest)
+    values = found[kept].astype(np.float32)
+    largest = _largest(values)
+    return words[kept[largest]], values[largest], bias
+
+
+def _largest(values: np.ndarray) -> np.ndarray:
+    """Return the places, in order, of the largest values by size that are not 0; of equal ones the first."""
+    sizes = np.abs(values)
+    if len(sizes) <= _WEIGHTS:
+        return np.flatnonzero(sizes)
+    bound = np.partition(sizes, len(sizes) - _WEIGHTS)[len(sizes) - _WEIGHTS]
+    is_chosen = sizes > bound
+    is_chosen[np.flatnonzero(sizes == bound)[: _WEIGHTS - is_chosen.sum()]] = True
+    return np.flatnonzero(is_chosen & (sizes > 0))

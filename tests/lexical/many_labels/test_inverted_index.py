@@ -13,8 +13,8 @@ from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.lexical import one_vs_rest
 from nlpcapsule.lexical.candidates import candidate_recall, nominate_to_file
-from nlpcapsule.lexical.many_labels import inverted_index, nearest_negatives
-from nlpcapsule.lexical.many_labels.inverted_index import InvertedIndex, in_threads
+from nlpcapsule.lexical.many_labels import inverted_index, nearest_negatives, pool
+from nlpcapsule.lexical.many_labels.inverted_index import InvertedIndex, in_threads, row_products
 from nlpcapsule.lexical.many_labels.nearest_negatives import NearestNegatives
 from nlpcapsule.lexical.one_vs_rest import OneVsRest, OneVsRestSettings
 from nlpcapsule.lexical.ranker import Fitting
@@ -222,3 +222,37 @@ def test_recall_counts_known_labels_among_the_candidates():
     truth = Ragged.from_rows([[1, 2, 99], [3]])
     assert candidate_recall(np.array([[1, 5], [3, 4]]), truth, label_count=10) == pytest.approx(2 / 3)
     assert candidate_recall(np.array([[1, 5]]), Ragged.from_rows([[99]]), label_count=10) is None
+
+
+def test_processes_rank_as_threads_do(tmp_path, many_labels, monkeypatch):
+    monkeypatch.setattr(pool, "thread_count", lambda: 2)
+    fitted, tokens = fit(tmp_path, topical_documents()), topical_documents(seed=7).tokens
+    in_threads = fitted.top(tokens, 4)
+    monkeypatch.setattr(one_vs_rest, "_FOR_PROCESSES", 1)
+    monkeypatch.setattr(one_vs_rest, "_IN_A_PROCESS", 70)  # five parts
+    monkeypatch.setattr(OneVsRest, "_best", None)  # of this process
+    for one, other in zip(fitted.top(tokens, 4), in_threads, strict=True):
+        np.testing.assert_array_equal(one, other)
+        assert one.dtype == other.dtype
+
+
+def test_the_nearest_are_those_of_all_rows_whichever_word_bounds_them():
+    """Rows that share no word with the others, ties, and words of few and of many rows."""
+    generator = np.random.default_rng(0)
+    weights = sparse.random(400, 30, density=0.2, random_state=0, format="csr", dtype=np.float32)
+    weights.data = np.ceil(weights.data * 4) / 4  # ties
+    weights = weights.multiply(generator.random(30) < 0.8).tocsr()
+    asked = sparse.random(50, 30, density=0.2, random_state=1, format="csr", dtype=np.float32)
+    for width in (1, 8, 80, 400):
+        rows, cosines = InvertedIndex(weights).nearest(asked, width)
+        scores = (asked @ weights.T).toarray()
+        expected = np.lexsort((np.broadcast_to(np.arange(400), scores.shape), -scores), axis=1)[:, :width]
+        np.testing.assert_array_equal(rows, expected)
+        np.testing.assert_array_equal(cosines, np.take_along_axis(scores, expected, axis=1))
+
+
+def test_products_with_chosen_rows_are_those_of_a_dense_product():
+    documents, rows = random_rows(0), random_rows(1)
+    chosen = np.random.default_rng(0).integers(0, rows.shape[0], (documents.shape[0], 9))
+    expected = np.take_along_axis((documents @ rows.T).toarray(), chosen, axis=1)
+    np.testing.assert_allclose(row_products(documents, rows, chosen), expected, rtol=1e-5, atol=1e-7)

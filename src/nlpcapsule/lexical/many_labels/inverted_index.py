@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -30,9 +29,8 @@ _SHARED_WORDS = 100  # of a label, among which the documents' words are shared o
 DOCUMENT_WORDS = 30  # the words of the largest weights, which tell a document from others
 _DOCUMENTS_PER_WORD, LABELS_PER_WORD = 5_000, 3_000  # those that a word weighs most in
 _ROWS_AT_A_TIME = 4_096
-_ENTRIES_AT_A_TIME = 2**20  # of a matrix, gathered in a thread
 _SCORES_AT_A_TIME = 2**22  # which bounds memory
-FEWEST_AT_A_TIME = 64  # documents: each product first clears an array of all rows
+FEWEST_AT_A_TIME = 64  # documents, in a thread
 _thread = threading.local()
 
 
@@ -118,9 +116,10 @@ class InvertedIndex:
         size = max(FEWEST_AT_A_TIME, _SCORES_AT_A_TIME // max(row_count, 1))
 
         def fill(start: int) -> None:
-            scores = features[start : start + size] @ index
-            for row, (begin, end) in enumerate(pairwise(scores.indptr), start):
-                found[row], cosines[row] = _largest(scores.indices[begin:end], scores.data[begin:end], width)
+            for row in range(start, min(start + size, documents)):
+                entries = slice(*features.indptr[row : row + 2])
+                ids, scores = _contenders(index, features.indices[entries], features.data[entries], width)
+                found[row], cosines[row] = _largest(ids, scores, width)
 
         in_threads(fill, range(0, documents, size))
         return found, cosines
@@ -129,20 +128,16 @@ class InvertedIndex:
 def row_products(features: sparse.csr_matrix, rows: sparse.csr_matrix, chosen: np.ndarray) -> np.ndarray:
     """Return the products (N, C) of documents (N, V) with chosen rows (N, C) of a matrix (n, V)."""
     products = np.empty(chosen.shape, dtype=np.float32)
-    words = features.shape[1]
-    mean = max(1.0, rows.nnz / max(rows.shape[0], 1))  # entries of a row
-    size = max(1, int(_ENTRIES_AT_A_TIME / (mean * max(chosen.shape[1], 1))))
 
     def fill(start: int) -> None:
-        part = chosen[start : start + size]
-        document = features[start : start + size].toarray().ravel()  # (B V,)
-        gathered = rows[part.ravel()]  # (B C, V)
-        bounds = gathered.indptr[:: part.shape[1]].astype(np.int64)  # where each document's rows begin
-        places = np.repeat(np.arange(len(part), dtype=np.int64) * words, np.diff(bounds)) + gathered.indices
-        gathered.data = gathered.data * document[places]
-        products[start : start + size] = (gathered @ np.ones(words, np.float32)).reshape(part.shape)
+        document = np.zeros(features.shape[1], dtype=np.float32)  # (V,)
+        for row in range(start, min(start + FEWEST_AT_A_TIME, len(chosen))):
+            entries = slice(*features.indptr[row : row + 2])
+            document[features.indices[entries]] = features.data[entries]
+            products[row] = rows[chosen[row]] @ document
+            document[features.indices[entries]] = 0
 
-    in_threads(fill, range(0, len(chosen) if chosen.shape[1] else 0, size))
+    in_threads(fill, range(0, len(chosen) if chosen.shape[1] else 0, FEWEST_AT_A_TIME))
     return products
 
 
@@ -171,6 +166,27 @@ def threaded(work: Callable[[int], Any], starts: Sequence[int]) -> Iterator[Any]
 
 def _mark_thread() -> None:
     _thread.is_one_of_many = True
+
+
+def _contenders(
+    index: sparse.csr_matrix, words: np.ndarray, weights: np.ndarray, width: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows (K,) that share words with a document, among them the `width` best, and their scores (K,).
+
+    `index` (V, n) has the rows of each word, `words` (T,) and `weights` (T,) are the document's. The scores
+    are added up in an array of all rows, since a sparse product would read all entries twice. No score below
+    the last of the `width` best rows that have one certain word can be among the best of all.
+    """
+    entries = index[words]  # (T, n)
+    scores = entries.T @ weights  # (n,)
+    is_enough = np.diff(entries.indptr) >= width  # (T,)
+    bound = np.float32(0)
+    if is_enough.any():
+        word = np.argmax(np.where(is_enough, weights, 0))  # its rows are near to the document
+        some = scores[entries.indices[slice(*entries.indptr[word : word + 2])]]
+        bound = np.partition(some, len(some) - width)[len(some) - width]
+    ids = np.flatnonzero(scores >= bound if bound > 0 else scores)
+    return ids, scores[ids]
 
 
 def _largest(ids: np.ndarray, values: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:

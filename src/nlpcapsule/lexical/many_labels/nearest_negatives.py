@@ -14,13 +14,14 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from nlpcapsule.lexical.many_labels.inverted_index import InvertedIndex, in_threads
+from nlpcapsule.lexical.many_labels.inverted_index import InvertedIndex
 from nlpcapsule.lexical.many_labels.machine import Rows, train_machine
+from nlpcapsule.lexical.many_labels.pool import in_processes
 
 _NOMINATED = 100  # labels that a document may be a negative of
 _MOST_SEARCHED = 50_000  # documents among which the nearest are sought; of more, a sample
 _LABELS_PER_SEARCHED = 5  # where there are so many labels that the sample has to be larger
-_AT_A_TIME = 256  # documents, in a thread
+_AT_A_TIME = 256  # documents, in a process
 _FEWEST = 300  # nearest negatives of a label, if there are as many
 _PER_HOLDER = 5  # nearest negatives per document with the label, if these are more
 _MOST = 10_000  # documents with a label, and negatives, that it is trained on
@@ -51,11 +52,9 @@ class NearestNegatives:
             searched = np.sort(generator.choice(searched, most, replace=False))
         own = targets.tocsr()
         centroids.prepare()
-
-        def wrong(start: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            return _wrong(searched[start : start + _AT_A_TIME], centroids, features, own)
-
-        parts = in_threads(wrong, range(0, len(searched), _AT_A_TIME))
+        starts = range(0, len(searched), _AT_A_TIME)
+        tasks = ((searched[start : start + _AT_A_TIME], centroids, features, own) for start in starts)
+        parts = in_processes(_wrong, tasks, len(starts))
         labels, rows, cosines = (np.concatenate(column) for column in zip(*parts, strict=True))
         order = np.lexsort((rows, -cosines, labels))
         offsets = np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=label_count))])

@@ -26,13 +26,13 @@ from nlpcapsule.lexical.many_labels.inverted_index import (
     LABELS_PER_WORD,
     InvertedIndex,
     best_of,
-    in_threads,
     row_products,
 )
 from nlpcapsule.lexical.many_labels.nearest_negatives import NearestNegatives, fit_on_rows
 from nlpcapsule.lexical.many_labels.pool import in_processes
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix, top_of_parts
 from nlpcapsule.lexical.sparse_rows import DenseProducts, in_parts, stacked_rows
+from nlpcapsule.lexical.threaded import in_threads
 from nlpcapsule.registry import System, register
 
 

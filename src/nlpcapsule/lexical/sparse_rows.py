@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from nlpcapsule.data.growing_array import GrowingArray
+from nlpcapsule.lexical.threaded import threaded
 
 _COMMON = 0.25  # share of a matrix's rows from which a word has a dense row: faster, at most twice as large
 _ROWS_AT_A_TIME = 512  # which bounds memory
@@ -75,7 +76,7 @@ def stacked_rows(parts: Iterable[sparse.csr_matrix], shape: tuple[int, int]) -> 
 def transposed(matrix: sparse.csr_matrix, most: int) -> sparse.csr_matrix:
     """Return a matrix (n, V) by columns: (V, n), of each column the entries of the largest values.
 
-    Entries are read once for every few million of them, so that memory holds these alone.
+    Entries are read once for every few million of them, so that memory holds these alone, in each thread.
     """
     rows, columns = matrix.shape
     counts = np.zeros(columns, dtype=np.int64)
@@ -83,8 +84,11 @@ def transposed(matrix: sparse.csr_matrix, most: int) -> sparse.csr_matrix:
         counts += np.bincount(matrix.indices[start : start + _ENTRIES_AT_A_TIME], minlength=columns)
     block = np.cumsum(counts) // _ENTRIES_AT_A_TIME  # (V,) the part in which a column is read
     bounds = [0, *(np.flatnonzero(np.diff(block)) + 1).tolist(), columns]
-    parts = (largest_entries(matrix[:, low:high].T.tocsr(), most) for low, high in pairwise(bounds))
-    return stacked_rows(parts, (columns, rows))
+
+    def part(limits: tuple[int, int]) -> sparse.csr_matrix:
+        return largest_entries(matrix[:, slice(*limits)].T.tocsr(), most)
+
+    return stacked_rows(threaded(part, pairwise(bounds)), (columns, rows))
 
 
 class DenseProducts:

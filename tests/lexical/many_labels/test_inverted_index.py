@@ -11,10 +11,10 @@ from sklearn.preprocessing import normalize
 
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.lexical import one_vs_rest
+from nlpcapsule.lexical import one_vs_rest, threaded
 from nlpcapsule.lexical.candidates import candidate_recall, nominate_to_file
 from nlpcapsule.lexical.many_labels import inverted_index, nearest_negatives, pool
-from nlpcapsule.lexical.many_labels.inverted_index import InvertedIndex, in_threads, row_products
+from nlpcapsule.lexical.many_labels.inverted_index import InvertedIndex, row_products
 from nlpcapsule.lexical.many_labels.nearest_negatives import NearestNegatives
 from nlpcapsule.lexical.one_vs_rest import OneVsRest, OneVsRestSettings
 from nlpcapsule.lexical.ranker import Fitting
@@ -185,7 +185,7 @@ def test_a_document_ranks_the_same_alone_and_among_others(tmp_path, many_labels)
 
 
 def test_many_documents_rank_as_they_do_in_parts(tmp_path, many_labels, monkeypatch):
-    monkeypatch.setattr(inverted_index, "thread_count", lambda: 3)
+    monkeypatch.setattr(threaded, "thread_count", lambda: 3)
     fitted = fit(tmp_path, topical_documents())
     tokens = topical_documents(seed=7, count=200).tokens
     together = fitted.top(tokens, 4)
@@ -196,12 +196,12 @@ def test_many_documents_rank_as_they_do_in_parts(tmp_path, many_labels, monkeypa
 
 
 def test_work_in_a_thread_starts_no_further_threads(monkeypatch):
-    monkeypatch.setattr(inverted_index, "thread_count", lambda: 2)
+    monkeypatch.setattr(threaded, "thread_count", lambda: 2)
 
     def names(_: int) -> list[str]:
-        return in_threads(lambda _: threading.current_thread().name, range(5))
+        return threaded.in_threads(lambda _: threading.current_thread().name, range(5))
 
-    assert all(len(set(found)) == 1 for found in in_threads(names, range(4)))
+    assert all(len(set(found)) == 1 for found in threaded.in_threads(names, range(4)))
     assert threading.current_thread().name not in names(0)
 
 

@@ -11,18 +11,15 @@ word with it.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy import sparse
 
 from nlpcapsule.lexical.sparse_rows import largest_entries, row_of, stacked_rows, transposed, unit_rows
-from nlpcapsule.threads import thread_count
+from nlpcapsule.lexical.threaded import in_threads, threaded
 
 _CENTROID_WORDS = 50  # more cost time and find hardly more labels
 _SHARED_WORDS = 100  # of a label, among which the documents' words are shared out
@@ -31,7 +28,6 @@ _DOCUMENTS_PER_WORD, LABELS_PER_WORD = 5_000, 3_000  # those that a word weighs 
 _ROWS_AT_A_TIME = 4_096
 _SCORES_AT_A_TIME = 2**22  # which bounds memory
 FEWEST_AT_A_TIME = 64  # documents, in a thread
-_thread = threading.local()
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +54,8 @@ class InvertedIndex:
         by_label, holders = targets.T.tocsr(), targets.getnnz(axis=0)  # (n, N), (n,)
         parts, blocks = (range(0, total, _ROWS_AT_A_TIME) for total in (count, labels))
         if words is not None and words < width:
-            indexed = (features[start : start + _ROWS_AT_A_TIME, :words] for start in parts)
+            whole = features
+            indexed = threaded(lambda start: whole[start : start + _ROWS_AT_A_TIME, :words], parts)
             features = stacked_rows(indexed, features.shape)
         frequency = np.maximum(np.bincount(features.indices, minlength=width), 1) / count  # (V,)
 
@@ -90,8 +87,11 @@ class InvertedIndex:
     def of_documents(cls, features: sparse.csr_matrix) -> Self:
         """Index documents (N, V)."""
         starts = range(0, features.shape[0], _ROWS_AT_A_TIME)
-        chosen = (largest_entries(features[s : s + _ROWS_AT_A_TIME], DOCUMENT_WORDS) for s in starts)
-        return cls(stacked_rows(map(unit_rows, chosen), features.shape))
+
+        def chosen(start: int) -> sparse.csr_matrix:
+            return unit_rows(largest_entries(features[start : start + _ROWS_AT_A_TIME], DOCUMENT_WORDS))
+
+        return cls(stacked_rows(threaded(chosen, starts), features.shape))
 
     @cached_property
     def _rows_by_word(self) -> sparse.csr_matrix:
@@ -145,27 +145,6 @@ def best_of(ids: np.ndarray, values: np.ndarray, count: int) -> tuple[np.ndarray
     """Return the ids (N, K) of the largest values (N, C), largest first, and these; ties by id."""
     order = np.lexsort((ids, -values))[:, :count]
     return np.take_along_axis(ids, order, axis=1), np.take_along_axis(values, order, axis=1)
-
-
-def in_threads(work: Callable[[int], Any], starts: Sequence[int]) -> list[Any]:
-    """Return the results of parts, in order."""
-    return list(threaded(work, starts))
-
-
-def threaded(work: Callable[[int], Any], starts: Sequence[int]) -> Iterator[Any]:
-    """Yield the results of parts, in order; numpy and scipy compute without Python's lock.
-
-    Work in one of these threads starts no further ones.
-    """
-    if len(starts) < 2 or getattr(_thread, "is_one_of_many", False):
-        yield from map(work, starts)
-        return
-    with ThreadPoolExecutor(thread_count(), initializer=_mark_thread) as threads:
-        yield from threads.map(work, starts)
-
-
-def _mark_thread() -> None:
-    _thread.is_one_of_many = True
 
 
 def _contenders(

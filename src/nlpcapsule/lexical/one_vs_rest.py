@@ -28,7 +28,8 @@ from nlpcapsule.lexical.many_labels.inverted_index import (
     best_of,
     row_products,
 )
-from nlpcapsule.lexical.many_labels.nearest_negatives import NearestNegatives, fit_on_rows
+from nlpcapsule.lexical.many_labels.label_machines import LabelMachines
+from nlpcapsule.lexical.many_labels.nearest_negatives import NearestNegatives
 from nlpcapsule.lexical.many_labels.pool import in_processes
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix, top_of_parts
 from nlpcapsule.lexical.sparse_rows import DenseProducts, in_parts, stacked_rows
@@ -202,21 +203,20 @@ def _fit_block(
 ) -> tuple[int, Block]:
     """Return a block and its start."""
     documents, words = features.shape
+    machines = None if negatives is None else LabelMachines(features, negatives)
     columns, values, bias = [], [], np.empty(targets.shape[1], dtype=np.float32)
     for label in range(targets.shape[1]):
         holders = targets.indices[targets.indptr[label] : targets.indptr[label + 1]]
         if len(holders) in (0, documents):  # a single class: only a bias is needed
             found, weights = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
             bias[label] = 1 if len(holders) else -1
-        elif negatives is None:
+        elif machines is None:
             has_label = np.zeros(documents, dtype=np.int8)
             has_label[holders] = 1
             found, weights, bias[label] = _fit_label(settings, seed, features, has_label)
         else:
-            others, importance = negatives.of(label, holders)
-            found, weights, bias[label] = fit_on_rows(
-                features, holders, others, importance, settings.smallest_weight, settings.C, seed
-            )
+            options = (settings.smallest_weight, settings.C, seed)
+            found, weights, bias[label] = machines.fit(label, holders, *options)
         columns.append(found)
         values.append(weights)
     bounds = np.cumsum([0, *map(len, values)])

@@ -13,7 +13,7 @@ from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.lexical import one_vs_rest, threaded
 from nlpcapsule.lexical.candidates import candidate_recall, nominate_to_file
-from nlpcapsule.lexical.many_labels import inverted_index, nearest_negatives, pool
+from nlpcapsule.lexical.many_labels import inverted_index, label_machines, nearest_negatives, pool
 from nlpcapsule.lexical.many_labels.inverted_index import InvertedIndex, row_products
 from nlpcapsule.lexical.many_labels.nearest_negatives import NearestNegatives
 from nlpcapsule.lexical.one_vs_rest import OneVsRest, OneVsRestSettings
@@ -140,11 +140,15 @@ def test_a_negative_of_a_label_never_has_it():
     negatives = NearestNegatives.find(InvertedIndex.of_labels(features, targets), features, targets, seed=1)
     for label in range(LABELS):
         holders = targets.tocsc().indices[targets.tocsc().indptr[label] : targets.tocsc().indptr[label + 1]]
-        found, importance = negatives.of(label, holders)
-        assert importance.sum() == pytest.approx(len(documents) - len(holders))
-        assert not np.isin(found, holders).any()
+        nearest, is_sampled, weight = negatives.of(label, holders)
+        sampled = negatives.sample[is_sampled]
+        assert len(nearest) + len(sampled) * weight == pytest.approx(len(documents) - len(holders))
+        expected = set(negatives.sample) - set(nearest) - set(holders)
+        assert set(sampled) == expected
+        assert not np.isin(nearest, holders).any()
     none = np.zeros(0, dtype=int)
-    np.testing.assert_array_equal(negatives.part(10, 20).of(3, none), negatives.of(13, none))
+    for one, other in zip(negatives.part(10, 20).of(3, none), negatives.of(13, none), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_labels_trained_on_their_nearest_negatives_are_found(tmp_path, many_labels):
@@ -158,7 +162,8 @@ def test_labels_trained_on_their_nearest_negatives_are_found(tmp_path, many_labe
 def test_frequent_labels_are_trained_on_a_part_of_their_documents(tmp_path, many_labels, monkeypatch):
     monkeypatch.setattr(one_vs_rest, "fit_blocks", in_this_process)
     every = fit(tmp_path / "all", topical_documents())
-    monkeypatch.setattr(nearest_negatives, "_MOST", 4)
+    for module in (nearest_negatives, label_machines):
+        monkeypatch.setattr(module, "MOST", 4)
     part = fit(tmp_path / "part", topical_documents())
     assert np.abs(every.weights - part.weights).max() > 0.01
     test = topical_documents(seed=7)

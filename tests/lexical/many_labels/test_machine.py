@@ -7,9 +7,8 @@ import pytest
 from scipy import sparse
 from sklearn.svm import LinearSVC
 
-from nlpcapsule.lexical.many_labels import machine, nearest_negatives
+from nlpcapsule.lexical.many_labels import machine
 from nlpcapsule.lexical.many_labels.machine import Rows, train_machine
-from nlpcapsule.lexical.many_labels.nearest_negatives import fit_on_rows
 
 
 @pytest.fixture
@@ -55,24 +54,3 @@ def test_the_estimator_is_used_where_liblinear_cannot_be_called(looked_up_again,
 def test_the_estimator_is_used_where_liblinear_gives_something_else(looked_up_again, monkeypatch):
     monkeypatch.setattr(machine, "_TOLERANCE", 0.5)
     assert machine._liblinear() is None
-
-
-def test_the_largest_weights_are_kept_and_of_equal_ones_the_first(monkeypatch):
-    monkeypatch.setattr(nearest_negatives, "_WEIGHTS", 3)
-    values = np.array([0.5, -2, 0.5, 1, 0, -0.5], dtype=np.float32)
-    assert nearest_negatives._largest(values).tolist() == [0, 1, 3]
-    assert nearest_negatives._largest(values[[0, 4, 1]]).tolist() == [0, 2]
-
-
-def test_a_label_gets_the_weights_of_a_machine_over_all_words():
-    matrix, has_label, importance = problem()
-    holders, others = np.flatnonzero(has_label), np.flatnonzero(has_label == 0)
-    words, weights, bias = fit_on_rows(matrix, holders, others, importance[others], 0.2, 1.0, 5)
-    estimator = LinearSVC(C=1.0, loss="squared_hinge", dual=True, random_state=5)
-    order = np.concatenate([holders, others])
-    counted = np.concatenate([np.ones(len(holders)), importance[others]])
-    estimator.fit(matrix[order].astype(np.float64), has_label[order], counted)
-    expected = estimator.coef_[0]
-    np.testing.assert_array_equal(words, np.flatnonzero(np.abs(expected) >= 0.2))
-    np.testing.assert_array_equal(weights, expected[words].astype(np.float32))
-    assert bias == estimator.intercept_[0]

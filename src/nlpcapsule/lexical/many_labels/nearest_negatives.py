@@ -15,7 +15,6 @@ import numpy as np
 from scipy import sparse
 
 from nlpcapsule.lexical.many_labels.inverted_index import InvertedIndex
-from nlpcapsule.lexical.many_labels.machine import Rows, train_machine
 from nlpcapsule.lexical.many_labels.pool import in_processes
 
 _NOMINATED = 100  # labels that a document may be a negative of
@@ -24,9 +23,8 @@ _LABELS_PER_SEARCHED = 5  # where there are so many labels that the sample has t
 _AT_A_TIME = 256  # documents, in a process
 _FEWEST = 300  # nearest negatives of a label, if there are as many
 _PER_HOLDER = 5  # nearest negatives per document with the label, if these are more
-_MOST = 10_000  # documents with a label, and negatives, that it is trained on
+MOST = 10_000  # documents with a label, and negatives, that it is trained on
 _SAMPLED = 500  # documents that are negatives of every label that they do not have
-_WEIGHTS = 300  # largest weights of a label that are kept; 1,000 rank no better
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class NearestNegatives:
     documents: np.ndarray  # (total,) int32, label by label, nearest first
     offsets: np.ndarray  # (n + 1,) where each label's documents begin
     document_count: int  # N
-    sample: np.ndarray  # documents that are negatives of all labels
+    sample: np.ndarray  # (S,) documents, ascending, that are negatives of all labels
 
     @classmethod
     def find(
@@ -56,7 +54,7 @@ class NearestNegatives:
         tasks = ((searched[start : start + _AT_A_TIME], centroids, features, own) for start in starts)
         parts = in_processes(_wrong, tasks, len(starts))
         labels, rows, cosines = (np.concatenate(column) for column in zip(*parts, strict=True))
-        order = np.lexsort((rows, -cosines, labels))
+        order = np.lexsort((-cosines, labels))  # of equal ones the first, and `rows` ascends
         offsets = np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=label_count))])
         return cls(rows[order], offsets, count, sample)
 
@@ -66,14 +64,19 @@ class NearestNegatives:
         documents = self.documents[offsets[0] : offsets[-1]]
         return NearestNegatives(documents, offsets - offsets[0], self.document_count, self.sample)
 
-    def of(self, label: int, holders: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the negatives of a label that the documents `holders` have, and their weights."""
+    def of(self, label: int, holders: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return the negatives of a label that the documents `holders` have.
+
+        These are the nearest documents, and of `sample` those that (S,) says; each of them counts as many.
+        """
         nearest = self.documents[self.offsets[label] : self.offsets[label + 1]]
-        chosen = nearest[: min(max(_FEWEST, _PER_HOLDER * len(holders)), _MOST)]
-        sampled = self.sample[~np.isin(self.sample, np.concatenate([chosen, holders]))]
+        chosen = nearest[: min(max(_FEWEST, _PER_HOLDER * len(holders)), MOST)]
+        known = np.concatenate([chosen, holders])
+        place = np.searchsorted(self.sample, known).clip(max=len(self.sample) - 1)
+        is_sampled = np.ones(len(self.sample), dtype=bool)
+        is_sampled[place[self.sample[place] == known]] = False
         others = self.document_count - len(chosen) - len(holders)
-        weights = np.repeat([1.0, others / max(len(sampled), 1)], [len(chosen), len(sampled)])
-        return np.concatenate([chosen, sampled]), weights
+        return chosen, is_sampled, others / max(int(is_sampled.sum()), 1)
 
 
 def _wrong(
@@ -85,47 +88,3 @@ def _wrong(
     pairs = first[:, None] + labels
     wrong = ~np.isin(pairs, np.repeat(first, np.diff(owned.indptr)) + owned.indices) & (cosines > 0)
     return labels[wrong], np.repeat(rows, wrong.sum(axis=1)), cosines[wrong]
-
-
-def fit_on_rows(
-    features: sparse.csr_matrix,
-    holders: np.ndarray,
-    others: np.ndarray,
-    weights: np.ndarray,
-    smallest: float,
-    C: float,
-    seed: int,
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Train on chosen rows of (N, V), negatives by weight.
-
-    Returns the words (K,) of the largest weights, in order, these weights (K,) float32, none of them below
-    `smallest`, and the bias.
-    """
-    share = max(1.0, len(holders) / _MOST)  # that one document with the label counts for
-    holders = holders[np.arange(0, len(holders), share).astype(np.int64)]
-    chosen = features[np.concatenate([holders, others])]
-    occurs = np.zeros(features.shape[1], dtype=bool)
-    occurs[chosen.indices] = True
-    words = np.flatnonzero(occurs)  # a dense weight for these words alone
-    column = np.empty(features.shape[1], dtype=np.int32)  # (V,)
-    column[words] = np.arange(len(words), dtype=np.int32)
-    bounds = chosen.indptr.astype(np.int32, copy=False)
-    rows = Rows(chosen.data, column[chosen.indices], bounds, (chosen.shape[0], len(words)))
-    has_label = np.repeat([1.0, 0.0], [len(holders), len(others)])
-    importance = np.concatenate([np.full(len(holders), share), weights])
-    found, bias = train_machine(rows, has_label, importance, C, seed)
-    kept = np.flatnonzero(np.abs(found) >= smallest)
-    values = found[kept].astype(np.float32)
-    largest = _largest(values)
-    return words[kept[largest]], values[largest], bias
-
-
-def _largest(values: np.ndarray) -> np.ndarray:
-    """Return the places, in order, of the largest values by size that are not 0; of equal ones the first."""
-    sizes = np.abs(values)
-    if len(sizes) <= _WEIGHTS:
-        return np.flatnonzero(sizes)
-    bound = np.partition(sizes, len(sizes) - _WEIGHTS)[len(sizes) - _WEIGHTS]
-    is_chosen = sizes > bound
-    is_chosen[np.flatnonzero(sizes == bound)[: _WEIGHTS - is_chosen.sum()]] = True
-    return np.flatnonzero(is_chosen & (sizes > 0))

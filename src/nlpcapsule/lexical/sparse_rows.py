@@ -36,18 +36,23 @@ def largest_entries(
     lengths = np.diff(matrix.indptr)
     if lengths.max(initial=0) <= count:
         return matrix.sorted_indices()
+    if not matrix.has_sorted_indices:
+        places = sparse.csr_matrix((np.arange(matrix.nnz), matrix.indices, matrix.indptr), matrix.shape)
+        places = places.sorted_indices().data
+        keys = None if keys is None else keys[places]
+        matrix = matrix.sorted_indices()
     rows, is_long = row_of(matrix), lengths > count
     sought = np.flatnonzero(is_long[rows])  # the other rows keep all
-    largest = -(np.abs(matrix.data) if keys is None else keys)[sought]
-    order = sought[np.lexsort((matrix.indices[sought], largest, rows[sought]))]
+    # Equal entries stay in the order of their columns; `lexsort` would sort by these as well.
+    order = sought[np.argsort(-(np.abs(matrix.data) if keys is None else keys)[sought], kind="stable")]
+    few = np.uint16 if matrix.shape[0] <= 2**16 else np.int64  # small numbers are sorted faster
+    order = order[np.argsort(rows[order].astype(few), kind="stable")]
     ends = np.cumsum(lengths[is_long])
     rank = np.arange(len(order)) - np.repeat(ends - lengths[is_long], lengths[is_long])
     is_kept = np.ones(matrix.nnz, dtype=bool)
     is_kept[order[rank >= count]] = False
     bounds = np.concatenate([[0], np.cumsum(np.minimum(lengths, count))])
-    kept = sparse.csr_matrix((matrix.data[is_kept], matrix.indices[is_kept], bounds), shape=matrix.shape)
-    kept.sort_indices()
-    return kept
+    return sparse.csr_matrix((matrix.data[is_kept], matrix.indices[is_kept], bounds), shape=matrix.shape)
 
 
 def in_parts(matrix: sparse.csr_matrix, size: int) -> Iterator[tuple[slice, sparse.csr_matrix]]:

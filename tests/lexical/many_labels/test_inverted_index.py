@@ -151,6 +151,23 @@ def test_a_negative_of_a_label_never_has_it():
         np.testing.assert_array_equal(one, other)
 
 
+def test_negatives_are_in_the_order_of_their_cosines():
+    documents = topical_documents()
+    targets = one_vs_rest.label_matrix(documents.labels, LABELS)
+    features = one_vs_rest.BagOfWords.fit(documents.tokens, WORDS).rows(documents.tokens)
+    features.data[:] = np.round(features.data, 1)  # ties
+    centroids = InvertedIndex.of_labels(features, targets)
+    negatives = NearestNegatives.find(centroids, features, targets, seed=1)
+    scores = np.zeros((len(documents), LABELS), dtype=np.float32)
+    nearest, cosines = centroids.nearest(features, LABELS)
+    np.put_along_axis(scores, nearest.astype(np.int64), cosines, axis=1)
+    scores[targets.toarray() > 0] = 0
+    for label in range(LABELS):
+        found = negatives.of(label, np.zeros(0, dtype=int))[0]
+        order = np.lexsort((np.arange(len(documents)), -scores[:, label]))
+        np.testing.assert_array_equal(found, order[: (scores[:, label] > 0).sum()])
+
+
 def test_labels_trained_on_their_nearest_negatives_are_found(tmp_path, many_labels):
     fitted = fit(tmp_path, topical_documents())
     test = topical_documents(seed=7)

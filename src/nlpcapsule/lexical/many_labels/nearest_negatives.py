@@ -20,6 +20,7 @@ from nlpcapsule.lexical.many_labels.pool import in_processes
 _NOMINATED = 100  # labels that a document may be a negative of
 _MOST_SEARCHED = 50_000  # documents among which the nearest are sought; of more, a sample
 _LABELS_PER_SEARCHED = 5  # where there are so many labels that the sample has to be larger
+_LARGEST_BITS = 2**31 - 1
 _AT_A_TIME = 256  # documents, in a process
 _FEWEST = 300  # nearest negatives of a label, if there are as many
 _PER_HOLDER = 5  # nearest negatives per document with the label, if these are more
@@ -54,7 +55,10 @@ class NearestNegatives:
         tasks = ((searched[start : start + _AT_A_TIME], centroids, features, own) for start in starts)
         parts = in_processes(_wrong, tasks, len(starts))
         labels, rows, cosines = (np.concatenate(column) for column in zip(*parts, strict=True))
-        order = np.lexsort((-cosines, labels))  # of equal ones the first, and `rows` ascends
+        # Positive floats are in the order of their bits, so label and cosine are one number to sort by. Of
+        # equal ones the first is nearer: `rows` ascends.
+        key = (labels.astype(np.int64) << 32) | (_LARGEST_BITS - cosines.view(np.int32))
+        order = np.argsort(key, kind="stable")
         offsets = np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=label_count))])
         return cls(rows[order], offsets, count, sample)
 

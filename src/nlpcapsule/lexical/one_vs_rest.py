@@ -50,7 +50,7 @@ class OneVsRestSettings(LexicalSettings):
 MOST_WORK = 250_000_000
 MOST_DOCUMENTS = 100_000  # that all labels are trained on: each process holds them in memory
 BLOCK = 32  # labels per checkpoint file
-_LARGE_BLOCK = 512  # the same where a label is trained on few documents
+_LARGE_BLOCK = 1_024  # the same where a label is trained on few documents: a second or two of work
 _NOMINATED = 200  # labels that are ranked, at least, where centroids nominate them
 _FOR_PROCESSES, _IN_A_PROCESS = 4_096, 256  # documents that processes share, and those of a task
 _SCORES_AT_A_TIME = 2**24  # scores computed at once, which bounds memory

@@ -19,7 +19,7 @@ from nlpcapsule.lexical.many_labels.pool import in_processes
 
 _NOMINATED = 100  # labels that a document may be a negative of
 _MOST_SEARCHED = 50_000  # documents among which the nearest are sought; of more, a sample
-_LABELS_PER_SEARCHED = 5  # where there are so many labels that the sample has to be larger
+_LABELS_PER_SEARCHED = 2  # where there are so many labels that the sample has to be larger
 _LARGEST_BITS = 2**31 - 1
 _AT_A_TIME = 256  # documents, in a process
 _FEWEST = 300  # nearest negatives of a label, if there are as many

@@ -43,7 +43,7 @@ def test_uniform_outputs_are_the_own_labels_and_as_many_others_as_asked(own, neg
 def test_hard_outputs_are_the_own_labels_and_the_best_nominated_others(own, negatives, data):
     order = st.permutations(range(LABEL_COUNT))
     nominated = [data.draw(order) for _ in own]
-    outputs = hard_outputs(arrays(own), arrays(nominated), negatives)
+    outputs = hard_outputs(arrays(own), np.array(nominated), negatives)
     check_each_document(outputs, own, negatives)
     for row, (labels, ranked) in enumerate(zip(own, nominated, strict=True)):
         ids, _ = routed_to(outputs, row)
@@ -80,10 +80,17 @@ def test_documents_with_equally_many_outputs_need_no_mask():
 
 
 def test_shorter_sets_are_filled_up_and_masked():
-    outputs = hard_outputs(arrays([[1, 2], [3]]), arrays([[4, 5], [6, 3]]), negatives=2)
+    outputs = hard_outputs(arrays([[1, 2], [3]]), np.array([[4, 5], [6, 3]]), negatives=2)
     assert outputs.ids.tolist() == [[1, 2, 4, 5], [3, 6, 0, 0]]
     assert outputs.valid.tolist() == [[True] * 4, [True, True, False, False]]
     assert outputs.targets.tolist() == [[1, 1, 0, 0], [1, 0, 0, 0]]
+
+
+def test_places_without_a_nominated_label_are_passed_over():
+    nominated = np.array([[-1, 4, 1, -1, 7, 8], [-1, -1, -1, -1, 6, 2]])
+    outputs = hard_outputs(arrays([[1], [2]]), nominated, negatives=2)
+    assert outputs.ids.tolist() == [[1, 4, 7], [2, 6, 0]]
+    assert outputs.valid.tolist() == [[True] * 3, [True, True, False]]
 
 
 @pytest.mark.parametrize("seed", [0, 1])

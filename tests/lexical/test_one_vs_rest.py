@@ -19,6 +19,7 @@ from sklearn.svm import LinearSVC
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.lexical import one_vs_rest
+from nlpcapsule.lexical.many_labels import pool
 from nlpcapsule.lexical.one_vs_rest import OneVsRest, OneVsRestSettings
 
 SETTINGS = OneVsRestSettings()
@@ -107,7 +108,7 @@ def test_other_settings_take_no_block_of_an_earlier_training(tmp_path):
 
 def test_two_processes_learn_the_very_same_weights(ranker, tmp_path, monkeypatch):
     monkeypatch.setattr(one_vs_rest, "BLOCK", 6)
-    monkeypatch.setattr(one_vs_rest, "thread_count", lambda: 2)
+    monkeypatch.setattr(pool, "thread_count", lambda: 2)
     fitted = OneVsRest.fit(SETTINGS, documents_of_rule(240, seed=1), fitting_in(tmp_path))
     assert_same_weights(fitted, ranker)
 

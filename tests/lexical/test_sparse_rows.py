@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from nlpcapsule.lexical import sparse_rows
-from nlpcapsule.lexical.sparse_rows import largest_entries, stacked_rows, transposed
+from nlpcapsule.lexical.sparse_rows import largest_entries, row_of, stacked_rows, transposed
 
 
 def test_the_largest_entries_of_each_row_are_kept():
@@ -17,6 +17,28 @@ def test_the_largest_entries_can_be_those_of_other_values():
     matrix = sparse.csr_matrix([[1.0, -3.0, 2.0], [0.0, 0.5, 0.0]])
     kept = largest_entries(matrix, 2, keys=np.array([9.0, 1.0, 5.0, 0.0]))
     assert kept.toarray().tolist() == [[1, 0, 2], [0, 0.5, 0]]
+
+
+@pytest.mark.parametrize("with_keys", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_of_equal_entries_those_of_the_first_columns_are_kept(seed, with_keys):
+    generator = np.random.default_rng(seed)
+    matrix = sparse.random(30, 40, density=0.4, random_state=seed, format="csr", dtype=np.float32)
+    matrix.data = generator.integers(-3, 4, matrix.nnz).astype(np.float32)  # ties, some of them at 0
+    keys = generator.integers(0, 4, matrix.nnz).astype(np.float64) if with_keys else None
+    shuffled = np.lexsort((generator.random(matrix.nnz), row_of(matrix)))  # within each row
+    other = sparse.csr_matrix((matrix.data[shuffled], matrix.indices[shuffled], matrix.indptr), matrix.shape)
+    for given, own in ((matrix, keys), (other, None if keys is None else keys[shuffled])):
+        found = largest_entries(given, 7, own)
+        assert found.has_canonical_format
+        for row in range(30):
+            entries = slice(matrix.indptr[row], matrix.indptr[row + 1])
+            values, columns = matrix.data[entries], matrix.indices[entries]
+            order = np.lexsort((columns, -(np.abs(values) if keys is None else keys[entries])))[:7]
+            expected = np.sort(columns[order])
+            got = slice(found.indptr[row], found.indptr[row + 1])
+            np.testing.assert_array_equal(found.indices[got], expected)
+            np.testing.assert_array_equal(found.data[got], values[np.searchsorted(columns, expected)])
 
 
 @pytest.mark.parametrize("entries", [2**21, 5])

@@ -38,24 +38,37 @@ def uniform_outputs(
         generator.choice(label_count, size=min(label_count, negatives + len(row)), replace=False)
         for row in labels
     ]
-    return hard_outputs(labels, proposals, negatives)
+    return hard_outputs(labels, _padded(proposals), negatives)
 
 
-def hard_outputs(labels: Sequence[np.ndarray], nominated: Sequence[np.ndarray], negatives: int) -> Outputs:
-    """Return each document's labels and the `negatives` best-scored others of a nominator, padded."""
-    rows = [
-        np.concatenate([own, proposed[(proposed[:, None] != own).all(axis=1)][:negatives]]).astype(np.int64)
-        for own, proposed in zip(labels, nominated, strict=True)
-    ]
-    width = max(1, max(len(row) for row in rows))
-    ids = np.zeros((len(rows), width), dtype=np.int64)
-    targets = np.zeros((len(rows), width), dtype=np.float32)
-    valid = np.zeros((len(rows), width), dtype=bool)
-    for index, (own, row) in enumerate(zip(labels, rows, strict=True)):
-        ids[index, : len(row)] = row
-        targets[index, : len(own)] = 1.0
-        valid[index, : len(row)] = True
-    return Outputs(ids, targets, None if valid.all() else valid)
+def hard_outputs(labels: Sequence[np.ndarray], nominated: np.ndarray, negatives: int) -> Outputs:
+    """Return each document's labels and the `negatives` best-scored others of a nominator, padded.
+
+    `nominated` (B, C) are the nominator's labels, best first; -1 is none.
+    """
+    own = _padded(labels)  # (B, m)
+    is_negative = nominated >= 0  # (B, C)
+    for column in own.T:
+        is_negative &= nominated != column[:, None]
+    number = np.cumsum(is_negative, axis=1)  # of each among the negatives, from 1
+    is_negative &= number <= negatives
+    own_count = np.array([len(row) for row in labels], dtype=np.int64)[:, None]  # (B, 1)
+    count = own_count + is_negative.sum(axis=1, keepdims=True)
+    place = np.arange(max(1, int(count.max())))  # (n',)
+    ids = np.zeros((len(labels), len(place)), dtype=np.int64)
+    ids[:, : own.shape[1]] = np.where(own >= 0, own, 0)
+    rows = np.broadcast_to(np.arange(len(labels))[:, None], is_negative.shape)
+    ids[rows[is_negative], (own_count + number - 1)[is_negative]] = nominated[is_negative]
+    valid = place < count
+    return Outputs(ids, (place < own_count).astype(np.float32), None if valid.all() else valid)
+
+
+def _padded(rows: Sequence[np.ndarray]) -> np.ndarray:
+    """Return rows of different lengths as (B, longest) int64, -1 at padding."""
+    padded = np.full((len(rows), max((len(row) for row in rows), default=0)), -1, dtype=np.int64)
+    for target, row in zip(padded, rows, strict=True):
+        target[: len(row)] = row
+    return padded
 
 
 def _targets_over(labels: Sequence[np.ndarray], width: int) -> np.ndarray:

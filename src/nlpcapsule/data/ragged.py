@@ -9,6 +9,8 @@ import numpy as np
 
 from nlpcapsule.data.growing_array import GrowingArray
 
+_ROWS_AT_A_TIME = 8_192  # which bounds memory
+
 
 class Ragged:
     """Integer rows of different lengths."""
@@ -52,15 +54,22 @@ class Ragged:
 
     def cut(self, length: int) -> Ragged:
         """Truncate every row to its first `length` values."""
-        return Ragged.from_rows(row[:length] for row in self)
+        values = GrowingArray(np.int32)
+        for start in range(0, len(self), _ROWS_AT_A_TIME):
+            part = self.slice(start, min(start + _ROWS_AT_A_TIME, len(self)))
+            place = np.arange(len(part.values)) - np.repeat(part.offsets[:-1], part.lengths)  # in its row
+            values.append(part.values[place < length])
+        ends = np.cumsum(np.minimum(self.lengths, length), dtype=np.int64)
+        return Ragged(values.array(), np.concatenate([np.zeros(1, dtype=np.int64), ends]))
 
     def padded(self, rows: np.ndarray | Sequence[int], fill: int, width: int | None = None) -> np.ndarray:
         """Return (len(rows), width) int64, padded at the end; width defaults to the longest chosen row."""
-        chosen = [self[int(row)] for row in rows]
-        width = width or max((len(row) for row in chosen), default=1)
-        block = np.full((len(chosen), max(width, 1)), fill, dtype=np.int64)
-        for target, row in zip(block, chosen, strict=True):
-            target[: min(len(row), width)] = row[:width]
+        chosen = np.asarray(rows, dtype=np.int64)
+        starts, lengths = self.offsets[chosen], self.offsets[chosen + 1] - self.offsets[chosen]  # (B,)
+        width = max(width or int(lengths.max(initial=1)), 1)
+        is_filled = np.arange(width) < lengths[:, None]  # (B, width)
+        block = np.full((len(chosen), width), fill, dtype=np.int64)
+        block[is_filled] = self.values[(starts[:, None] + np.arange(width))[is_filled]]
         return block
 
 

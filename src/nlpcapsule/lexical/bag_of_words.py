@@ -7,7 +7,7 @@ words, the lead, can be additional features: (x, ρ y) / √(1 + ρ²), where y 
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self, TypeVar
@@ -16,9 +16,9 @@ import numpy as np
 from scipy import sparse
 
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.data.word_frequency import document_frequency
 from nlpcapsule.lexical.arrays import check_array, check_range, single_integer
 from nlpcapsule.lexical.sparse_rows import row_of, stacked_rows, unit_rows
+from nlpcapsule.lexical.threaded import threaded
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class BagOfWords:
         idf = _idf(tokens, vocabulary_size, ignored)
         if not lead_tokens:
             return cls(idf)
-        return cls(idf, lead_tokens, _idf(tokens.cut(lead_tokens), vocabulary_size, ignored))
+        return cls(idf, lead_tokens, _idf(tokens, vocabulary_size, ignored, lead_tokens))
 
     def rows(self, tokens: Ragged) -> sparse.csr_matrix:
         """Return features (N, V) float32, or (N, 2 V) with leads; rows have length 1 (or are empty).
@@ -54,9 +54,7 @@ class BagOfWords:
         """
         if len(tokens) <= _DOCUMENTS_AT_A_TIME:
             return self._rows(tokens)
-        starts = range(0, len(tokens), _DOCUMENTS_AT_A_TIME)
-        parts = (self._rows(tokens.slice(start, start + _DOCUMENTS_AT_A_TIME)) for start in starts)
-        return stacked_rows(parts, (len(tokens), self.width))
+        return stacked_rows(threaded(self._rows, _parts(tokens)), (len(tokens), self.width))
 
     def _rows(self, tokens: Ragged) -> sparse.csr_matrix:
         whole = once(tokens, f"tf-idf {self._hash}", lambda: _weighted(tokens, self.idf))
@@ -97,9 +95,23 @@ class BagOfWords:
         check_range(np.array([self.lead_tokens]), "lead_tokens", 0, _MOST_LEAD_TOKENS)
 
 
-def _idf(tokens: Ragged, vocabulary_size: int, ignored: tuple[int, ...]) -> np.ndarray:
-    count, containing = document_frequency(tokens, vocabulary_size)
-    idf = np.log((1 + count) / (1 + containing)) + 1
+def _parts(tokens: Ragged) -> Iterator[Ragged]:
+    """Yield a few documents at a time."""
+    for start in range(0, len(tokens), _DOCUMENTS_AT_A_TIME):
+        yield tokens.slice(start, min(start + _DOCUMENTS_AT_A_TIME, len(tokens)))
+
+
+def _idf(tokens: Ragged, vocabulary_size: int, ignored: tuple[int, ...], lead_tokens: int = 0) -> np.ndarray:
+    """Return the inverse document frequency (V,) of words, or of those in the leads."""
+
+    def frequency(part: Ragged) -> np.ndarray:
+        words = word_counts(part.cut(lead_tokens) if lead_tokens else part, vocabulary_size).indices
+        return np.bincount(words, minlength=vocabulary_size)
+
+    containing = np.zeros(vocabulary_size, dtype=np.int64)
+    for found in threaded(frequency, _parts(tokens)):
+        containing += found
+    idf = np.log((1 + len(tokens)) / (1 + containing)) + 1
     idf[containing == 0] = 0
     idf[list(ignored)] = 0
     return idf.astype(np.float32)

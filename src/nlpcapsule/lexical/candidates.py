@@ -14,7 +14,7 @@ from nlpcapsule.data.ragged import Ragged
 Nominate: TypeAlias = Callable[[Ragged, int], tuple[np.ndarray, np.ndarray]]
 
 LOW_RECALL = 0.9  # below it, candidates limit what a network can reach
-_DOCUMENTS_AT_A_TIME = 4_096  # that threads share
+_DOCUMENTS_AT_A_TIME = 32_768  # that processes share
 
 
 def nominate_to_file(nominate: Nominate, tokens: Ragged, count: int, path: Path) -> np.ndarray:

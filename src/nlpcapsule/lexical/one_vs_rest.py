@@ -6,10 +6,9 @@ Where there are many labels and documents, a label is trained on the documents n
 whose centroids are nearest to a document are ranked.
 """
 
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal, Self, TypeAlias
 
@@ -27,15 +26,15 @@ from nlpcapsule.lexical.many_labels.inverted_index import (
     LABELS_PER_WORD,
     InvertedIndex,
     best_of,
-    in_threads,
     row_products,
 )
-from nlpcapsule.lexical.many_labels.nearest_negatives import NearestNegatives, fit_on_rows
+from nlpcapsule.lexical.many_labels.label_machines import LabelMachines
+from nlpcapsule.lexical.many_labels.nearest_negatives import NearestNegatives
+from nlpcapsule.lexical.many_labels.pool import in_processes
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix, top_of_parts
-from nlpcapsule.lexical.sparse_rows import DenseProducts, in_parts
-from nlpcapsule.processes import pool_options, starting_workers
+from nlpcapsule.lexical.sparse_rows import DenseProducts, in_parts, stacked_rows
+from nlpcapsule.lexical.threaded import in_threads
 from nlpcapsule.registry import System, register
-from nlpcapsule.threads import thread_count
 
 
 class OneVsRestSettings(LexicalSettings):
@@ -51,8 +50,9 @@ class OneVsRestSettings(LexicalSettings):
 MOST_WORK = 250_000_000
 MOST_DOCUMENTS = 100_000  # that all labels are trained on: each process holds them in memory
 BLOCK = 32  # labels per checkpoint file
-_LARGE_BLOCK = 512  # the same where a label is trained on few documents
+_LARGE_BLOCK = 1_024  # the same where a label is trained on few documents: a second or two of work
 _NOMINATED = 200  # labels that are ranked, at least, where centroids nominate them
+_FOR_PROCESSES, _IN_A_PROCESS = 4_096, 256  # documents that processes share, and those of a task
 _SCORES_AT_A_TIME = 2**24  # scores computed at once, which bounds memory
 
 Block: TypeAlias = tuple[sparse.csr_matrix, np.ndarray]  # weights (block, V) and bias (block,) of some labels
@@ -102,7 +102,8 @@ class OneVsRest(LexicalRanker):
             done += 1
             fitting.advance(done, len(starts))
         weights, bias = zip(*filter(None, blocks.values()), strict=True)
-        return cls(bag, sparse.vstack(weights, format="csr"), np.concatenate(bias), centroids)
+        rows = stacked_rows(weights, (fitting.label_count, features.shape[1]))
+        return cls(bag, rows, np.concatenate(bias), centroids)
 
     @cached_property
     def _margins(self) -> DenseProducts:
@@ -110,23 +111,33 @@ class OneVsRest(LexicalRanker):
 
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the best labels of documents and their margins."""
-        features = self.bag.rows(tokens)  # (N, V)
         if self.centroids is not None:
-            nominate = partial(self._top_nominated, self.centroids.prepare(), features, top_k)
-            best = in_threads(nominate, range(0, len(tokens), FEWEST_AT_A_TIME) or range(1))
-            labels, margins = (np.concatenate(column) for column in zip(*best, strict=True))
-            return labels, margins
-        parts = in_parts(features, max(1, _SCORES_AT_A_TIME // len(self.bias)))
+            return self._top_nominated(tokens, top_k)
+        parts = in_parts(self.bag.rows(tokens), max(1, _SCORES_AT_A_TIME // len(self.bias)))
         return top_of_parts((self._margins(part) + self.bias for _, part in parts), top_k)
 
-    def _top_nominated(
-        self, centroids: InvertedIndex, features: sparse.csr_matrix, top_k: int, start: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the best of the labels whose centroids are nearest, for a few documents."""
-        part = features[start : start + FEWEST_AT_A_TIME]
-        nominated, _ = centroids.nearest(part, max(top_k, _NOMINATED))
-        margins = row_products(part, self.weights, nominated) + self.bias[nominated]
-        return best_of(nominated.astype(np.int64), margins, top_k)
+    def _top_nominated(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the best of the labels whose centroids are nearest."""
+        assert self.centroids is not None
+        self.centroids.prepare()
+        best: Iterable[tuple[np.ndarray, np.ndarray]]
+        if len(tokens) < _FOR_PROCESSES:
+            features = self.bag.rows(tokens)  # (N, V)
+            starts = range(0, len(tokens), FEWEST_AT_A_TIME) or range(1)
+            best = in_threads(lambda at: self._best(features[at : at + FEWEST_AT_A_TIME], top_k), starts)
+        else:
+            starts = range(0, len(tokens), _IN_A_PROCESS)
+            parts = (tokens.slice(at, min(at + _IN_A_PROCESS, len(tokens))) for at in starts)
+            best = in_processes(_best_of_part, ((self, part, top_k) for part in parts), len(starts))
+        labels, margins = (np.concatenate(column) for column in zip(*best, strict=True))
+        return labels.astype(np.int64), margins
+
+    def _best(self, features: sparse.csr_matrix, top_k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the best labels (N, K) int32 and their margins (N, K), from features (N, V)."""
+        assert self.centroids is not None
+        nominated, _ = self.centroids.nearest(features, max(top_k, _NOMINATED))
+        margins = row_products(features, self.weights, nominated) + self.bias[nominated]
+        return best_of(nominated, margins, top_k)
 
     def save(self, folder: Path) -> None:
         """Write one file."""
@@ -151,6 +162,10 @@ class OneVsRest(LexicalRanker):
             check_array(self.centroids.weights, "centroids", (label_count, self.bag.width))
 
 
+def _best_of_part(ranker: OneVsRest, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
+    return ranker._best(ranker.bag.rows(tokens), top_k)
+
+
 def _kept_block(path: Path, labels: int, words: int) -> Block | None:
     """Return weights and bias of a block that an earlier run saved; None if missing or damaged."""
     try:
@@ -169,23 +184,13 @@ def fit_blocks(
     settings: OneVsRestSettings,
     seed: int,
 ) -> Iterator[tuple[int, Block]]:
-    """Yield the start, weights and bias of each block as it is trained.
+    """Return the start, weights and bias of each block as it is trained.
 
     Uses processes: liblinear's threads share one random generator, and the weights would differ slightly from
     run to run.
     """
-    import joblib  # slow to import and only needed here
-
-    workers = max(1, min(thread_count(), count))
-    run = joblib.Parallel(n_jobs=workers, return_as="generator", **pool_options())
-    with starting_workers():  # the call starts the workers
-        fitted = run(joblib.delayed(_fit_block)(*task, features, settings, seed) for task in tasks)
-    try:
-        for block in fitted:  # noqa: UP028 - `yield from` would close it with a warning
-            yield block
-    finally:
-        with warnings.catch_warnings(action="ignore"):  # joblib counts the tasks that it gives up
-            fitted.close()
+    whole = ((*task, features, settings, seed) for task in tasks)
+    return in_processes(_fit_block, whole, count)
 
 
 def _fit_block(
@@ -198,39 +203,41 @@ def _fit_block(
 ) -> tuple[int, Block]:
     """Return a block and its start."""
     documents, words = features.shape
-    fit = partial(_fit_label, settings, seed)
-    weights, bias = [], np.empty(targets.shape[1], dtype=np.float32)
+    machines = None if negatives is None else LabelMachines(features, negatives)
+    columns, values, bias = [], [], np.empty(targets.shape[1], dtype=np.float32)
     for label in range(targets.shape[1]):
         holders = targets.indices[targets.indptr[label] : targets.indptr[label + 1]]
         if len(holders) in (0, documents):  # a single class: only a bias is needed
-            row: sparse.csr_matrix = sparse.csr_matrix((1, words), dtype=np.float32)
+            found, weights = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
             bias[label] = 1 if len(holders) else -1
-        elif negatives is None:
+        elif machines is None:
             has_label = np.zeros(documents, dtype=np.int8)
             has_label[holders] = 1
-            row, bias[label] = fit(features, has_label)
+            found, weights, bias[label] = _fit_label(settings, seed, features, has_label)
         else:
-            row, bias[label] = fit_on_rows(fit, features, holders, *negatives.of(label, holders))
-        weights.append(row)
-    return start, (sparse.vstack(weights, format="csr"), bias)
+            options = (settings.smallest_weight, settings.C, seed)
+            found, weights, bias[label] = machines.fit(label, holders, *options)
+        columns.append(found)
+        values.append(weights)
+    bounds = np.cumsum([0, *map(len, values)])
+    arrays = (np.concatenate(values), np.concatenate(columns), bounds)
+    return start, (sparse.csr_matrix(arrays, shape=(targets.shape[1], words)), bias)
 
 
 def _fit_label(
-    settings: OneVsRestSettings,
-    seed: int,
-    features: sparse.csr_matrix,
-    has_label: np.ndarray,
-    importance: np.ndarray | None = None,
-) -> tuple[sparse.csr_matrix, float]:
-    """Train on rows (N, V); return the weights (1, V) float32, without those near 0, and the bias."""
+    settings: OneVsRestSettings, seed: int, features: sparse.csr_matrix, has_label: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Train on rows (N, V); return words (K,), their weights (K,) float32, none near 0, and the bias."""
     from sklearn import config_context  # slow to import and only needed here
     from sklearn.svm import LinearSVC
 
     machine = LinearSVC(C=settings.C, loss="squared_hinge", dual=True, random_state=seed)
     with config_context(assume_finite=True, skip_parameter_validation=True):  # checks take long for few rows
-        machine.fit(features, has_label, importance)
-    kept = np.where(np.abs(machine.coef_) < settings.smallest_weight, 0, machine.coef_)
-    return sparse.csr_matrix(kept.astype(np.float32)), machine.intercept_[0]
+        machine.fit(features, has_label)
+    kept = np.where(np.abs(machine.coef_[0]) < settings.smallest_weight, 0, machine.coef_[0])
+    weights = kept.astype(np.float32)
+    words = np.flatnonzero(weights)
+    return words, weights[words], machine.intercept_[0]
 
 
 register(

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from nlpcapsule.data.growing_array import GrowingArray
+from nlpcapsule.lexical.threaded import threaded
 
 _COMMON = 0.25  # share of a matrix's rows from which a word has a dense row: faster, at most twice as large
 _ROWS_AT_A_TIME = 512  # which bounds memory
@@ -35,18 +36,23 @@ def largest_entries(
     lengths = np.diff(matrix.indptr)
     if lengths.max(initial=0) <= count:
         return matrix.sorted_indices()
+    if not matrix.has_sorted_indices:
+        places = sparse.csr_matrix((np.arange(matrix.nnz), matrix.indices, matrix.indptr), matrix.shape)
+        places = places.sorted_indices().data
+        keys = None if keys is None else keys[places]
+        matrix = matrix.sorted_indices()
     rows, is_long = row_of(matrix), lengths > count
     sought = np.flatnonzero(is_long[rows])  # the other rows keep all
-    largest = -(np.abs(matrix.data) if keys is None else keys)[sought]
-    order = sought[np.lexsort((matrix.indices[sought], largest, rows[sought]))]
+    # Equal entries stay in the order of their columns; `lexsort` would sort by these as well.
+    order = sought[np.argsort(-(np.abs(matrix.data) if keys is None else keys)[sought], kind="stable")]
+    few = np.uint16 if matrix.shape[0] <= 2**16 else np.int64  # small numbers are sorted faster
+    order = order[np.argsort(rows[order].astype(few), kind="stable")]
     ends = np.cumsum(lengths[is_long])
     rank = np.arange(len(order)) - np.repeat(ends - lengths[is_long], lengths[is_long])
     is_kept = np.ones(matrix.nnz, dtype=bool)
     is_kept[order[rank >= count]] = False
     bounds = np.concatenate([[0], np.cumsum(np.minimum(lengths, count))])
-    kept = sparse.csr_matrix((matrix.data[is_kept], matrix.indices[is_kept], bounds), shape=matrix.shape)
-    kept.sort_indices()
-    return kept
+    return sparse.csr_matrix((matrix.data[is_kept], matrix.indices[is_kept], bounds), shape=matrix.shape)
 
 
 def in_parts(matrix: sparse.csr_matrix, size: int) -> Iterator[tuple[slice, sparse.csr_matrix]]:
@@ -75,7 +81,7 @@ def stacked_rows(parts: Iterable[sparse.csr_matrix], shape: tuple[int, int]) -> 
 def transposed(matrix: sparse.csr_matrix, most: int) -> sparse.csr_matrix:
     """Return a matrix (n, V) by columns: (V, n), of each column the entries of the largest values.
 
-    Entries are read once for every few million of them, so that memory holds these alone.
+    Entries are read once for every few million of them, so that memory holds these alone, in each thread.
     """
     rows, columns = matrix.shape
     counts = np.zeros(columns, dtype=np.int64)
@@ -83,8 +89,11 @@ def transposed(matrix: sparse.csr_matrix, most: int) -> sparse.csr_matrix:
         counts += np.bincount(matrix.indices[start : start + _ENTRIES_AT_A_TIME], minlength=columns)
     block = np.cumsum(counts) // _ENTRIES_AT_A_TIME  # (V,) the part in which a column is read
     bounds = [0, *(np.flatnonzero(np.diff(block)) + 1).tolist(), columns]
-    parts = (largest_entries(matrix[:, low:high].T.tocsr(), most) for low, high in pairwise(bounds))
-    return stacked_rows(parts, (columns, rows))
+
+    def part(limits: tuple[int, int]) -> sparse.csr_matrix:
+        return largest_entries(matrix[:, slice(*limits)].T.tocsr(), most)
+
+    return stacked_rows(threaded(part, pairwise(bounds)), (columns, rows))
 
 
 class DenseProducts:

@@ -92,7 +92,7 @@ class LabelTask:
             case "uniform":
                 return uniform_outputs(own, count, training.negative_count, np.random.default_rng(step_seed))
             case "hard" if self.train_candidates is not None:
-                nominated = [places[places >= 0] for places in self._place[self.train_candidates[rows]]]
+                nominated = self._place[self.train_candidates[rows]]  # (B, C)
                 return hard_outputs(own, nominated, training.negative_count)
             case _:
                 return all_outputs(own, count)

@@ -11,10 +11,10 @@ from sklearn.preprocessing import normalize
 
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.lexical import one_vs_rest
+from nlpcapsule.lexical import one_vs_rest, threaded
 from nlpcapsule.lexical.candidates import candidate_recall, nominate_to_file
-from nlpcapsule.lexical.many_labels import inverted_index, nearest_negatives
-from nlpcapsule.lexical.many_labels.inverted_index import InvertedIndex, in_threads
+from nlpcapsule.lexical.many_labels import inverted_index, label_machines, nearest_negatives, pool
+from nlpcapsule.lexical.many_labels.inverted_index import InvertedIndex, row_products
 from nlpcapsule.lexical.many_labels.nearest_negatives import NearestNegatives
 from nlpcapsule.lexical.one_vs_rest import OneVsRest, OneVsRestSettings
 from nlpcapsule.lexical.ranker import Fitting
@@ -140,11 +140,32 @@ def test_a_negative_of_a_label_never_has_it():
     negatives = NearestNegatives.find(InvertedIndex.of_labels(features, targets), features, targets, seed=1)
     for label in range(LABELS):
         holders = targets.tocsc().indices[targets.tocsc().indptr[label] : targets.tocsc().indptr[label + 1]]
-        found, importance = negatives.of(label, holders)
-        assert importance.sum() == pytest.approx(len(documents) - len(holders))
-        assert not np.isin(found, holders).any()
+        nearest, is_sampled, weight = negatives.of(label, holders)
+        sampled = negatives.sample[is_sampled]
+        assert len(nearest) + len(sampled) * weight == pytest.approx(len(documents) - len(holders))
+        expected = set(negatives.sample) - set(nearest) - set(holders)
+        assert set(sampled) == expected
+        assert not np.isin(nearest, holders).any()
     none = np.zeros(0, dtype=int)
-    np.testing.assert_array_equal(negatives.part(10, 20).of(3, none), negatives.of(13, none))
+    for one, other in zip(negatives.part(10, 20).of(3, none), negatives.of(13, none), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_negatives_are_in_the_order_of_their_cosines():
+    documents = topical_documents()
+    targets = one_vs_rest.label_matrix(documents.labels, LABELS)
+    features = one_vs_rest.BagOfWords.fit(documents.tokens, WORDS).rows(documents.tokens)
+    features.data[:] = np.round(features.data, 1)  # ties
+    centroids = InvertedIndex.of_labels(features, targets)
+    negatives = NearestNegatives.find(centroids, features, targets, seed=1)
+    scores = np.zeros((len(documents), LABELS), dtype=np.float32)
+    nearest, cosines = centroids.nearest(features, LABELS)
+    np.put_along_axis(scores, nearest.astype(np.int64), cosines, axis=1)
+    scores[targets.toarray() > 0] = 0
+    for label in range(LABELS):
+        found = negatives.of(label, np.zeros(0, dtype=int))[0]
+        order = np.lexsort((np.arange(len(documents)), -scores[:, label]))
+        np.testing.assert_array_equal(found, order[: (scores[:, label] > 0).sum()])
 
 
 def test_labels_trained_on_their_nearest_negatives_are_found(tmp_path, many_labels):
@@ -158,7 +179,8 @@ def test_labels_trained_on_their_nearest_negatives_are_found(tmp_path, many_labe
 def test_frequent_labels_are_trained_on_a_part_of_their_documents(tmp_path, many_labels, monkeypatch):
     monkeypatch.setattr(one_vs_rest, "fit_blocks", in_this_process)
     every = fit(tmp_path / "all", topical_documents())
-    monkeypatch.setattr(nearest_negatives, "_MOST", 4)
+    for module in (nearest_negatives, label_machines):
+        monkeypatch.setattr(module, "MOST", 4)
     part = fit(tmp_path / "part", topical_documents())
     assert np.abs(every.weights - part.weights).max() > 0.01
     test = topical_documents(seed=7)
@@ -185,7 +207,7 @@ def test_a_document_ranks_the_same_alone_and_among_others(tmp_path, many_labels)
 
 
 def test_many_documents_rank_as_they_do_in_parts(tmp_path, many_labels, monkeypatch):
-    monkeypatch.setattr(inverted_index, "thread_count", lambda: 3)
+    monkeypatch.setattr(threaded, "thread_count", lambda: 3)
     fitted = fit(tmp_path, topical_documents())
     tokens = topical_documents(seed=7, count=200).tokens
     together = fitted.top(tokens, 4)
@@ -196,12 +218,12 @@ def test_many_documents_rank_as_they_do_in_parts(tmp_path, many_labels, monkeypa
 
 
 def test_work_in_a_thread_starts_no_further_threads(monkeypatch):
-    monkeypatch.setattr(inverted_index, "thread_count", lambda: 2)
+    monkeypatch.setattr(threaded, "thread_count", lambda: 2)
 
     def names(_: int) -> list[str]:
-        return in_threads(lambda _: threading.current_thread().name, range(5))
+        return threaded.in_threads(lambda _: threading.current_thread().name, range(5))
 
-    assert all(len(set(found)) == 1 for found in in_threads(names, range(4)))
+    assert all(len(set(found)) == 1 for found in threaded.in_threads(names, range(4)))
     assert threading.current_thread().name not in names(0)
 
 
@@ -222,3 +244,37 @@ def test_recall_counts_known_labels_among_the_candidates():
     truth = Ragged.from_rows([[1, 2, 99], [3]])
     assert candidate_recall(np.array([[1, 5], [3, 4]]), truth, label_count=10) == pytest.approx(2 / 3)
     assert candidate_recall(np.array([[1, 5]]), Ragged.from_rows([[99]]), label_count=10) is None
+
+
+def test_processes_rank_as_threads_do(tmp_path, many_labels, monkeypatch):
+    monkeypatch.setattr(pool, "thread_count", lambda: 2)
+    fitted, tokens = fit(tmp_path, topical_documents()), topical_documents(seed=7).tokens
+    in_threads = fitted.top(tokens, 4)
+    monkeypatch.setattr(one_vs_rest, "_FOR_PROCESSES", 1)
+    monkeypatch.setattr(one_vs_rest, "_IN_A_PROCESS", 70)  # five parts
+    monkeypatch.setattr(OneVsRest, "_best", None)  # of this process
+    for one, other in zip(fitted.top(tokens, 4), in_threads, strict=True):
+        np.testing.assert_array_equal(one, other)
+        assert one.dtype == other.dtype
+
+
+def test_the_nearest_are_those_of_all_rows_whichever_word_bounds_them():
+    """Rows that share no word with the others, ties, and words of few and of many rows."""
+    generator = np.random.default_rng(0)
+    weights = sparse.random(400, 30, density=0.2, random_state=0, format="csr", dtype=np.float32)
+    weights.data = np.ceil(weights.data * 4) / 4  # ties
+    weights = weights.multiply(generator.random(30) < 0.8).tocsr()
+    asked = sparse.random(50, 30, density=0.2, random_state=1, format="csr", dtype=np.float32)
+    for width in (1, 8, 80, 400):
+        rows, cosines = InvertedIndex(weights).nearest(asked, width)
+        scores = (asked @ weights.T).toarray()
+        expected = np.lexsort((np.broadcast_to(np.arange(400), scores.shape), -scores), axis=1)[:, :width]
+        np.testing.assert_array_equal(rows, expected)
+        np.testing.assert_array_equal(cosines, np.take_along_axis(scores, expected, axis=1))
+
+
+def test_products_with_chosen_rows_are_those_of_a_dense_product():
+    documents, rows = random_rows(0), random_rows(1)
+    chosen = np.random.default_rng(0).integers(0, rows.shape[0], (documents.shape[0], 9))
+    expected = np.take_along_axis((documents @ rows.T).toarray(), chosen, axis=1)
+    np.testing.assert_allclose(row_products(documents, rows, chosen), expected, rtol=1e-5, atol=1e-7)

@@ -10,6 +10,7 @@ from nlpcapsule.errors import BadRowError, quoted
 from nlpcapsule.strict_json import RepeatedKeyError, without_twins
 
 NAMES_SHOWN = 12
+_DECODER = json.JSONDecoder(object_pairs_hook=without_twins)  # `json.loads` would make one for each row
 
 
 def make_document(
@@ -37,7 +38,7 @@ def split_labels(cell: str, separator: str) -> list[str]:
 def parse_object(text: str, at: Place) -> dict[str, Any]:
     """Parse a JSON object; anything else, or a repeated key, which would be ambiguous, is a `BadRowError`."""
     try:
-        value = json.loads(text, object_pairs_hook=without_twins)
+        value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         problem = f"invalid JSON ({error.msg} at character {error.colno})"
         raise Place(at.path, at.line or error.lineno).bad(problem) from None
@@ -78,6 +79,8 @@ def string_value(value: object, key: str, at: Place) -> str:
     """
     if not isinstance(value, str):
         raise at.bad(f"{key!r} must be a string, found {kind_of(value)}")
+    if value.isascii():
+        return value
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -103,7 +106,9 @@ def label_list(value: object, key: str, at: Place) -> list[str]:
         found = f"the string {quoted(value)}" if isinstance(value, str) else kind_of(value)
         hint = 'use a list, as in ["one", "two"]'
         raise at.bad(f"{key!r} must be a list of strings, found {found}", hint)
-    labels = [_name(label, f"{key}[{place}]", at) for place, label in enumerate(value)]
+    labels = value
+    if not all(type(label) is str and label.isascii() for label in value):  # most labels are used as they are
+        labels = [_name(label, f"{key}[{place}]", at) for place, label in enumerate(value)]
     if not all(label.strip() for label in labels):
         raise at.bad(f"{key!r} holds a blank label")
     return labels

@@ -11,29 +11,23 @@ word with it.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy import sparse
 
 from nlpcapsule.lexical.sparse_rows import largest_entries, row_of, stacked_rows, transposed, unit_rows
-from nlpcapsule.threads import thread_count
+from nlpcapsule.lexical.threaded import in_threads, threaded
 
 _CENTROID_WORDS = 50  # more cost time and find hardly more labels
 _SHARED_WORDS = 100  # of a label, among which the documents' words are shared out
 DOCUMENT_WORDS = 30  # the words of the largest weights, which tell a document from others
 _DOCUMENTS_PER_WORD, LABELS_PER_WORD = 5_000, 3_000  # those that a word weighs most in
 _ROWS_AT_A_TIME = 4_096
-_ENTRIES_AT_A_TIME = 2**20  # of a matrix, gathered in a thread
 _SCORES_AT_A_TIME = 2**22  # which bounds memory
-FEWEST_AT_A_TIME = 64  # documents: each product first clears an array of all rows
-_thread = threading.local()
+FEWEST_AT_A_TIME = 64  # documents, in a thread
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +54,8 @@ class InvertedIndex:
         by_label, holders = targets.T.tocsr(), targets.getnnz(axis=0)  # (n, N), (n,)
         parts, blocks = (range(0, total, _ROWS_AT_A_TIME) for total in (count, labels))
         if words is not None and words < width:
-            indexed = (features[start : start + _ROWS_AT_A_TIME, :words] for start in parts)
+            whole = features
+            indexed = threaded(lambda start: whole[start : start + _ROWS_AT_A_TIME, :words], parts)
             features = stacked_rows(indexed, features.shape)
         frequency = np.maximum(np.bincount(features.indices, minlength=width), 1) / count  # (V,)
 
@@ -92,8 +87,11 @@ class InvertedIndex:
     def of_documents(cls, features: sparse.csr_matrix) -> Self:
         """Index documents (N, V)."""
         starts = range(0, features.shape[0], _ROWS_AT_A_TIME)
-        chosen = (largest_entries(features[s : s + _ROWS_AT_A_TIME], DOCUMENT_WORDS) for s in starts)
-        return cls(stacked_rows(map(unit_rows, chosen), features.shape))
+
+        def chosen(start: int) -> sparse.csr_matrix:
+            return unit_rows(largest_entries(features[start : start + _ROWS_AT_A_TIME], DOCUMENT_WORDS))
+
+        return cls(stacked_rows(threaded(chosen, starts), features.shape))
 
     @cached_property
     def _rows_by_word(self) -> sparse.csr_matrix:
@@ -118,9 +116,10 @@ class InvertedIndex:
         size = max(FEWEST_AT_A_TIME, _SCORES_AT_A_TIME // max(row_count, 1))
 
         def fill(start: int) -> None:
-            scores = features[start : start + size] @ index
-            for row, (begin, end) in enumerate(pairwise(scores.indptr), start):
-                found[row], cosines[row] = _largest(scores.indices[begin:end], scores.data[begin:end], width)
+            for row in range(start, min(start + size, documents)):
+                entries = slice(*features.indptr[row : row + 2])
+                ids, scores = _contenders(index, features.indices[entries], features.data[entries], width)
+                found[row], cosines[row] = _largest(ids, scores, width)
 
         in_threads(fill, range(0, documents, size))
         return found, cosines
@@ -129,20 +128,16 @@ class InvertedIndex:
 def row_products(features: sparse.csr_matrix, rows: sparse.csr_matrix, chosen: np.ndarray) -> np.ndarray:
     """Return the products (N, C) of documents (N, V) with chosen rows (N, C) of a matrix (n, V)."""
     products = np.empty(chosen.shape, dtype=np.float32)
-    words = features.shape[1]
-    mean = max(1.0, rows.nnz / max(rows.shape[0], 1))  # entries of a row
-    size = max(1, int(_ENTRIES_AT_A_TIME / (mean * max(chosen.shape[1], 1))))
 
     def fill(start: int) -> None:
-        part = chosen[start : start + size]
-        document = features[start : start + size].toarray().ravel()  # (B V,)
-        gathered = rows[part.ravel()]  # (B C, V)
-        bounds = gathered.indptr[:: part.shape[1]].astype(np.int64)  # where each document's rows begin
-        places = np.repeat(np.arange(len(part), dtype=np.int64) * words, np.diff(bounds)) + gathered.indices
-        gathered.data = gathered.data * document[places]
-        products[start : start + size] = (gathered @ np.ones(words, np.float32)).reshape(part.shape)
+        document = np.zeros(features.shape[1], dtype=np.float32)  # (V,)
+        for row in range(start, min(start + FEWEST_AT_A_TIME, len(chosen))):
+            entries = slice(*features.indptr[row : row + 2])
+            document[features.indices[entries]] = features.data[entries]
+            products[row] = rows[chosen[row]] @ document
+            document[features.indices[entries]] = 0
 
-    in_threads(fill, range(0, len(chosen) if chosen.shape[1] else 0, size))
+    in_threads(fill, range(0, len(chosen) if chosen.shape[1] else 0, FEWEST_AT_A_TIME))
     return products
 
 
@@ -152,25 +147,25 @@ def best_of(ids: np.ndarray, values: np.ndarray, count: int) -> tuple[np.ndarray
     return np.take_along_axis(ids, order, axis=1), np.take_along_axis(values, order, axis=1)
 
 
-def in_threads(work: Callable[[int], Any], starts: Sequence[int]) -> list[Any]:
-    """Return the results of parts, in order."""
-    return list(threaded(work, starts))
+def _contenders(
+    index: sparse.csr_matrix, words: np.ndarray, weights: np.ndarray, width: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows (K,) that share words with a document, among them the `width` best, and their scores (K,).
 
-
-def threaded(work: Callable[[int], Any], starts: Sequence[int]) -> Iterator[Any]:
-    """Yield the results of parts, in order; numpy and scipy compute without Python's lock.
-
-    Work in one of these threads starts no further ones.
+    `index` (V, n) has the rows of each word, `words` (T,) and `weights` (T,) are the document's. The scores
+    are added up in an array of all rows, since a sparse product would read all entries twice. No score below
+    the last of the `width` best rows that have one certain word can be among the best of all.
     """
-    if len(starts) < 2 or getattr(_thread, "is_one_of_many", False):
-        yield from map(work, starts)
-        return
-    with ThreadPoolExecutor(thread_count(), initializer=_mark_thread) as threads:
-        yield from threads.map(work, starts)
-
-
-def _mark_thread() -> None:
-    _thread.is_one_of_many = True
+    entries = index[words]  # (T, n)
+    scores = entries.T @ weights  # (n,)
+    is_enough = np.diff(entries.indptr) >= width  # (T,)
+    bound = np.float32(0)
+    if is_enough.any():
+        word = np.argmax(np.where(is_enough, weights, 0))  # its rows are near to the document
+        some = scores[entries.indices[slice(*entries.indptr[word : word + 2])]]
+        bound = np.partition(some, len(some) - width)[len(some) - width]
+    ids = np.flatnonzero(scores >= bound if bound > 0 else scores)
+    return ids, scores[ids]
 
 
 def _largest(ids: np.ndarray, values: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:

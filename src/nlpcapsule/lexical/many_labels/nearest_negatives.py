@@ -8,28 +8,24 @@ of all documents, and the margins of labels can be compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self, TypeAlias
+from typing import Self
 
 import numpy as np
 from scipy import sparse
 
-from nlpcapsule.lexical.many_labels.inverted_index import InvertedIndex, in_threads
-from nlpcapsule.lexical.sparse_rows import largest_entries
-
-# Gets rows (N, V), 1 or 0 (N,), and their weights (N,); returns weights (1, V), sparse, and the bias.
-FitLabel: TypeAlias = Callable[..., tuple[sparse.csr_matrix, float]]
+from nlpcapsule.lexical.many_labels.inverted_index import InvertedIndex
+from nlpcapsule.lexical.many_labels.pool import in_processes
 
 _NOMINATED = 100  # labels that a document may be a negative of
 _MOST_SEARCHED = 50_000  # documents among which the nearest are sought; of more, a sample
-_LABELS_PER_SEARCHED = 5  # where there are so many labels that the sample has to be larger
-_AT_A_TIME = 256  # documents, in a thread
+_LABELS_PER_SEARCHED = 2  # where there are so many labels that the sample has to be larger
+_LARGEST_BITS = 2**31 - 1
+_AT_A_TIME = 256  # documents, in a process
 _FEWEST = 300  # nearest negatives of a label, if there are as many
 _PER_HOLDER = 5  # nearest negatives per document with the label, if these are more
-_MOST = 10_000  # documents with a label, and negatives, that it is trained on
+MOST = 10_000  # documents with a label, and negatives, that it is trained on
 _SAMPLED = 500  # documents that are negatives of every label that they do not have
-_WEIGHTS = 300  # largest weights of a label that are kept; 1,000 rank no better
 
 
 @dataclass(frozen=True)
@@ -39,7 +35,7 @@ class NearestNegatives:
     documents: np.ndarray  # (total,) int32, label by label, nearest first
     offsets: np.ndarray  # (n + 1,) where each label's documents begin
     document_count: int  # N
-    sample: np.ndarray  # documents that are negatives of all labels
+    sample: np.ndarray  # (S,) documents, ascending, that are negatives of all labels
 
     @classmethod
     def find(
@@ -55,13 +51,14 @@ class NearestNegatives:
             searched = np.sort(generator.choice(searched, most, replace=False))
         own = targets.tocsr()
         centroids.prepare()
-
-        def wrong(start: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            return _wrong(searched[start : start + _AT_A_TIME], centroids, features, own)
-
-        parts = in_threads(wrong, range(0, len(searched), _AT_A_TIME))
+        starts = range(0, len(searched), _AT_A_TIME)
+        tasks = ((searched[start : start + _AT_A_TIME], centroids, features, own) for start in starts)
+        parts = in_processes(_wrong, tasks, len(starts))
         labels, rows, cosines = (np.concatenate(column) for column in zip(*parts, strict=True))
-        order = np.lexsort((rows, -cosines, labels))
+        # Positive floats are in the order of their bits, so label and cosine are one number to sort by. Of
+        # equal ones the first is nearer: `rows` ascends.
+        key = (labels.astype(np.int64) << 32) | (_LARGEST_BITS - cosines.view(np.int32))
+        order = np.argsort(key, kind="stable")
         offsets = np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=label_count))])
         return cls(rows[order], offsets, count, sample)
 
@@ -71,14 +68,19 @@ class NearestNegatives:
         documents = self.documents[offsets[0] : offsets[-1]]
         return NearestNegatives(documents, offsets - offsets[0], self.document_count, self.sample)
 
-    def of(self, label: int, holders: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the negatives of a label that the documents `holders` have, and their weights."""
+    def of(self, label: int, holders: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return the negatives of a label that the documents `holders` have.
+
+        These are the nearest documents, and of `sample` those that (S,) says; each of them counts as many.
+        """
         nearest = self.documents[self.offsets[label] : self.offsets[label + 1]]
-        chosen = nearest[: min(max(_FEWEST, _PER_HOLDER * len(holders)), _MOST)]
-        sampled = self.sample[~np.isin(self.sample, np.concatenate([chosen, holders]))]
+        chosen = nearest[: min(max(_FEWEST, _PER_HOLDER * len(holders)), MOST)]
+        known = np.concatenate([chosen, holders])
+        place = np.searchsorted(self.sample, known).clip(max=len(self.sample) - 1)
+        is_sampled = np.ones(len(self.sample), dtype=bool)
+        is_sampled[place[self.sample[place] == known]] = False
         others = self.document_count - len(chosen) - len(holders)
-        weights = np.repeat([1.0, others / max(len(sampled), 1)], [len(chosen), len(sampled)])
-        return np.concatenate([chosen, sampled]), weights
+        return chosen, is_sampled, others / max(int(is_sampled.sum()), 1)
 
 
 def _wrong(
@@ -90,23 +92,3 @@ def _wrong(
     pairs = first[:, None] + labels
     wrong = ~np.isin(pairs, np.repeat(first, np.diff(owned.indptr)) + owned.indices) & (cosines > 0)
     return labels[wrong], np.repeat(rows, wrong.sum(axis=1)), cosines[wrong]
-
-
-def fit_on_rows(
-    fit: FitLabel, features: sparse.csr_matrix, holders: np.ndarray, others: np.ndarray, weights: np.ndarray
-) -> tuple[sparse.csr_matrix, float]:
-    """Train on chosen rows of (N, V), negatives by weight; return the weights (1, V) and the bias."""
-    share = max(1.0, len(holders) / _MOST)  # that one document with the label counts for
-    holders = holders[np.arange(0, len(holders), share).astype(np.int64)]
-    chosen = features[np.concatenate([holders, others])].astype(np.float64)  # as liblinear takes it
-    occurs = np.zeros(features.shape[1], dtype=bool)
-    occurs[chosen.indices] = True
-    words = np.flatnonzero(occurs)  # a dense weight for these words alone
-    column = np.empty(features.shape[1], dtype=np.int32)  # (V,)
-    column[words] = np.arange(len(words))
-    places = (column[chosen.indices], chosen.indptr)
-    rows = sparse.csr_matrix((chosen.data, *places), shape=(chosen.shape[0], len(words)))
-    has_label = np.repeat([1, 0], [len(holders), len(others)]).astype(np.int8)
-    row, bias = fit(rows, has_label, np.concatenate([np.full(len(holders), share), weights]))
-    found = largest_entries(row, _WEIGHTS)
-    return sparse.csr_matrix((found.data, words[found.indices], found.indptr), (1, features.shape[1])), bias

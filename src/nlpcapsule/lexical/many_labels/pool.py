@@ -1,0 +1,29 @@
+"""Work on parts of the data in processes: where Python's lock would let threads wait for each other."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from nlpcapsule.processes import pool_options, starting_workers
+from nlpcapsule.threads import thread_count
+
+
+def in_processes(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], count: int) -> Iterator[Any]:
+    """Yield the results of `count` tasks, which are the arguments of `work`, in order.
+
+    Large arrays are mapped into the memory of all processes. The processes stay for the next call.
+    """
+    import joblib  # slow to import and only needed here
+
+    workers = max(1, min(thread_count(), count))
+    run = joblib.Parallel(n_jobs=workers, return_as="generator", **pool_options())
+    with starting_workers():  # the call starts the workers
+        results = run(joblib.delayed(work)(*task) for task in tasks)
+    try:
+        for result in results:  # noqa: UP028 - `yield from` would close it with a warning
+            yield result
+    finally:
+        with warnings.catch_warnings(action="ignore"):  # joblib counts the tasks that it gives up
+            results.close()

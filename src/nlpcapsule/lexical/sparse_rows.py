@@ -9,10 +9,11 @@ import numpy as np
 from scipy import sparse
 
 from nlpcapsule.data.growing_array import GrowingArray
+from nlpcapsule.lexical.arrays import release
 
 _COMMON = 0.25  # share of a matrix's rows from which a word has a dense row: faster, at most twice as large
-_ROWS_AT_A_TIME = 512  # which bounds memory
 _ENTRIES_AT_A_TIME = 2**21  # that are transposed together
+_ENTRIES_IN_PART = 2**18  # the same, where as little memory as possible is to be used
 
 
 def row_of(matrix: sparse.csr_matrix) -> np.ndarray:
@@ -78,13 +79,18 @@ def transposed(matrix: sparse.csr_matrix, most: int) -> sparse.csr_matrix:
     Entries are read once for every few million of them, so that memory holds these alone.
     """
     rows, columns = matrix.shape
-    counts = np.zeros(columns, dtype=np.int64)
-    for start in range(0, matrix.nnz, _ENTRIES_AT_A_TIME):
-        counts += np.bincount(matrix.indices[start : start + _ENTRIES_AT_A_TIME], minlength=columns)
-    block = np.cumsum(counts) // _ENTRIES_AT_A_TIME  # (V,) the part in which a column is read
+    block = np.cumsum(_entries_by_column(matrix)) // _ENTRIES_AT_A_TIME  # (V,) where a column is read
     bounds = [0, *(np.flatnonzero(np.diff(block)) + 1).tolist(), columns]
     parts = (largest_entries(matrix[:, low:high].T.tocsr(), most) for low, high in pairwise(bounds))
     return stacked_rows(parts, (columns, rows))
+
+
+def _entries_by_column(matrix: sparse.csr_matrix) -> np.ndarray:
+    """Count the entries (V,) of the columns of a matrix (n, V)."""
+    counts = np.zeros(matrix.shape[1], dtype=np.int64)
+    for start in range(0, matrix.nnz, _ENTRIES_AT_A_TIME):
+        counts += np.bincount(matrix.indices[start : start + _ENTRIES_AT_A_TIME], minlength=len(counts))
+    return counts
 
 
 class DenseProducts:
@@ -95,13 +101,24 @@ class DenseProducts:
     """
 
     def __init__(self, matrix: sparse.csr_matrix) -> None:
-        counts = np.bincount(matrix.indices, minlength=matrix.shape[1])
+        counts = _entries_by_column(matrix)
         self._is_common = is_common = counts >= max(1, _COMMON * matrix.shape[0])  # (V,)
         self._place = np.where(is_common, np.cumsum(is_common), np.cumsum(~is_common)) - 1  # (V,) row below
-        self._rare = matrix[:, ~is_common].T.tocsr()  # (rare words, n)
         self._common = np.empty((is_common.sum(), matrix.shape[0]), dtype=matrix.dtype)  # (common words, n)
-        for rows, part in in_parts(matrix, _ROWS_AT_A_TIME):
-            self._common[:, rows] = part[:, is_common].toarray().T
+        ends = np.concatenate([[0], np.cumsum(counts[~is_common])])  # (rare words + 1,)
+        place, total = ends[:-1].copy(), int(ends[-1])
+        data, indices = np.empty(total, dtype=matrix.dtype), np.empty(total, dtype=np.int32)
+        starts = np.unique(np.searchsorted(matrix.indptr, range(0, matrix.nnz, _ENTRIES_IN_PART)))
+        for start, end in pairwise([0, *starts[1:], matrix.shape[0]]):
+            part = matrix[start:end]  # a copy of all would take as much memory again
+            self._common[:, start:end] = part[:, is_common].toarray().T
+            rare = part[:, ~is_common].T.tocsr()  # (rare words, rows of the part)
+            lengths = np.diff(rare.indptr)
+            places = np.arange(rare.nnz) + np.repeat(place - rare.indptr[:-1], lengths)
+            data[places], indices[places] = rare.data, rare.indices + start
+            place += lengths
+            release(matrix)
+        self._rare = sparse.csr_matrix((data, indices, ends), (len(place), matrix.shape[0]))
 
     def __call__(self, rows: sparse.csr_matrix) -> np.ndarray:
         """Return the products (N, n) with documents (N, V)."""

@@ -103,10 +103,11 @@ class DenseProducts:
     def __init__(self, matrix: sparse.csr_matrix) -> None:
         counts = _entries_by_column(matrix)
         self._is_common = is_common = counts >= max(1, _COMMON * matrix.shape[0])  # (V,)
-        self._place = np.where(is_common, np.cumsum(is_common), np.cumsum(~is_common)) - 1  # (V,) row below
+        place = np.where(is_common, np.cumsum(is_common), np.cumsum(~is_common)) - 1
+        self._place = place.astype(np.int32)  # (V,) below
         self._common = np.empty((is_common.sum(), matrix.shape[0]), dtype=matrix.dtype)  # (common words, n)
         ends = np.concatenate([[0], np.cumsum(counts[~is_common])])  # (rare words + 1,)
-        place, total = ends[:-1].copy(), int(ends[-1])
+        place, total = ends[:-1].copy(), int(ends[-1])  # (rare words,) of a word's next entry
         data, indices = np.empty(total, dtype=matrix.dtype), np.empty(total, dtype=np.int32)
         starts = np.unique(np.searchsorted(matrix.indptr, range(0, matrix.nnz, _ENTRIES_IN_PART)))
         for start, end in pairwise([0, *starts[1:], matrix.shape[0]]):
@@ -118,17 +119,19 @@ class DenseProducts:
             data[places], indices[places] = rare.data, rare.indices + start
             place += lengths
             release(matrix)
-        self._rare = sparse.csr_matrix((data, indices, ends), (len(place), matrix.shape[0]))
+        self._rare = sparse.csc_matrix(
+            (data, indices, ends), (matrix.shape[0], len(place))
+        )  # (n, rare words)
 
     def __call__(self, rows: sparse.csr_matrix) -> np.ndarray:
         """Return the products (N, n) with documents (N, V)."""
         place, is_common = self._place[rows.indices], self._is_common[rows.indices]
-        ends = np.concatenate([[0], np.cumsum(is_common)])[rows.indptr]
+        ends = np.concatenate([[0], np.cumsum(is_common)])[rows.indptr].astype(np.int32)
         common = (rows.data[is_common], place[is_common], ends)
         products = sparse.csr_matrix(common, shape=(rows.shape[0], len(self._common))) @ self._common
         ends = rows.indptr - ends
         words, weights = place[~is_common], rows.data[~is_common]
         for product, start, end in zip(products, ends[:-1], ends[1:], strict=True):
-            # `rows @ self._rare` would read all entries twice, first to count those of a sparse result.
-            product += self._rare[words[start:end]].T @ weights[start:end]
+            # A product of two sparse matrices would read entries twice, first to count the result's.
+            product += self._rare[:, words[start:end]] @ weights[start:end]
         return products

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from copy import copy
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +16,23 @@ from nlpcapsule.lexical.arrays import release
 _COMMON = 0.25  # share of a matrix's rows from which a word has a dense row: faster, at most twice as large
 _ENTRIES_AT_A_TIME = 2**21  # that are transposed together
 _ENTRIES_IN_PART = 2**18  # the same, where as little memory as possible is to be used
+
+
+def unchecked_rows(
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]
+) -> sparse.csr_matrix:
+    """Return a sparse matrix of arrays that fit, both of indices of one type.
+
+    Its constructor's checks would take longer than a product of one row.
+    """
+    matrix = copy(_empty(shape))
+    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+    return matrix
+
+
+@lru_cache(maxsize=8)
+def _empty(shape: tuple[int, int]) -> sparse.csr_matrix:
+    return sparse.csr_matrix(shape, dtype=np.float32)
 
 
 def row_of(matrix: sparse.csr_matrix) -> np.ndarray:
@@ -127,10 +146,11 @@ class DenseProducts:
         """Return the products (N, n) with documents (N, V)."""
         place, is_common = self._place[rows.indices], self._is_common[rows.indices]
         ends = np.concatenate([[0], np.cumsum(is_common)])[rows.indptr].astype(np.int32)
-        common = (rows.data[is_common], place[is_common], ends)
-        products = sparse.csr_matrix(common, shape=(rows.shape[0], len(self._common))) @ self._common
+        shape = rows.shape[0], len(self._common)
+        products = unchecked_rows(rows.data[is_common], place[is_common], ends, shape) @ self._common
         ends = rows.indptr - ends
-        words, weights = place[~is_common], rows.data[~is_common]
+        is_rare = ~is_common
+        words, weights = place[is_rare], rows.data[is_rare]
         for product, start, end in zip(products, ends[:-1], ends[1:], strict=True):
             # A product of two sparse matrices would read entries twice, first to count the result's.
             product += self._rare[:, words[start:end]] @ weights[start:end]

@@ -39,6 +39,19 @@ def test_a_matrix_that_is_read_in_parts_gives_the_same_products(monkeypatch, ent
     np.testing.assert_array_equal(DenseProducts(matrix)(rows), whole)
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_products_need_no_private_function_of_scipy(monkeypatch, kind):
+    generator = np.random.default_rng(0)
+    rows, matrix = (
+        sparse.random(count, 300, density=0.1, format="csr", dtype=np.float32, random_state=generator)
+        for count in (5, 40)
+    )
+    products, rows = DenseProducts(matrix), rows.astype(kind)
+    found = products(rows)
+    monkeypatch.setattr(sparse_rows, "_sparsetools", None)
+    np.testing.assert_allclose(found, products(rows), rtol=1e-6)
+
+
 def test_little_more_memory_is_needed_than_the_products_keep():
     generator = np.random.default_rng(0)
     matrix = sparse.random(4000, 5000, density=0.15, format="csr", dtype=np.float32, random_state=generator)

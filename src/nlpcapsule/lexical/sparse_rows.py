@@ -13,6 +13,11 @@ from scipy import sparse
 from nlpcapsule.data.growing_array import GrowingArray
 from nlpcapsule.lexical.arrays import release
 
+try:
+    from scipy.sparse import _sparsetools
+except ImportError:  # it is private, and a later scipy may be without it
+    _sparsetools = None
+
 _COMMON = 0.25  # share of a matrix's rows from which a word has a dense row: faster, at most twice as large
 _ENTRIES_AT_A_TIME = 2**21  # that are transposed together
 _ENTRIES_IN_PART = 2**18  # the same, where as little memory as possible is to be used
@@ -123,7 +128,7 @@ class DenseProducts:
         counts = _entries_by_column(matrix)
         self._is_common = is_common = counts >= max(1, _COMMON * matrix.shape[0])  # (V,)
         place = np.where(is_common, np.cumsum(is_common), np.cumsum(~is_common)) - 1
-        self._place = place.astype(np.int32)  # (V,) below
+        self._place = place.astype(np.int32)  # (V,) in the matrix of common or of rare words
         self._common = np.empty((is_common.sum(), matrix.shape[0]), dtype=matrix.dtype)  # (common words, n)
         ends = np.concatenate([[0], np.cumsum(counts[~is_common])])  # (rare words + 1,)
         place, total = ends[:-1].copy(), int(ends[-1])  # (rare words,) of a word's next entry
@@ -138,9 +143,8 @@ class DenseProducts:
             data[places], indices[places] = rare.data, rare.indices + start
             place += lengths
             release(matrix)
-        self._rare = sparse.csc_matrix(
-            (data, indices, ends), (matrix.shape[0], len(place))
-        )  # (n, rare words)
+        shape = matrix.shape[0], len(place)  # (n, rare words)
+        self._rare = sparse.csc_matrix((data, indices, ends), shape)
 
     def __call__(self, rows: sparse.csr_matrix) -> np.ndarray:
         """Return the products (N, n) with documents (N, V)."""
@@ -152,6 +156,22 @@ class DenseProducts:
         is_rare = ~is_common
         words, weights = place[is_rare], rows.data[is_rare]
         for product, start, end in zip(products, ends[:-1], ends[1:], strict=True):
-            # A product of two sparse matrices would read entries twice, first to count the result's.
-            product += self._rare[:, words[start:end]] @ weights[start:end]
+            product += self._rare_products(words[start:end], weights[start:end])
+        return products
+
+    def _rare_products(self, words: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return `self._rare[:, words] @ weights` (n,), as scipy computes it after checks that take longer.
+
+        A product of two sparse matrices would read entries twice, first to count the result's.
+        """
+        rare, words = self._rare, words.astype(self._rare.indptr.dtype, copy=False)
+        if _sparsetools is None:
+            return rare[:, words] @ weights
+        ends = np.zeros(len(words) + 1, dtype=words.dtype)
+        np.cumsum(rare.indptr[words + 1] - rare.indptr[words], out=ends[1:])
+        data, indices = np.empty(ends[-1], dtype=rare.dtype), np.empty(ends[-1], dtype=words.dtype)
+        _sparsetools.csr_row_index(len(words), words, rare.indptr, rare.indices, rare.data, indices, data)
+        products = np.zeros(rare.shape[0], dtype=rare.dtype)
+        weights = weights.astype(rare.dtype, copy=False)
+        _sparsetools.csc_matvec(len(products), len(words), ends, indices, data, weights, products)
         return products

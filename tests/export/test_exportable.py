@@ -47,6 +47,17 @@ def test_states_pooled_in_8_bits_are_nearly_the_same(sharpness: float) -> None:
     assert pool_in_8_bits(scores, 0 * states).abs().max() == 0  # a text of unknown words
 
 
+def test_the_table_rows_of_a_word_are_side_by_side() -> None:
+    encoder = exported_kind("convolution kde").document.encoder
+    tables = TabulatedConvolution(encoder).tables
+    words = encoder.embedding.table.weight.detach()  # (V, v)
+    for width, convolution, table in zip(encoder.windows, encoder.convolutions, tables.tables, strict=True):
+        for offset in range(width):
+            row = convolution.weight[:, :, offset] @ words[5]
+            bias = convolution.bias if offset == (width - 1) // 2 else 0
+            torch.testing.assert_close(table[5 * width + offset], row + bias)
+
+
 def test_tables_of_8_bits_give_nearly_the_same_scores() -> None:
     network = exported_kind("convolution kde")
     exportable = ExportableNetwork(network, int8=True)

@@ -46,6 +46,14 @@ def test_logits_are_those_of_torch_within_a_ten_thousandth(exported) -> None:
         assert every.labels.tolist() == list(range(LABELS))
 
 
+def test_the_rows_of_labels_are_gathered_whole(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    write_onnx(exported_kind("convolution kde"), tmp_path)
+    used = {node.op_type for node in onnx.load(tmp_path / GRAPH, load_external_data=False).graph.node}
+    assert "Gather" in used
+    assert "GatherND" not in used
+
+
 def test_threads_and_other_documents_change_no_result(exported, monkeypatch: pytest.MonkeyPatch) -> None:
     _, scorer = exported
     tokens = Ragged.from_rows(row[row > 0].numpy() for seed in range(8) for row in documents(seed)[0])

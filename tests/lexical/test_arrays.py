@@ -1,12 +1,24 @@
 """Arrays come back as they were; a sparse matrix that compiled code would stumble over is refused."""
 
+import json
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 from scipy import sparse
 
+from nlpcapsule.data.growing_array import GrowingArray
 from nlpcapsule.errors import ModelFolderError
-from nlpcapsule.lexical.arrays import check_array, check_range, load_arrays, save_arrays, single_integer
+from nlpcapsule.lexical.arrays import (
+    check_array,
+    check_range,
+    load_arrays,
+    release,
+    save_arrays,
+    single_integer,
+)
 
 MATRIX = sparse.csr_matrix(np.array([[0, 1, 2], [0, 0, 3]], dtype=np.float32))
 
@@ -29,6 +41,85 @@ def test_arrays_come_back(path):
     assert set(arrays) == {"words", "matrix"}
     assert arrays["words"].tolist() == [0, 1, 2]
     assert (arrays["matrix"].toarray() == MATRIX.toarray()).all()
+
+
+@pytest.fixture
+def large(tmp_path):
+    words = np.arange(2**20, dtype=np.float32)  # 4 MiB
+    save_arrays(tmp_path / "large.safetensors", words=words, matrix=sparse.csr_matrix(words[:, None] + 1))
+    return tmp_path / "large.safetensors"
+
+
+def test_large_arrays_of_a_model_cannot_be_changed_and_those_of_a_checkpoint_can(large):
+    found = load_arrays(large)
+    for array in (found["words"], found["matrix"].data):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 5
+    kept = load_arrays(large, needs_checksum=True)
+    kept["words"][0] = kept["matrix"].data[0] = 5
+    assert kept["words"][0] == kept["matrix"].data[0] == 5
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["bool", "float16", "float32", "float64"] + [f"{u}int{8 << i}" for u in ("", "u") for i in range(4)],
+)
+def test_arrays_keep_their_type_and_shape(tmp_path, kind):
+    arrays = {
+        "some": np.arange(6).reshape(2, 3).astype(kind),
+        "none": np.zeros((0, 4), kind),
+        "one": np.array(1, kind),
+    }
+    save_arrays(tmp_path / "a.safetensors", **arrays)
+    for name, found in load_arrays(tmp_path / "a.safetensors").items():
+        assert (found.dtype, found.shape) == (arrays[name].dtype, arrays[name].shape)
+        assert found.tolist() == arrays[name].tolist()
+
+
+def test_numbers_at_odd_places_are_moved_to_even_ones(tmp_path):
+    count = 2**20
+    record = {"words": {"dtype": "F32", "shape": [count], "data_offsets": [0, 4 * count]}}
+    header = json.dumps(record).encode()
+    header += b" " * (1 - len(header) % 2)
+    content = len(header).to_bytes(8, "little") + header + np.arange(count, dtype=np.float32).tobytes()
+    (tmp_path / "a.safetensors").write_bytes(content)
+    words = load_arrays(tmp_path / "a.safetensors")["words"]
+    assert words.flags.aligned
+    assert words[[0, 1, -1]].tolist() == [0, 1, count - 1]
+
+
+def test_releasing_memory_changes_no_array(large):
+    grown = GrowingArray(np.int32)
+    grown.append(np.zeros(2**22 + 1))  # in a file that is mapped into memory
+    own, mapped = np.arange(3), grown.array()
+    own[0] = mapped[0] = 7
+    for array in (own, mapped, words := load_arrays(large)["words"]):
+        release(array)
+    assert (own[0], mapped[0]) == (7, 7)
+    assert words[[0, 1, -1]].tolist() == [0, 1, 2**20 - 1]
+
+
+_LOADING = """
+import re, sys
+from pathlib import Path
+from nlpcapsule.lexical.arrays import check_array, load_arrays
+def memory(name):
+    return int(re.search(name + r":\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) / 2**10
+before = memory("VmHWM")
+words = load_arrays(Path(sys.argv[1]))["words"]
+check_array(words, "words", words.shape)
+print(memory("VmRSS") - before, memory("VmHWM") - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the memory of a process")
+def test_loading_takes_no_memory_for_numbers_that_are_not_in_use(tmp_path):
+    save_arrays(tmp_path / "a.safetensors", words=np.arange(2**24, dtype=np.float32))  # 64 MiB
+    command = [sys.executable, "-c", _LOADING, str(tmp_path / "a.safetensors")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    kept, most = map(float, done.stdout.split())
+    assert kept < 16
+    assert most < 64 + 32  # while it is checked, with a byte for each number
 
 
 @pytest.mark.parametrize(

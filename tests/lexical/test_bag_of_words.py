@@ -59,6 +59,18 @@ def test_openings_are_features_of_their_own_beside_the_whole(train, unseen, lead
     assert np.array_equal(again.rows(Ragged.from_rows(unseen)).toarray(), rows)
 
 
+@pytest.mark.parametrize("lead", [0, 3])
+def test_the_features_of_a_document_are_the_same_next_to_others(lead):
+    generator = np.random.default_rng(lead)
+    tokens = Ragged.from_rows(generator.integers(0, 20, size) for size in (9, 0, 1, 30, 2))
+    bag = BagOfWords.fit(tokens, 20, ignored=(0,), lead_tokens=lead)
+    alone = sparse.vstack([bag.rows(tokens.take([row])) for row in range(len(tokens))], format="csr")
+    together = bag.rows(tokens)
+    assert together.dtype == alone.dtype == np.float32
+    assert together.has_canonical_format
+    np.testing.assert_array_equal(together.toarray(), alone.toarray())
+
+
 def test_counting_leaves_the_documents_as_they_are():
     tokens = Ragged.from_rows([[5, 3, 5, 2], [8, 1], [4, 4, 4]])
     before = tokens.values.copy()

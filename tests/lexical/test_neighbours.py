@@ -61,6 +61,21 @@ def test_documents_do_not_depend_on_who_is_asked_beside_them(fitted, monkeypatch
     assert np.array_equal(together[1], alone[1])
 
 
+@pytest.mark.parametrize("few", [0, 2**16])
+def test_votes_are_the_weights_of_the_documents_that_have_a_label(few, monkeypatch):
+    monkeypatch.setattr(module, "_FEW_NUMBERS", few)
+    generator = np.random.default_rng(few)
+    labels = [generator.choice(9, size, replace=False) for size in generator.integers(0, 5, 30)]
+    fitted = Neighbours.fit(EncodedDocuments(ragged([[2]] * 30), ragged(labels)), 3, 9)
+    documents, candidates = generator.integers(0, 30, (4, 6)), generator.integers(0, 9, (4, 5))
+    weights = generator.random((4, 6))
+    expected = [
+        [sum(w for d, w in zip(*row, strict=True) if label in labels[d]) for label in asked]
+        for *row, asked in zip(documents, weights, candidates, strict=True)
+    ]
+    assert fitted._weighted_labels(documents, weights, candidates) == pytest.approx(np.array(expected))
+
+
 def test_memory_does_not_grow_with_the_number_of_labels(fitted):
     many = Neighbours.fit(EncodedDocuments(ragged(TEXTS), ragged(LABELS)), 12, 10**6, ignored=(0, 1))
     asked = ragged(TEXTS), np.tile(ALL, (4, 1))

@@ -5,7 +5,13 @@ import pytest
 from scipy import sparse
 
 from nlpcapsule.lexical import sparse_rows
-from nlpcapsule.lexical.sparse_rows import largest_entries, row_of, stacked_rows, transposed
+from nlpcapsule.lexical.sparse_rows import (
+    largest_entries,
+    row_of,
+    stacked_rows,
+    transposed,
+    unchecked_rows,
+)
 
 
 def test_the_largest_entries_of_each_row_are_kept():
@@ -58,3 +64,13 @@ def test_stacked_parts_are_those_of_scipy():
     found = stacked_rows(parts, (11, 9))
     np.testing.assert_allclose(found.toarray(), sparse.vstack(parts).toarray(), rtol=1e-6)
     assert found.dtype == np.float32
+
+
+def test_matrices_that_are_not_checked_are_those_of_scipy_and_share_nothing():
+    generator = np.random.default_rng(0)
+    wanted = [sparse.random(3, 9, density=0.4, format="csr", random_state=generator) for _ in range(3)]
+    found = [unchecked_rows(each.data, each.indices, each.indptr, each.shape) for each in wanted]
+    for own, other in zip(found, wanted, strict=True):
+        assert own.has_canonical_format == other.has_canonical_format
+        assert (own != other).nnz == 0
+        assert (own @ np.ones(9)).tolist() == (other @ np.ones(9)).tolist()

@@ -21,7 +21,11 @@ from nlpcapsule.scoring.scorer import Scores
 
 
 @given(
-    values=arrays(np.float32, st.tuples(st.integers(0, 4), st.integers(1, 9)), elements=st.integers(-3, 3)),
+    values=arrays(
+        np.float32,
+        st.tuples(st.integers(0, 4), st.integers(1, 40)),
+        elements=st.integers(-3, 3) | st.sampled_from([-np.inf, np.inf]),
+    ),
     top_k=st.integers(0, 12),
 )
 def test_top_columns_are_those_of_a_stable_sort(values, top_k):

@@ -35,8 +35,11 @@ class ConvolutionTables(nn.Module):
             assert isinstance(convolution, nn.Conv1d)
             assert convolution.bias is not None
             weight = convolution.weight.detach()  # (filters, v, width)
-            table = torch.einsum("wv,fvo->owf", words, weight).contiguous()  # (width, V, filters)
-            table[_centre(width)] += convolution.bias.detach()  # the row of the word itself is always added
+            # The rows of a word are side by side, so that reading it takes few pages of memory.
+            table = torch.einsum("wv,fvo->wof", words, weight).contiguous()  # (V, width, filters)
+            table[:, _centre(width)] += (
+                convolution.bias.detach()
+            )  # the row of the word itself is always added
             # Flat: ONNX Runtime would copy parts of it when it loads the network.
             self.tables.append(nn.Parameter(table.flatten(0, 1), requires_grad=False))
 
@@ -44,7 +47,7 @@ class ConvolutionTables(nn.Module):
         """Return states (B, l, H) after the ReLU, not yet zeroed at padding, of token ids (B, l)."""
         sums = []
         for width, table in zip(self.windows, self.tables, strict=True):
-            rows = [embedding(ids, table) for ids in _places(tokens, width, len(table), self.padding_id)]
+            rows = [embedding(ids, table) for ids in _places(tokens, width, self.padding_id)]
             sums.append(torch.relu(sum(rows[1:], start=rows[0])))
         return torch.cat(sums, dim=2)
 
@@ -62,7 +65,7 @@ class SmallTables(nn.Module):
         self.tables, self.scales = nn.ParameterList(), nn.ParameterList()
         for table in tables.tables:
             scale = (table.abs().amax(dim=0) / _LARGEST).clamp(min=torch.finfo(torch.float32).tiny)
-            small = (table / scale).round().to(torch.int8)  # (width V, filters)
+            small = (table / scale).round().to(torch.int8)  # (V width, filters)
             self.tables.append(nn.Parameter(small, requires_grad=False))
             self.scales.append(nn.Parameter(scale, requires_grad=False))
 
@@ -70,7 +73,7 @@ class SmallTables(nn.Module):
         """Return states (B, l, H) after the ReLU, not yet zeroed at padding, of token ids (B, l)."""
         states = []
         for width, table, scale in zip(self.windows, self.tables, self.scales, strict=True):
-            ids = torch.stack(_places(tokens, width, len(table), self.padding_id))  # (width, B, l)
+            ids = torch.stack(_places(tokens, width, self.padding_id))  # (width, B, l)
             total = _column_sums(embedding(ids, table).flatten(1))  # (B l filters,)
             states.append(torch.relu(total.view(*tokens.shape, -1) * scale))
         return torch.cat(states, dim=2)
@@ -86,11 +89,11 @@ def _column_sums(rows: Tensor) -> Tensor:
     ).float()
 
 
-def _places(tokens: Tensor, width: int, size: int, padding_id: int) -> list[Tensor]:
-    """Return the rows (B, l) of a table of that size at each offset of a window, for token ids (B, l)."""
+def _places(tokens: Tensor, width: int, padding_id: int) -> list[Tensor]:
+    """Return the rows (B, l) of a table at each offset of a window, for token ids (B, l)."""
     left = _centre(width)
-    padded = nn.functional.pad(tokens, (left, width - 1 - left), value=padding_id)
-    return [padded[:, o : o + tokens.shape[1]] + o * (size // width) for o in range(width)]
+    padded = nn.functional.pad(tokens, (left, width - 1 - left), value=padding_id) * width
+    return [padded[:, o : o + tokens.shape[1]] + o for o in range(width)]
 
 
 def _centre(width: int) -> int:

@@ -15,6 +15,7 @@ from nlpcapsule.encoders.windowed_transformer import MARKS, WindowedTransformer
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.export.convolution_tables import ConvolutionTables, SmallTables, table_bytes
 from nlpcapsule.export.exportable_paper import ExportablePaper
+from nlpcapsule.export.label_rows import GatheredRows
 from nlpcapsule.export.masked_routing import route_labels_masked
 from nlpcapsule.export.pooling import CapsulesIn8Bits, pooled_maximum
 from nlpcapsule.networks.label_query import LabelQueryNetwork
@@ -53,6 +54,7 @@ class ExportableNetwork(nn.Module):
                 copied = copy.deepcopy(network, {id(encoder): substitute})
                 copied.route_labels = route_labels_masked
                 copied.largest_states = pooled_maximum
+                copied.add_module("labels", GatheredRows(copied.labels))
                 if int8 and encoder.rectified and copied.document.compress_query is not None:
                     copied.add_module("document", CapsulesIn8Bits(copied.document))
                 self.network = copied

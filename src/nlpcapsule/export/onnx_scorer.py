@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
@@ -42,6 +43,11 @@ class OnnxScorer:
     def network(self) -> None:
         """None: there is no network of torch."""
         return None
+
+    @cached_property
+    def _scores_all(self) -> bool:
+        """Whether the network has no input of candidates."""
+        return len(self.session.get_inputs()) == 1
 
     @classmethod
     def load(cls, path: Path, label_count: int) -> OnnxScorer:
@@ -95,7 +101,7 @@ class OnnxScorer:
     def _logits(self, tokens: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return the logits (C,) of labels (C,) for the token ids (l,) of a document."""
         inputs = {"tokens": tokens.astype(np.int64)[None]}
-        scores_all = len(self.session.get_inputs()) == 1
+        scores_all = self._scores_all
         if not scores_all:
             inputs["candidates"] = labels.astype(np.int64)[None]
         try:

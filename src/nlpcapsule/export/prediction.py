@@ -49,8 +49,8 @@ def _read(files: ModelFiles) -> LabelModel:
     evidence = read_evidence(files, facts)
     if evidence is not None:
         lexical, fusion = evidence
-        neighbours = replace(lexical.neighbours, tokens=None)  # which `learn` alone needs
-        lexical = replace(lexical, neighbours=neighbours)
+        del evidence  # with the tokens, which `learn` alone needs
+        lexical = replace(lexical, neighbours=replace(lexical.neighbours, tokens=None))
         count = config.inference.candidates or CANDIDATES
         scorer = HybridScorer(lexical, network, label_frequency(labels.counts), count, fusion)
     files.refuse_unused("network.safetensors", "transformer.json")

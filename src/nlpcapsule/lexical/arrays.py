@@ -1,12 +1,19 @@
-"""Save and load arrays and sparse matrices in one safetensors file with a checksum."""
+"""Save and load arrays and sparse matrices in one safetensors file with a checksum.
+
+Large arrays of a model are read-only and mapped into memory, which holds what is in use: `release` gives the
+rest back. Those of a checkpoint are copied, as training changes them.
+"""
 
 import hashlib
+import json
+import mmap
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 from scipy import sparse
 
 from nlpcapsule.atomic_files import atomic_path
@@ -14,6 +21,10 @@ from nlpcapsule.errors import ModelFolderError, first_line
 
 _CHECKSUM = "sha256"  # in a file's metadata: checkpoints have no manifest with checksums
 _PARTS = ("data", "indices", "indptr", "shape")
+_TYPES = {f"{kind.upper()}{8 * size}": f"<{kind}{size}" for kind in "iuf" for size in (1, 2, 4, 8)}
+_TYPES["BOOL"] = "?"
+_LARGE = 2**20  # bytes of an array that is mapped
+_AT_A_TIME = 2**22  # bytes of a file that a checksum keeps in memory
 
 
 def save_arrays(path: Path, **arrays: np.ndarray | sparse.csr_matrix) -> None:
@@ -36,14 +47,16 @@ def load_arrays(path: Path, needs_checksum: bool = False) -> dict[str, np.ndarra
     A file that is damaged, or has no checksum but needs one, is a ModelFolderError.
     """
     try:
-        flat = load_file(path)
-        with safe_open(path, framework="numpy") as file:
+        with safe_open(path, framework="numpy") as file:  # checks the header
             metadata = file.metadata()
+        flat = _mapped(path)
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         raise ModelFolderError(f"{path} is damaged: {first_line(error)}") from None
     has_to_match = needs_checksum or metadata is not None
     if has_to_match and _checksum(flat) != (metadata or {}).get(_CHECKSUM):
         raise ModelFolderError(f"{path} is damaged: its numbers are not those that were written")
+    if needs_checksum:
+        flat = {name: array.copy() for name, array in flat.items()}
     arrays: dict[str, np.ndarray | sparse.csr_matrix] = {}
     for name in flat:
         stem, _, part = name.rpartition(".")
@@ -51,7 +64,37 @@ def load_arrays(path: Path, needs_checksum: bool = False) -> dict[str, np.ndarra
             arrays[name] = flat[name]
         elif part == "data":
             arrays[stem] = _checked_matrix(stem, flat, path)
+            release(arrays[stem])
     return arrays
+
+
+class _ReadOnly(mmap.mmap):
+    """A file that is mapped into memory and cannot be changed there, so that nothing is lost by `release`."""
+
+
+def _mapped(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of a file, which numpy reads nothing outside of."""
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(size))
+        content = _ReadOnly(file.fileno(), 0, access=mmap.ACCESS_READ)
+    flat = {}
+    for name, entry in header.items():
+        if name != "__metadata__":
+            start, kind = 8 + size + entry["data_offsets"][0], _TYPES[entry["dtype"]]
+            array: np.ndarray = np.ndarray(entry["shape"], kind, content, start)
+            is_mapped = array.nbytes >= _LARGE and array.flags.aligned  # as compiled code may need it
+            flat[name] = array if is_mapped else array.copy()
+    return flat
+
+
+def release(array: np.ndarray | sparse.csr_matrix) -> None:
+    """Give back the memory of the file that an array is mapped from, if it is; reading maps it again."""
+    owner: Any = array.data if sparse.issparse(array) else array
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    if isinstance(owner, _ReadOnly) and hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
+        owner.madvise(mmap.MADV_DONTNEED)
 
 
 def _checked_matrix(stem: str, flat: Mapping[str, np.ndarray], path: Path) -> sparse.csr_matrix:
@@ -92,6 +135,7 @@ def check_array(
     values = array.data if sparse.issparse(array) else array
     if array.dtype.kind == "f" and not np.isfinite(values).all():
         raise ModelFolderError(f"{name} holds a number that is infinite or NaN")
+    release(array)
 
 
 def check_range(array: np.ndarray, name: str, lowest: float, highest: float) -> None:
@@ -128,5 +172,8 @@ def _checksum(flat: Mapping[str, np.ndarray]) -> str:
     for name in sorted(flat):
         array = np.ascontiguousarray(flat[name])
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
-        digest.update(array.reshape(-1).view(np.uint8).data)
+        content = array.reshape(-1).view(np.uint8)
+        for start in range(0, len(content), _AT_A_TIME):
+            digest.update(content[start : start + _AT_A_TIME].data)
+            release(array)
     return digest.hexdigest()

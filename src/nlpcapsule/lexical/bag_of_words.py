@@ -17,8 +17,8 @@ from scipy import sparse
 
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.lexical.arrays import check_array, check_range, single_integer
-from nlpcapsule.lexical.sparse_rows import row_of, stacked_rows, unit_rows
-from nlpcapsule.lexical.threaded import threaded
+from nlpcapsule.lexical.many_labels.threaded import threaded
+from nlpcapsule.lexical.sparse_rows import row_of, stacked_rows, unchecked_rows, unit_rows
 
 T = TypeVar("T")
 
@@ -61,11 +61,13 @@ class BagOfWords:
         if not self.lead_tokens:
             return whole
         lead = _weighted(tokens.cut(self.lead_tokens), self.lead_idf)
-        order = np.argsort(np.concatenate([row_of(whole), row_of(lead)]), kind="stable")
-        data = np.concatenate([whole.data, np.float32(_LEAD_WEIGHT) * lead.data])[order]
-        columns = np.concatenate([whole.indices, lead.indices + len(self.idf)])[order]
+        data = np.concatenate([whole.data, np.float32(_LEAD_WEIGHT) * lead.data])
+        columns = np.concatenate([whole.indices, lead.indices + whole.indices.dtype.type(len(self.idf))])
+        if len(tokens) > 1:
+            order = np.argsort(np.concatenate([row_of(whole), row_of(lead)]), kind="stable")
+            data, columns = data[order], columns[order]
         ends = whole.indptr + lead.indptr
-        return unit_rows(sparse.csr_matrix((data, columns, ends), (len(tokens), self.width)))
+        return unit_rows(unchecked_rows(data, columns, ends, (len(tokens), self.width)))
 
     @cached_property
     def _hash(self) -> str:
@@ -144,10 +146,9 @@ def once(documents: Ragged, name: str, compute: Callable[[], T]) -> T:
 
 def word_counts(tokens: Ragged, vocabulary_size: int) -> sparse.csr_matrix:
     """Count each word in each document: (N, V) float64."""
-    matrix = sparse.csr_matrix(
-        (np.ones(len(tokens.values)), tokens.values, tokens.offsets),
-        shape=(len(tokens), vocabulary_size),
-        copy=True,  # summing sorts in place, and the documents' word order must be kept
-    )
+    kind = np.int32 if len(tokens.values) < 2**31 else np.int64
+    # Copies: summing sorts in place, and the documents' word order must be kept.
+    words, ends = tokens.values.astype(kind), tokens.offsets.astype(kind)
+    matrix = unchecked_rows(np.ones(len(words)), words, ends, (len(tokens), vocabulary_size))
     matrix.sum_duplicates()
     return matrix

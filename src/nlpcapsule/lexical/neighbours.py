@@ -35,6 +35,7 @@ MOST_EXACT = 100_000  # training documents that are all compared
 _CONTENDERS = 200  # documents that the index finds
 SHARPNESS = 6  # p: the nearer of two neighbours counts far more
 _NUMBERS_AT_A_TIME = 2**23  # values computed at once, which bounds memory
+_FEW_NUMBERS = 2**16  # values that are cleared sooner than labels are sorted
 _WITH_INDEX = 8_192  # documents at a time where an index finds contenders
 
 
@@ -116,11 +117,13 @@ class Neighbours:
         given = self.labels.indices[np.repeat(skipped, lengths) + np.arange(lengths.sum())]  # (all labels,)
         first = np.arange(len(documents), dtype=np.int64)[:, None] * self.labels.shape[1]  # (N, 1)
         own = np.repeat(np.broadcast_to(first, documents.shape), lengths)
+        wanted, count = first + candidates, len(documents) * self.labels.shape[1]  # (N, C)
+        if count <= _FEW_NUMBERS:
+            return np.bincount(own + given, np.repeat(weights, lengths), minlength=count)[wanted]
         found, vote = np.unique(own + given, return_inverse=True)
         if not len(found):
             return np.zeros(candidates.shape)
         votes = np.bincount(vote, np.repeat(weights, lengths))
-        wanted = first + candidates  # (N, C)
         places = np.searchsorted(found, wanted).clip(max=len(found) - 1)
         return np.where(found[places] == wanted, votes[places], 0.0)
 

@@ -31,9 +31,9 @@ from nlpcapsule.lexical.many_labels.inverted_index import (
 from nlpcapsule.lexical.many_labels.label_machines import LabelMachines
 from nlpcapsule.lexical.many_labels.nearest_negatives import NearestNegatives
 from nlpcapsule.lexical.many_labels.pool import in_processes
+from nlpcapsule.lexical.many_labels.threaded import in_threads
 from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix, top_of_parts
 from nlpcapsule.lexical.sparse_rows import DenseProducts, in_parts, stacked_rows
-from nlpcapsule.lexical.threaded import in_threads
 from nlpcapsule.registry import System, register
 
 

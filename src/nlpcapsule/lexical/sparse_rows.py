@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from copy import copy
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
 
 from nlpcapsule.data.growing_array import GrowingArray
-from nlpcapsule.lexical.threaded import threaded
+from nlpcapsule.lexical.arrays import release
+from nlpcapsule.lexical.many_labels.threaded import threaded
 
 _COMMON = 0.25  # share of a matrix's rows from which a word has a dense row: faster, at most twice as large
-_ROWS_AT_A_TIME = 512  # which bounds memory
 _ENTRIES_AT_A_TIME = 2**21  # that are transposed together
+_ENTRIES_IN_PART = 2**18  # the same, where as little memory as possible is to be used
+
+
+def unchecked_rows(
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]
+) -> sparse.csr_matrix:
+    """Return a sparse matrix of arrays that fit, both of indices of one type.
+
+    Its constructor's checks would take longer than a product of one row.
+    """
+    matrix = copy(_empty(shape))
+    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+    return matrix
+
+
+@lru_cache(maxsize=8)
+def _empty(shape: tuple[int, int]) -> sparse.csr_matrix:
+    return sparse.csr_matrix(shape, dtype=np.float32)
 
 
 def row_of(matrix: sparse.csr_matrix) -> np.ndarray:
@@ -84,16 +104,21 @@ def transposed(matrix: sparse.csr_matrix, most: int) -> sparse.csr_matrix:
     Entries are read once for every few million of them, so that memory holds these alone, in each thread.
     """
     rows, columns = matrix.shape
-    counts = np.zeros(columns, dtype=np.int64)
-    for start in range(0, matrix.nnz, _ENTRIES_AT_A_TIME):
-        counts += np.bincount(matrix.indices[start : start + _ENTRIES_AT_A_TIME], minlength=columns)
-    block = np.cumsum(counts) // _ENTRIES_AT_A_TIME  # (V,) the part in which a column is read
+    block = np.cumsum(_entries_by_column(matrix)) // _ENTRIES_AT_A_TIME  # (V,) where a column is read
     bounds = [0, *(np.flatnonzero(np.diff(block)) + 1).tolist(), columns]
 
     def part(limits: tuple[int, int]) -> sparse.csr_matrix:
         return largest_entries(matrix[:, slice(*limits)].T.tocsr(), most)
 
     return stacked_rows(threaded(part, pairwise(bounds)), (columns, rows))
+
+
+def _entries_by_column(matrix: sparse.csr_matrix) -> np.ndarray:
+    """Count the entries (V,) of the columns of a matrix (n, V)."""
+    counts = np.zeros(matrix.shape[1], dtype=np.int64)
+    for start in range(0, matrix.nnz, _ENTRIES_AT_A_TIME):
+        counts += np.bincount(matrix.indices[start : start + _ENTRIES_AT_A_TIME], minlength=len(counts))
+    return counts
 
 
 class DenseProducts:
@@ -104,23 +129,60 @@ class DenseProducts:
     """
 
     def __init__(self, matrix: sparse.csr_matrix) -> None:
-        counts = np.bincount(matrix.indices, minlength=matrix.shape[1])
+        counts = _entries_by_column(matrix)
         self._is_common = is_common = counts >= max(1, _COMMON * matrix.shape[0])  # (V,)
-        self._place = np.where(is_common, np.cumsum(is_common), np.cumsum(~is_common)) - 1  # (V,) row below
-        self._rare = matrix[:, ~is_common].T.tocsr()  # (rare words, n)
+        place = np.where(is_common, np.cumsum(is_common), np.cumsum(~is_common)) - 1
+        self._place = place.astype(np.int32)  # (V,) in the matrix of common or of rare words
         self._common = np.empty((is_common.sum(), matrix.shape[0]), dtype=matrix.dtype)  # (common words, n)
-        for rows, part in in_parts(matrix, _ROWS_AT_A_TIME):
-            self._common[:, rows] = part[:, is_common].toarray().T
+        ends = np.concatenate([[0], np.cumsum(counts[~is_common])])  # (rare words + 1,)
+        place, total = ends[:-1].copy(), int(ends[-1])  # (rare words,) of a word's next entry
+        data, indices = np.empty(total, dtype=matrix.dtype), np.empty(total, dtype=np.int32)
+        starts = np.unique(np.searchsorted(matrix.indptr, range(0, matrix.nnz, _ENTRIES_IN_PART)))
+        for start, end in pairwise([0, *starts[1:], matrix.shape[0]]):
+            part = matrix[start:end]  # a copy of all would take as much memory again
+            self._common[:, start:end] = part[:, is_common].toarray().T
+            rare = part[:, ~is_common].T.tocsr()  # (rare words, rows of the part)
+            lengths = np.diff(rare.indptr)
+            places = np.arange(rare.nnz) + np.repeat(place - rare.indptr[:-1], lengths)
+            data[places], indices[places] = rare.data, rare.indices + start
+            place += lengths
+            release(matrix)
+        shape = matrix.shape[0], len(place)  # (n, rare words)
+        self._rare = sparse.csc_matrix((data, indices, ends), shape)
 
     def __call__(self, rows: sparse.csr_matrix) -> np.ndarray:
         """Return the products (N, n) with documents (N, V)."""
         place, is_common = self._place[rows.indices], self._is_common[rows.indices]
-        ends = np.concatenate([[0], np.cumsum(is_common)])[rows.indptr]
-        common = (rows.data[is_common], place[is_common], ends)
-        products = sparse.csr_matrix(common, shape=(rows.shape[0], len(self._common))) @ self._common
+        ends = np.concatenate([[0], np.cumsum(is_common)])[rows.indptr].astype(np.int32)
+        shape = rows.shape[0], len(self._common)
+        products = unchecked_rows(rows.data[is_common], place[is_common], ends, shape) @ self._common
         ends = rows.indptr - ends
-        words, weights = place[~is_common], rows.data[~is_common]
+        is_rare = ~is_common
+        words, weights = place[is_rare], rows.data[is_rare]
         for product, start, end in zip(products, ends[:-1], ends[1:], strict=True):
-            # `rows @ self._rare` would read all entries twice, first to count those of a sparse result.
-            product += self._rare[words[start:end]].T @ weights[start:end]
+            product += self._rare_products(words[start:end], weights[start:end])
         return products
+
+    def _rare_products(self, words: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return `self._rare[:, words] @ weights` (n,), as scipy computes it after checks that take longer.
+
+        A product of two sparse matrices would read entries twice, first to count the result's.
+        """
+        rare, words = self._rare, words.astype(self._rare.indptr.dtype, copy=False)
+        try:
+            return _unchecked_product(rare, words, weights.astype(rare.dtype, copy=False))
+        except (ImportError, AttributeError, TypeError, ValueError):  # another scipy, as these are private
+            return rare[:, words] @ weights
+
+
+def _unchecked_product(rare: sparse.csc_matrix, words: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return `rare[:, words] @ weights` (n,); all is of the types that fit."""
+    from scipy.sparse._sparsetools import csc_matvec, csr_row_index
+
+    ends = np.zeros(len(words) + 1, dtype=words.dtype)
+    np.cumsum(rare.indptr[words + 1] - rare.indptr[words], out=ends[1:])
+    data, indices = np.empty(ends[-1], dtype=rare.dtype), np.empty(ends[-1], dtype=words.dtype)
+    csr_row_index(len(words), words, rare.indptr, rare.indices, rare.data, indices, data)
+    products = np.zeros(rare.shape[0], dtype=rare.dtype)
+    csc_matvec(len(products), len(words), ends, indices, data, weights, products)
+    return products

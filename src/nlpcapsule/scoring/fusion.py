@@ -62,9 +62,8 @@ class CandidateFeatures:
         shares = np.log((self.shares + _SMALLEST_SHARE) / (1 + _SMALLEST_SHARE - self.shares))
         ones = np.ones(shares.shape)
         said = np.stack([self.network, self.lexical, shares, ones], axis=-1)  # (N, C, 4)
-        nearest = np.broadcast_to(self.nearest[:, None], shares.shape)
-        by = np.stack([ones, self.frequency, nearest], axis=-1)  # (N, C, 3)
-        features = (by[..., :, None] * said[..., None, :]).reshape(*shares.shape, -1).astype(np.float64)
+        by_frequency, by_nearest = said * self.frequency[..., None], said * self.nearest[:, None, None]
+        features = np.concatenate([said, by_frequency, by_nearest], axis=-1, dtype=np.float64)  # (N, C, 12)
         if self.names is None:
             return features
         no_examples = (self.frequency == 0).astype(np.float64)
@@ -115,11 +114,10 @@ class Fusion:
 
     def __call__(self, features: CandidateFeatures) -> np.ndarray:
         """Return the fused log-odds (N, C)."""
-        parts = [
-            self._joined(features[start : start + _AT_A_TIME])
-            for start in range(0, len(features.network), _AT_A_TIME)
-        ]
-        return np.concatenate(parts) if parts else np.zeros(features.network.shape)
+        if len(features.network) <= _AT_A_TIME:
+            return self._joined(features)
+        starts = range(0, len(features.network), _AT_A_TIME)
+        return np.concatenate([self._joined(features[start : start + _AT_A_TIME]) for start in starts])
 
     def _joined(self, features: CandidateFeatures) -> np.ndarray:
         expanded = features.expanded()  # (N, C, F)

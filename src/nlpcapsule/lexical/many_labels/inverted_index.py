@@ -18,8 +18,8 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
+from nlpcapsule.lexical.many_labels.threaded import in_threads, threaded
 from nlpcapsule.lexical.sparse_rows import largest_entries, row_of, stacked_rows, transposed, unit_rows
-from nlpcapsule.lexical.threaded import in_threads, threaded
 
 _CENTROID_WORDS = 50  # more cost time and find hardly more labels
 _SHARED_WORDS = 100  # of a label, among which the documents' words are shared out

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from nlpcapsule.lexical import threaded
+from nlpcapsule.lexical.many_labels import threaded
 
 
 @pytest.fixture(autouse=True)

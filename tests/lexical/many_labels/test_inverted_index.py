@@ -11,9 +11,9 @@ from sklearn.preprocessing import normalize
 
 from nlpcapsule.data.encoded import EncodedDocuments
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.lexical import one_vs_rest, threaded
+from nlpcapsule.lexical import one_vs_rest
 from nlpcapsule.lexical.candidates import candidate_recall, nominate_to_file
-from nlpcapsule.lexical.many_labels import inverted_index, label_machines, nearest_negatives, pool
+from nlpcapsule.lexical.many_labels import inverted_index, label_machines, nearest_negatives, pool, threaded
 from nlpcapsule.lexical.many_labels.inverted_index import InvertedIndex, row_products
 from nlpcapsule.lexical.many_labels.nearest_negatives import NearestNegatives
 from nlpcapsule.lexical.one_vs_rest import OneVsRest, OneVsRestSettings

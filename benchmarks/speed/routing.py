@@ -21,6 +21,7 @@ from nlpcapsule.capsules.pair_transforms import PairTransforms
 from nlpcapsule.config import Config
 from nlpcapsule.export.masked_routing import route_labels_masked
 from nlpcapsule.networks.build import build_network
+from nlpcapsule.networks.embedding_convolution import EmbeddingConvolution
 from nlpcapsule.networks.label_query import LabelQueryNetwork
 from nlpcapsule.networks.losses import label_loss
 from nlpcapsule.networks.paper import PaperNetwork
@@ -150,8 +151,7 @@ def _step(case: Case, batches: Batches, bf16: bool, compiled: bool) -> Callable[
     network = build_network(config, _VOCABULARY, label_count=batches.labels).to(device).train()
     if case.as_released:
         assert isinstance(network, ReleasedXMLCNN)
-        layers = network.convolution.convolutions
-        setattr(network.convolution, "forward", lambda words: [layer(words) for layer in layers])  # noqa: B010
+        _convolve_as_released(network.convolution)
     if compiled:
         _compile(network)
     optimizers = build_optimizers(network, settings)
@@ -170,6 +170,16 @@ def _step(case: Case, batches: Batches, bf16: bool, compiled: bool) -> Callable[
             optimizer.zero_grad()
 
     return step
+
+
+def _convolve_as_released(convolution: EmbeddingConvolution) -> None:
+    layers = convolution.convolutions
+    plain = {
+        "lookup": lambda tokens, embedding: embedding(convolution.fit(tokens))[0],
+        "forward": lambda words: [layer(words) for layer in layers],
+    }
+    for name, method in plain.items():
+        setattr(convolution, name, method)
 
 
 def _compile(network: nn.Module) -> None:

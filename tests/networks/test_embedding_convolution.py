@@ -10,12 +10,13 @@ from nlpcapsule.registry import NetworkInputs
 INPUTS = NetworkInputs(20, length=5)
 
 
-def test_convolution_along_the_embedding_equals_a_loop():
+@pytest.mark.parametrize("way", ["_by_pair", "_by_number"], ids=["on a CPU", "on a GPU"])
+def test_convolution_along_the_embedding_equals_a_loop(way):
     torch.manual_seed(0)
     convolution = EmbeddingConvolution(INPUTS, size=9, windows=(2, 3, 4), filters=3)
     words = torch.randn(2, 5, 9)
     with torch.no_grad():
-        maps = convolution(words)
+        maps = getattr(convolution, way)(words)
         for layer, width, size, actual in zip(
             convolution.convolutions, (2, 3, 4), convolution.map_sizes, maps, strict=True
         ):

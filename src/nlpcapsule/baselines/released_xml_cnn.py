@@ -58,7 +58,7 @@ class ReleasedXMLCNN(nn.Module):
 
     def forward(self, tokens: Tensor, outputs: Tensor | None = None, valid: Tensor | None = None) -> Scored:
         """Score all labels: (B, l) → (B, n). `outputs` and `valid` must be None: nothing is routed."""
-        maps = self.convolution(self.embedding(self.convolution.fit(tokens))[0])
+        maps = self.convolution(self.convolution.lookup(tokens, self.embedding))
         features = torch.cat([feature.flatten(1) for feature in maps], dim=1)  # (B, filters · Σ map sizes)
         hidden = self.activation(self.bottleneck(self.activation(features)))  # (B, bottleneck)
         return Scored(self.output(self.dropout(hidden)).float())

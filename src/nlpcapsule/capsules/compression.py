@@ -13,7 +13,7 @@ NEGLIGIBLE_START = 1e-6
 # The root mean square length of an initial primary capsule: about half of the ReLU's features are
 # absent (length 0), the others are squashed to slightly below 1.
 PRIMARY_LENGTH = 0.5
-ALIGNED = 8  # numbers that a GPU's matrix units read at once
+_ALIGNED = 8  # numbers that a GPU's matrix units read at once
 
 
 class CapsuleCompression(nn.Module):
@@ -40,7 +40,7 @@ class CapsuleCompression(nn.Module):
         for the (B, P, d) capsules. There is a layer and a feature map for each filter width; maps are padded
         to one length, where b is zero, so that one product condenses all.
         """
-        length = -(-max(feature.shape[2] for feature in feature_maps) // ALIGNED) * ALIGNED
+        length = -(-max(feature.shape[2] for feature in feature_maps) // _ALIGNED) * _ALIGNED
         rows = self.weight.split([feature.shape[1] * feature.shape[2] for feature in feature_maps], dim=1)
         shaped = [
             each.unflatten(1, feature.shape[1:]) for each, feature in zip(rows, feature_maps, strict=True)

@@ -24,7 +24,7 @@ _MOST_LOGIT = 60.0  # exp(b) is summed as it is
 _MOST_NUMBERS = 2**14  # of the votes for one output, which a program holds
 # Numbers of these per warp, as was fastest on an H200.
 _FORWARD, _BACKWARD, _GRADIENTS = 2048, 2048, 1024
-_SUMMED = {"I": 32, "J": 32}  # inputs of a program that sums over outputs, and outputs that it reads at once
+_SUMMED = {"I": 16, "J": 64}  # inputs of a program that sums over outputs, and outputs that it reads at once
 
 
 class Options(NamedTuple):
@@ -193,7 +193,6 @@ class _MeanShift(torch.autograd.Function):
             options.kappa,
             options.alpha,
             HAS_VALID=valid is not None,
-            LATER=later,
             **_tile(votes, _GRADIENTS),
         )
         return g_votes, None, None

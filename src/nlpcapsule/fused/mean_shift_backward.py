@@ -164,7 +164,6 @@ def vote_gradients(
     kappa,
     alpha,
     HAS_VALID: tl.constexpr,
-    LATER: tl.constexpr,  # iterations but the first
     m: tl.constexpr,
     d: tl.constexpr,
     M: tl.constexpr,
@@ -208,17 +207,19 @@ def vote_gradients(
     v = x * squash_of(x, kappa)[0]
     g_u = (2 * stretch * g_k)[:, None] * v[None, :] + (g_x / m)[None, :]
     g_squared = g_k * (of_zero + of_stretch * tl.sum(u * v[None, :], axis=1))
-    for later in tl.static_range(LATER):  # unrolled, so that all is loaded at once
-        runs = later + 1 < ran
-        there = row + later * documents * n
-        pairs = there * m + i
-        x = tl.load(means + (there + documents * n) * d + h, mask=inside & runs, other=0)
-        g_x = tl.load(g_means + there * d + h, mask=inside & runs, other=0)
-        g_k = tl.load(g_kernel + pairs, mask=exists & runs, other=0).to(tl.float32)
-        w = tl.load(fraction + pairs, mask=exists & runs, other=0).to(tl.float32)
+    while ran > 1:  # the other iterations
+        means += documents * n * d
+        x = tl.load(means + row * d + h, mask=inside, other=0)
+        g_x = tl.load(g_means + row * d + h, mask=inside, other=0)
+        g_k = tl.load(g_kernel + row * m + i, mask=exists, other=0).to(tl.float32)
+        w = tl.load(fraction + row * m + i, mask=exists, other=0).to(tl.float32)
         v = x * squash_of(x, kappa)[0]
         g_u += (2 * stretch * g_k)[:, None] * v[None, :] + w[:, None] * g_x[None, :]
         g_squared += g_k * (of_zero + of_stretch * tl.sum(u * v[None, :], axis=1))
+        g_means += documents * n * d
+        g_kernel += documents * n * m
+        fraction += documents * n * m
+        ran -= 1
     g_u += (2 * g_squared)[:, None] * u
     written = exists[:, None] & inside[None, :]
     tl.store(g_votes + places, g_u.to(g_votes.dtype.element_ty), mask=written)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nlpcapsule.capsules.compression import ALIGNED, NEGLIGIBLE_START
+from nlpcapsule.capsules.compression import NEGLIGIBLE_START
 from nlpcapsule.config.settings import Widths
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.registry import NetworkInputs
@@ -45,34 +45,50 @@ class EmbeddingConvolution(nn.Module):
         tokens = tokens[:, : self.length]
         return F.pad(tokens, (0, self.length - tokens.shape[1]), value=self.padding_id)
 
+    def lookup(self, tokens: Tensor, embedding: nn.Module) -> Tensor:
+        """Return the word vectors (B, l, v) of rows; on a GPU, in memory, (l, B, v): see `_by_number`."""
+        tokens = self.fit(tokens)
+        words: Tensor = embedding(tokens.T)[0].transpose(0, 1) if tokens.is_cuda else embedding(tokens)[0]
+        return words
+
     def forward(self, words: Tensor) -> list[Tensor]:
-        """Map (B, l, v) to one feature map (B, filters, (v-k)/2+1) per width."""
-        return self.convolve(self.pairs(words))
+        """Map (B, l, v) to one feature map (B, filters, (v-k)/2+1) per width.
 
-    def pairs(self, words: Tensor) -> Tensor:
-        """Reorder words (B, l, v) to (B, 2 l, v/2): numbers at even places, then at odd ones, and zeros."""
-        even = F.pad(words, (0, -words.shape[2] % (2 * ALIGNED))).unflatten(2, (-1, 2))  # (B, l, v/2, 2)
-        return even.permute(0, 3, 1, 2).flatten(1, 2)
-
-    def convolve(self, pairs: Tensor) -> list[Tensor]:
-        """Map pairs (B, 2 l, v/2) to one feature map (B, filters, (v-k)/2+1) per width.
-
-        With a stride of 2, a filter of width k is ⌈k/2⌉ filters of width 2, whose features are added at
-        successive places. Those of all widths are one product; torch's convolutions would copy the words
-        for every width, there and back, and take twice as long.
+        All widths are one product. Torch's convolutions would copy the words for each, there and back, which
+        takes most of their time.
         """
-        filters = [_in_pairs(layer.weight) for layer in self._layers]  # (k/2, F, 2 l) each
-        joined = torch.cat([each.flatten(0, 1) for each in filters])  # (Σ F k/2, 2 l)
-        products = torch.bmm(joined.expand(len(pairs), -1, -1), pairs)  # (B, Σ F k/2, v/2)
-        parts = products.split([each.shape[0] * each.shape[1] for each in filters], dim=1)
-        maps = []
-        for layer, part, places in zip(self._layers, parts, self.map_sizes, strict=True):
-            assert layer.bias is not None
-            found = layer.bias[:, None]  # (F, 1)
-            for first, step in enumerate(part.split(layer.out_channels, dim=1)):  # (B, F, v/2) each
-                found = found + step[..., first : first + places]
-            maps.append(found)  # (B, F, (v-k)/2+1)
-        return maps
+        return self._by_number(words) if words.is_cuda else self._by_pair(words)
+
+    def _by_number(self, words: Tensor) -> list[Tensor]:
+        """Multiply numbers with filters of width 1, and add k of these at each place: copies no words."""
+        filters = [layer.weight.permute(2, 0, 1).flatten(0, 1) for layer in self._layers]  # (k F, l) each
+        documents, _, size = words.shape
+        products = torch.cat(filters) @ words.transpose(0, 1).flatten(1)  # (Σ k F, B v)
+        parts = products.unflatten(1, (documents, size)).split([len(each) for each in filters])
+        return [
+            self._add(layer, part, 2, places)
+            for layer, part, places in zip(self._layers, parts, self.map_sizes, strict=True)
+        ]
+
+    def _by_pair(self, words: Tensor) -> list[Tensor]:
+        """Multiply pairs with filters of width 2, and add k/2 of these: half as many products."""
+        pairs = F.pad(words, (0, words.shape[2] % 2)).transpose(1, 2).unflatten(1, (-1, 2)).flatten(2)
+        filters = [_in_pairs(layer.weight) for layer in self._layers]  # (k/2 F, 2 l) each
+        products = F.linear(pairs, torch.cat(filters)).permute(2, 0, 1)  # (Σ k/2 F, B, v/2)
+        parts = products.split([len(each) for each in filters])
+        return [
+            self._add(layer, part, 1, places)
+            for layer, part, places in zip(self._layers, parts, self.map_sizes, strict=True)
+        ]
+
+    @staticmethod
+    def _add(layer: nn.Conv1d, products: Tensor, stride: int, places: int) -> Tensor:
+        """Return the features (B, F, L): sums of products (k F, B, …), each from one place further on."""
+        assert layer.bias is not None
+        found = layer.bias[:, None, None]  # (F, 1, 1)
+        for first, product in enumerate(products.split(layer.out_channels)):
+            found = found + product[..., first : first + stride * (places - 1) + 1 : stride]
+        return found.transpose(0, 1)
 
     @property
     def _layers(self) -> list[nn.Conv1d]:
@@ -88,6 +104,6 @@ class EmbeddingConvolution(nn.Module):
 
 
 def _in_pairs(weight: Tensor) -> Tensor:
-    """Return filters (F, l, k) as (k/2, F, 2 l), the last number alone if k is odd."""
+    """Return filters (F, l, k) as (k/2 F, 2 l), the last number alone if k is odd."""
     even = F.pad(weight, (0, weight.shape[2] % 2)).unflatten(2, (-1, 2))  # (F, l, k/2, 2)
-    return even.permute(2, 0, 3, 1).flatten(2)
+    return even.permute(2, 0, 3, 1).flatten(2).flatten(0, 1)

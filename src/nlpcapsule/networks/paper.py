@@ -116,9 +116,8 @@ class PaperCapsules(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Map token ids (B, l) to capsules (B, m, d)."""
-        words = self.embedding(self.convolution.fit(tokens))[0]  # (B, l, v)
-        pairs = self.token_dropout(self.convolution.pairs(self.word_dropout(words)))  # (B, 2 l, v/2)
-        maps = self.convolution.convolve(pairs)
+        words = self.convolution.lookup(tokens, self.embedding)  # (B, l, v)
+        maps = self.convolution(self.token_dropout(self.word_dropout(words)))
         features = [torch.relu(feature) for feature in maps]  # (B, F, L) each
         if self.compression is not None:
             layers = [layer for layer in self.primary if isinstance(layer, PrimaryCapsules)]
@@ -139,7 +138,7 @@ class PaperCapsules(nn.Module):
         was_training = self.training
         self.eval()
         if settings.filter_start == "shared":
-            self.convolution.scale_start(self.embedding(self.convolution.fit(tokens))[0])
+            self.convolution.scale_start(self.convolution.lookup(tokens, self.embedding))
         if settings.condensed_length and self.compression is not None:
             self.compression.scale_start(self(tokens), settings.condensed_length)
         self.train(was_training)

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from nlpcapsule.errors import ConfigError
+from nlpcapsule.networks import embedding_convolution
 from nlpcapsule.networks.embedding_convolution import EmbeddingConvolution
 from nlpcapsule.registry import NetworkInputs
 
@@ -11,12 +12,13 @@ INPUTS = NetworkInputs(20, length=5)
 
 
 @pytest.mark.parametrize("way", ["_by_pair", "_by_number"], ids=["on a CPU", "on a GPU"])
-def test_convolution_along_the_embedding_equals_a_loop(way):
+def test_convolution_along_the_embedding_equals_a_loop(monkeypatch, way):
+    monkeypatch.setattr(embedding_convolution, "_by_pair", getattr(embedding_convolution, way))
     torch.manual_seed(0)
     convolution = EmbeddingConvolution(INPUTS, size=9, windows=(2, 3, 4), filters=3)
     words = torch.randn(2, 5, 9)
     with torch.no_grad():
-        maps = getattr(convolution, way)(words)
+        maps = convolution(words)
         for layer, width, size, actual in zip(
             convolution.convolutions, (2, 3, 4), convolution.map_sizes, maps, strict=True
         ):

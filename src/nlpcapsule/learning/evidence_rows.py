@@ -123,6 +123,9 @@ def _changed_rows(
     settings = evidence_settings("one-vs-rest")
     assert isinstance(settings, OneVsRestSettings)
     weights, bias = _fit_rows(features, labels.tocsc()[:, trained], settings, seed, advance)
+    if centroids is not None:
+        own = InvertedIndex(centroids.weights[trained])
+        weights = next(own.added_to([weights], labels.getnnz(axis=0)[trained]))
     stacked = sparse.vstack([ranker.weights, weights], format="csr")
     kept[trained] = len(ranker.bias) + np.arange(len(trained))
     bias = np.concatenate([ranker.bias, bias])[kept]

@@ -2,8 +2,8 @@
 
 min over w, b of   ½ (‖w‖² + b²) + C Σ_i max(0, 1 − y_i (w · x_i + b))²,     y_i = ±1
 
-Where there are many labels and documents, a label is trained on the documents nearest to it, and the labels
-whose centroids are nearest to a document are ranked.
+Where there are many labels and documents, a label is trained on the documents nearest to it, its centroid is
+added to its weights, and the labels whose centroids are nearest to a document are ranked.
 """
 
 from collections.abc import Iterable, Iterator
@@ -102,8 +102,9 @@ class OneVsRest(LexicalRanker):
             done += 1
             fitting.advance(done, len(starts))
         weights, bias = zip(*filter(None, blocks.values()), strict=True)
-        rows = stacked_rows(weights, (fitting.label_count, features.shape[1]))
-        return cls(bag, rows, np.concatenate(bias), centroids)
+        rows = weights if centroids is None else centroids.added_to(weights, np.diff(targets.indptr))
+        stacked = stacked_rows(rows, (fitting.label_count, features.shape[1]))
+        return cls(bag, stacked, np.concatenate(bias), centroids)
 
     @cached_property
     def _margins(self) -> DenseProducts:

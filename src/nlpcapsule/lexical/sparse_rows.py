@@ -22,10 +22,7 @@ _ENTRIES_IN_PART = 2**18  # the same, where as little memory as possible is to b
 def unchecked_rows(
     data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]
 ) -> sparse.csr_matrix:
-    """Return a sparse matrix of arrays that fit, both of indices of one type.
-
-    Its constructor's checks would take longer than a product of one row.
-    """
+    """Return a sparse matrix of arrays that fit; a constructor's checks take longer than a row's product."""
     matrix = copy(_empty(shape))
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
     return matrix

@@ -176,6 +176,28 @@ def test_labels_trained_on_their_nearest_negatives_are_found(tmp_path, many_labe
     assert (np.diff(margins, axis=1) <= 0).all()
 
 
+def test_centroids_are_added_to_the_weights_the_more_the_rarer_a_label(tmp_path, many_labels, monkeypatch):
+    documents = topical_documents()
+    both = fit(tmp_path / "both", documents)
+    monkeypatch.setattr(inverted_index, "_CENTROID_WEIGHT", 0.0)
+    machines = fit(tmp_path / "machines", documents)
+    counts = np.bincount(documents.labels.values, minlength=LABELS)
+    assert len(set(counts)) > 3
+    added = (both.weights - machines.weights).toarray()  # (n, V)
+    expected = 3 / counts[:, None] ** 0.25 * both.centroids.weights.toarray()
+    np.testing.assert_allclose(added, expected, atol=1e-6)
+
+
+def test_blocks_of_weights_get_the_centroids_of_their_labels():
+    index = InvertedIndex(random_rows(0)[:3])
+    counts = np.array([1, 16, 0])
+    whole, *_ = index.added_to([sparse.csr_matrix(index.weights.shape, dtype=np.float32)], counts)
+    empty = [sparse.csr_matrix((rows, index.weights.shape[1]), dtype=np.float32) for rows in (2, 1)]
+    blocks = sparse.vstack(list(index.added_to(empty, counts)))
+    np.testing.assert_array_equal(blocks.toarray(), whole.toarray())
+    np.testing.assert_allclose(whole.toarray(), index.weights.toarray() * [[3.0], [1.5], [3.0]], rtol=1e-6)
+
+
 def test_frequent_labels_are_trained_on_a_part_of_their_documents(tmp_path, many_labels, monkeypatch):
     monkeypatch.setattr(one_vs_rest, "fit_blocks", in_this_process)
     every = fit(tmp_path / "all", topical_documents())

@@ -11,6 +11,7 @@ word with it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -28,6 +29,8 @@ _DOCUMENTS_PER_WORD, LABELS_PER_WORD = 5_000, 3_000  # those that a word weighs 
 _ROWS_AT_A_TIME = 4_096
 _SCORES_AT_A_TIME = 2**22  # which bounds memory
 FEWEST_AT_A_TIME = 64  # documents, in a thread
+# Of centroids among the weights, and how it falls with a label's documents: chosen on held-out documents.
+_CENTROID_WEIGHT, _CENTROID_POWER = 3.0, -0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +95,19 @@ class InvertedIndex:
             return unit_rows(largest_entries(features[start : start + _ROWS_AT_A_TIME], DOCUMENT_WORDS))
 
         return cls(stacked_rows(threaded(chosen, starts), features.shape))
+
+    def added_to(
+        self, blocks: Iterable[sparse.csr_matrix], counts: np.ndarray
+    ) -> Iterator[sparse.csr_matrix]:
+        """Yield w_j + 3 n_j^-¼ c_j, from the machines w of all labels, in blocks, and their documents (n,).
+
+        A machine of few documents knows few words: the rarer a label, the more its centroid c_j tells.
+        """
+        scale = _CENTROID_WEIGHT * np.maximum(counts, 1).astype(np.float32) ** _CENTROID_POWER  # (n,)
+        end = 0
+        for block in blocks:
+            start, end = end, end + block.shape[0]
+            yield (block + sparse.diags(scale[start:end]) @ self.weights[start:end]).tocsr()
 
     @cached_property
     def _rows_by_word(self) -> sparse.csr_matrix:

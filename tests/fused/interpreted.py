@@ -11,12 +11,12 @@ import torch
 from nlpcapsule.capsules.pair_transforms import PairTransforms
 from nlpcapsule.capsules.routing import adaptive_kde, kde_mean_shift
 from nlpcapsule.capsules.votes import FormedVotes
-from nlpcapsule.fused import mean_shift_backward, mean_shift_forward
+from nlpcapsule.fused import mean_shift, mean_shift_backward, mean_shift_forward
 from nlpcapsule.fused.mean_shift import Options, fused_mean_shift
 from nlpcapsule.fused.pair_votes import form_pair_votes
 from nlpcapsule.fused.row_adam import update_rows
 
-SIZES = [(3, 5, 4, 4), (2, 8, 6, 16), (2, 3, 1, 20)]  # B, m, n, d
+SIZES = [(3, 5, 7, 4), (2, 8, 5, 16), (2, 3, 1, 20)]  # B, m, n, d
 VOTES = [(3, 5, 7, 4), (70, 3, 9, 16), (2, 2, 3, 20)]
 EPSILON = 0.05
 
@@ -122,9 +122,10 @@ def compare_rows():
 
 
 torch.manual_seed(0)
+mean_shift._SUMMED.update(I=2, J=4)  # several programs and passes, as for many inputs and outputs
 for module, names in (
     (mean_shift_forward, ("iterate", "settle")),
-    (mean_shift_backward, ("iterate_back", "vote_gradients")),
+    (mean_shift_backward, ("iterate_back", "sum_outputs", "vote_gradients")),
 ):
     for name in names:
         setattr(module, name, Watched(getattr(module, name)))

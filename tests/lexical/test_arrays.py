@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
@@ -184,3 +186,25 @@ def test_arrays_that_do_not_fit_are_refused():
         single_integer(np.array([1.0]), "label_count")
     assert single_integer(np.array([7]), "label_count") == 7
     check_array(MATRIX, "matrix", (2, 3))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="elsewhere workers map the new file")
+def test_workers_map_the_file_of_a_large_array_even_if_it_was_replaced(tmp_path):
+    path, numbers = tmp_path / "a.safetensors", np.arange(2**19, dtype=np.float32)
+    save_arrays(path, numbers=numbers)
+    found = load_arrays(path)["numbers"]
+    save_arrays(path, numbers=np.zeros_like(numbers))
+    run = joblib.Parallel(n_jobs=2)
+    (filename,) = run([joblib.delayed(mapped_from)(found)])
+    assert path.name in str(filename) or "/fd/" in str(filename)
+    totals = run(joblib.delayed(np.sum)(found[start:]) for start in (0, 7))
+    np.testing.assert_allclose(totals, [numbers.sum(), numbers[7:].sum()])
+
+
+def mapped_from(array):
+    """Return the file that an array is mapped from; "nothing" if it is a copy."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):
+            return array.filename
+        array = array.base
+    return "nothing"

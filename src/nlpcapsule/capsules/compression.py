@@ -37,8 +37,7 @@ class CapsuleCompression(nn.Module):
 
         All capsules of a filter are p = (s m) w + s bias, so that
         Σ_l b_il p_l = (Σ_l b_il s_l m_l) w + (Σ_l b_il s_l) bias: d times less computation and memory than
-        for the (B, P, d) capsules. There is a layer and a feature map for each filter width; maps are padded
-        to one length, where b is zero, so that one product condenses all.
+        for the (B, P, d) capsules. Maps of all filter widths are padded to one length, for one product.
         """
         length = -(-max(feature.shape[2] for feature in feature_maps) // _ALIGNED) * _ALIGNED
         rows = self.weight.split([feature.shape[1] * feature.shape[2] for feature in feature_maps], dim=1)

@@ -37,9 +37,8 @@ class ConvolutionTables(nn.Module):
             weight = convolution.weight.detach()  # (filters, v, width)
             # The rows of a word are side by side, so that reading it takes few pages of memory.
             table = torch.einsum("wv,fvo->wof", words, weight).contiguous()  # (V, width, filters)
-            table[:, _centre(width)] += (
-                convolution.bias.detach()
-            )  # the row of the word itself is always added
+            # The row of the word itself is always added.
+            table[:, _centre(width)] += convolution.bias.detach()
             # Flat: ONNX Runtime would copy parts of it when it loads the network.
             self.tables.append(nn.Parameter(table.flatten(0, 1), requires_grad=False))
 

@@ -3,8 +3,8 @@
 A program routes one document to one output and holds all its votes û, (M, D), so that an iteration reads
 every vote once. What ties the outputs of a document together are two sums over all of them, Σ_j exp(b_ij) of
 the softmax and its counterpart in the backward pass: programs write their parts, and `settle` (backward:
-torch) adds these in a fixed order, so that results repeat. A program of a document that has stopped ends at
-once.
+`sum_outputs`) adds these in a fixed order, so that results repeat. A program of a document that has stopped
+ends at once.
 
 Letters: i input of m, j output of n, h of d; M and D are the powers of two above m and d; b logits, c
 couplings, s support, w = c s, x the mean of votes, v = squash(x), k the kernel's value, g_… a gradient. All

@@ -33,7 +33,7 @@ def can_form(capsules: Tensor, transforms: PairTransforms, outputs: Tensor | Non
         and _kind(capsules) in (torch.float32, torch.bfloat16)
         and transforms.size <= _LARGEST
         and 0 < len(outputs) <= _MOST_OUTPUTS
-        and capsules.numel() * len(outputs) < 2**31  # places are 32-bit numbers
+        and len(outputs) * max(capsules.numel(), transforms.rows.shape[1]) < 2**31  # 32-bit places
         and kernels_work()
     )
 

@@ -7,6 +7,8 @@ rest back. Those of a checkpoint are copied, as training changes them.
 import hashlib
 import json
 import mmap
+import os
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -68,7 +70,7 @@ def load_arrays(path: Path, needs_checksum: bool = False) -> dict[str, np.ndarra
     return arrays
 
 
-class _ReadOnly(mmap.mmap):
+class _ReadOnly(np.memmap):
     """A file that is mapped into memory and cannot be changed there, so that nothing is lost by `release`."""
 
 
@@ -77,7 +79,11 @@ def _mapped(path: Path) -> dict[str, np.ndarray]:
     with path.open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(size))
-        content = _ReadOnly(file.fileno(), 0, access=mmap.ACCESS_READ)
+        content: Any = _ReadOnly(file, np.uint8, mode="r")
+        opened = os.dup(file.fileno())  # joblib's workers map this file, although another may replace it
+    weakref.finalize(content, os.close, opened)
+    place = Path(f"/proc/{os.getpid()}/fd/{opened}")
+    content.filename = place if place.exists() else path  # elsewhere they map what has this name by then
     flat = {}
     for name, entry in header.items():
         if name != "__metadata__":
@@ -91,10 +97,10 @@ def _mapped(path: Path) -> dict[str, np.ndarray]:
 def release(array: np.ndarray | sparse.csr_matrix) -> None:
     """Give back the memory of the file that an array is mapped from, if it is; reading maps it again."""
     owner: Any = array.data if sparse.issparse(array) else array
-    while isinstance(owner, np.ndarray):
+    while isinstance(owner, np.ndarray) and not isinstance(owner, _ReadOnly):
         owner = owner.base
     if isinstance(owner, _ReadOnly) and hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
-        owner.madvise(mmap.MADV_DONTNEED)
+        owner._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
 
 
 def _checked_matrix(stem: str, flat: Mapping[str, np.ndarray], path: Path) -> sparse.csr_matrix:

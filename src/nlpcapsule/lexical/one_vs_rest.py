@@ -29,6 +29,7 @@ from nlpcapsule.lexical.many_labels.inverted_index import (
     row_products,
 )
 from nlpcapsule.lexical.many_labels.label_machines import LabelMachines
+from nlpcapsule.lexical.many_labels.machine import fit_estimator
 from nlpcapsule.lexical.many_labels.nearest_negatives import NearestNegatives
 from nlpcapsule.lexical.many_labels.pool import in_processes
 from nlpcapsule.lexical.many_labels.threaded import in_threads
@@ -81,7 +82,8 @@ class OneVsRest(LexicalRanker):
             negatives = NearestNegatives.find(centroids, features, targets, fitting.seed)
         else:
             features = features.astype(np.float64)  # as liblinear takes it
-        folder = fitting.checkpoint / f"one-vs-rest-{fitting.fingerprint(settings, documents)}"
+        kind = "one-vs-rest" if negatives is None else f"one-vs-rest-nearest-{_LARGE_BLOCK}"
+        folder = fitting.checkpoint / f"{kind}-{fitting.fingerprint(settings, documents)}"
         size = BLOCK if negatives is None else _LARGE_BLOCK
         starts = range(0, fitting.label_count, size)
         files = {start: folder / f"{start}.safetensors" for start in starts}
@@ -229,16 +231,10 @@ def _fit_label(
     settings: OneVsRestSettings, seed: int, features: sparse.csr_matrix, has_label: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Train on rows (N, V); return words (K,), their weights (K,) float32, none near 0, and the bias."""
-    from sklearn import config_context  # slow to import and only needed here
-    from sklearn.svm import LinearSVC
-
-    machine = LinearSVC(C=settings.C, loss="squared_hinge", dual=True, random_state=seed)
-    with config_context(assume_finite=True, skip_parameter_validation=True):  # checks take long for few rows
-        machine.fit(features, has_label)
-    kept = np.where(np.abs(machine.coef_[0]) < settings.smallest_weight, 0, machine.coef_[0])
-    weights = kept.astype(np.float32)
+    found, bias = fit_estimator(features, has_label, None, settings.C, seed)
+    weights = np.where(np.abs(found) < settings.smallest_weight, 0, found).astype(np.float32)
     words = np.flatnonzero(weights)
-    return words, weights[words], machine.intercept_[0]
+    return words, weights[words], bias
 
 
 register(

@@ -83,7 +83,7 @@ def _by_number(words: Tensor, weights: Sequence[Tensor]) -> tuple[Sequence[Tenso
     """Return numbers times filters of width 1, (k F, B, v) per width, and the stride to add k with."""
     filters = [weight.permute(2, 0, 1).flatten(0, 1) for weight in weights]  # (k F, l) each
     products = torch.cat(filters) @ words.transpose(0, 1).flatten(1)  # (Σ k F, B v)
-    shaped = products.unflatten(1, (len(words), -1))  # (Σ k F, B, v)
+    shaped = products.unflatten(1, (len(words), words.shape[2]))  # (Σ k F, B, v)
     return shaped.split([len(each) for each in filters]), 2
 
 

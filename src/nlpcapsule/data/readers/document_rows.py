@@ -40,7 +40,8 @@ def parse_object(text: str, at: Place) -> dict[str, Any]:
     try:
         value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        problem = f"invalid JSON ({error.msg} at character {error.colno})"
+        said = "unexpected byte order mark" if text.startswith("\ufeff") else error.msg
+        problem = f"invalid JSON ({said} at character {error.colno})"
         raise Place(at.path, at.line or error.lineno).bad(problem) from None
     except RepeatedKeyError as error:
         raise at.bad(f"the key {quoted(error.key)} is repeated", "keep one of the two") from None

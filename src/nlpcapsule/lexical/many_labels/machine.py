@@ -36,6 +36,10 @@ class Rows(NamedTuple):
         """The number of entries."""
         return len(self.data)
 
+    def matrix(self) -> sparse.csr_matrix:
+        """Return the rows as scikit-learn takes them."""
+        return sparse.csr_matrix((self.data, self.indices, self.indptr), shape=self.shape)
+
 
 def train_machine(
     rows: Rows, has_label: np.ndarray, importance: np.ndarray, C: float, seed: int
@@ -46,7 +50,7 @@ def train_machine(
     """
     call = _liblinear()
     if call is None:
-        return _with_estimator(rows, has_label, importance, C, seed)
+        return fit_estimator(rows.matrix(), has_label, importance, C, seed)
     return _with_liblinear(call, rows, has_label, importance, C, seed)
 
 
@@ -59,14 +63,14 @@ def _with_liblinear(
     return found[0, :-1], float(found[0, -1])
 
 
-def _with_estimator(
-    rows: Rows, has_label: np.ndarray, importance: np.ndarray, C: float, seed: int
+def fit_estimator(
+    matrix: sparse.csr_matrix, has_label: np.ndarray, importance: np.ndarray | None, C: float, seed: int
 ) -> tuple[np.ndarray, float]:
+    """Return the weights (V,) and the bias of `LinearSVC` on rows (N, V)."""
     from sklearn import config_context  # slow to import and only needed here
     from sklearn.svm import LinearSVC
 
     machine = LinearSVC(C=C, loss="squared_hinge", dual=True, random_state=seed)
-    matrix = sparse.csr_matrix((rows.data, rows.indices, rows.indptr), shape=rows.shape)
     with config_context(assume_finite=True, skip_parameter_validation=True):  # checks take long for few rows
         machine.fit(matrix, has_label, importance)
     return machine.coef_[0], float(machine.intercept_[0])
@@ -83,7 +87,7 @@ def _liblinear() -> Callable[..., Any] | None:
         rows = Rows(matrix.data, matrix.indices, matrix.indptr, matrix.shape)
         has_label = (np.arange(40) % 3 == 0).astype(np.float64)
         problem = (rows, has_label, generator.uniform(1, 9, 40), 0.7, 5)
-        expected, expected_bias = _with_estimator(*problem)  # which also tells liblinear to print nothing
+        expected, expected_bias = fit_estimator(matrix, *problem[1:])  # also tells liblinear to print nothing
         weights, bias = _with_liblinear(train_wrap, *problem)
     except Exception:  # whatever another version of scikit-learn does instead
         return None

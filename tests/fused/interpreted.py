@@ -11,7 +11,7 @@ import torch
 from nlpcapsule.capsules.pair_transforms import PairTransforms
 from nlpcapsule.capsules.routing import adaptive_kde, kde_mean_shift
 from nlpcapsule.capsules.votes import FormedVotes
-from nlpcapsule.fused import mean_shift, mean_shift_backward, mean_shift_forward
+from nlpcapsule.fused import mean_shift, mean_shift_backward, mean_shift_forward, pair_votes, row_adam
 from nlpcapsule.fused.mean_shift import Options, fused_mean_shift
 from nlpcapsule.fused.pair_votes import form_pair_votes
 from nlpcapsule.fused.row_adam import update_rows
@@ -121,6 +121,19 @@ def compare_rows():
     return max(float((table - expected).abs().max()), float((squares - moment).abs().max()))
 
 
+def run_trials():
+    """Return how many of the trials that are run before the kernels on a GPU run here."""
+    trials = [
+        *((mean_shift._trial, 5, 4, torch.float32, options(most, False, "leaky")) for most in (1, 3)),
+        (mean_shift._trial, 5, 4, torch.bfloat16, options(3, True, "leaky")),
+        (pair_votes._trial, 16, 3, 4, torch.float32),
+        (row_adam._trial,),
+    ]
+    for trial, *compiled_for in trials:
+        trial("cpu", *compiled_for)
+    return len(trials)
+
+
 torch.manual_seed(0)
 mean_shift._SUMMED.update(I=2, J=4)  # several programs and passes, as for many inputs and outputs
 for module, names in (
@@ -133,4 +146,5 @@ cases = itertools.product(SIZES, (1, 2, 4), (False, True), (False, True), ("leak
 found = [compare_routing(*case) for case in cases]
 launches = {"launches": Watched.launches, "sharing": Watched.shared}
 formed = [compare_votes(size) for size in VOTES]
-print(json.dumps({"routing": found, "votes": formed, "rows": compare_rows(), **launches}))
+others = {"rows": compare_rows(), "trials": run_trials()}
+print(json.dumps({"routing": found, "votes": formed, **others, **launches}))

@@ -5,13 +5,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 import torch
 
 from nlpcapsule.capsules.pair_transforms import PairTransforms
 from nlpcapsule.capsules.votes import FormedVotes
-from nlpcapsule.fused import mean_shift, row_adam
+from nlpcapsule.fused import mean_shift, pair_votes, row_adam, trial
 from nlpcapsule.fused.mean_shift import Options, can_fuse
 from nlpcapsule.fused.pair_votes import can_form
 from nlpcapsule.networks import paper, routing_choice
@@ -73,6 +74,12 @@ def test_rows_are_updated_as_by_the_optimizer(found):
     assert found["rows"] < 1e-6
 
 
+@pytest.mark.slow
+def test_trials_run_where_kernels_do(found):
+    """One that failed for a mistake of its own would turn the kernels off everywhere."""
+    assert found["trials"] == 5
+
+
 def test_votes_on_a_cpu_are_routed_without_kernels():
     assert not can_fuse(FormedVotes(torch.ones(1, 2, 3, 4)), OPTIONS)
 
@@ -89,7 +96,7 @@ def test_votes_on_a_cpu_are_routed_without_kernels():
     ids=["many documents", "too many documents", "too many votes", "many inputs", "too many inputs"],
 )
 def test_kernels_route_as_many_votes_as_they_can_number_and_hold(monkeypatch, shape, fits):
-    monkeypatch.setattr(mean_shift, "kernels_work", lambda: True)
+    monkeypatch.setattr(mean_shift, "works", lambda *asked: True)
     votes = FormedVotes(torch.empty(shape, device="meta"))
     votes.device = torch.device("cuda")
     assert can_fuse(votes, OPTIONS) == fits
@@ -108,7 +115,7 @@ def test_the_network_asks_the_kernels_first(monkeypatch, routing, epsilon):
 
 def test_kernels_need_logits_that_are_not_negative(monkeypatch):
     """A minus sign of theirs says that a vote is outside of the support."""
-    monkeypatch.setattr(mean_shift, "kernels_work", lambda: True)
+    monkeypatch.setattr(mean_shift, "works", lambda *asked: True)
     votes = FormedVotes(torch.empty((2, 3, 4, 5), device="meta"))
     votes.device = torch.device("cuda")
     assert can_fuse(votes, OPTIONS)
@@ -133,10 +140,51 @@ def test_votes_on_a_cpu_are_formed_without_a_kernel():
     assert not can_form(torch.randn(2, 3, 4), transforms, torch.arange(5))
 
 
-def test_a_gpu_that_triton_fails_on_is_used_without_kernels(monkeypatch):
-    monkeypatch.setattr(row_adam, "find_spec", lambda name: name)
+@pytest.fixture
+def works(monkeypatch):
+    """`works` as on a machine with Triton and a GPU, without what earlier trials found."""
+    monkeypatch.setattr(trial, "find_spec", lambda name: name)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    trial.works.cache_clear()
+    yield trial.works
+    trial.works.cache_clear()
+
+
+def test_kernels_are_tried_once_for_what_they_are_compiled_for(works):
+    tried = []
+
+    def run(*sizes):
+        torch.ones(1, requires_grad=True).square().backward()
+        tried.append(sizes)
+
+    with torch.inference_mode():
+        assert [works(run, 128, 16), works(run, 128, 16), works(run, 128, 32)] == [True] * 3
+    assert tried == [(128, 16), (128, 32)]
+
+
+def test_without_triton_nothing_is_tried(works, monkeypatch):
+    monkeypatch.setattr(trial, "find_spec", lambda name: None)
+    assert not works(lambda: pytest.fail("tried"))
+
+
+def test_routing_kernels_that_fail_on_a_gpu_are_not_used(works, monkeypatch):
+    monkeypatch.setattr(mean_shift, "_trial", lambda *compiled_for: 1 / 0)
+    votes = FormedVotes(torch.empty((2, 3, 4, 5), device="meta"))
+    votes.device = torch.device("cuda")
+    with pytest.warns(UserWarning, match="some kernels are not used: division by zero"):
+        assert not can_fuse(votes, OPTIONS)
+
+
+def test_vote_kernels_that_fail_on_a_gpu_are_not_used(works, monkeypatch):
+    monkeypatch.setattr(pair_votes, "_trial", lambda *compiled_for: 1 / 0)
+    capsules = MagicMock(is_cuda=True, shape=(70, 3, 4), dtype=torch.float32, device=torch.device("cuda"))
+    capsules.numel.return_value, capsules.__len__.return_value = 840, 70
+    transforms = PairTransforms(6, 3, 4, 1.0, sparse=True)
+    with pytest.warns(UserWarning, match="some kernels are not used: division by zero"):
+        assert not can_form(capsules, transforms, torch.arange(5))
+
+
+def test_a_row_kernel_that_fails_on_a_gpu_is_not_used(works, monkeypatch):
     monkeypatch.setattr(row_adam, "update_rows", lambda *update: 1 / 0)
-    row_adam.kernels_work.cache_clear()
-    with pytest.warns(UserWarning, match="its kernels are not used"):
-        assert not row_adam.kernels_work()
-    row_adam.kernels_work.cache_clear()
+    with pytest.warns(UserWarning, match="some kernels are not used"):
+        assert not works(row_adam._trial, "cpu")

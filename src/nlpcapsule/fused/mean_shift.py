@@ -18,7 +18,7 @@ from torch.autograd.function import once_differentiable
 from nlpcapsule.capsules.routing.routed import Routed, activation, mask_padding
 from nlpcapsule.capsules.softmax import SoftmaxKind
 from nlpcapsule.capsules.votes import FormedVotes
-from nlpcapsule.fused.row_adam import kernels_work
+from nlpcapsule.fused.trial import works
 
 _MOST_LOGIT = 60.0  # exp(b) is summed as it is
 _MOST_NUMBERS = 2**14  # of the votes for one output, which a program holds
@@ -46,7 +46,7 @@ def can_fuse(votes: FormedVotes, options: Options) -> bool:
         and votes.formed.numel() < 2**31  # places are 32-bit numbers
         and votes.shape[0] < 2**16  # as many programs as CUDA can number in a grid
         and 0 < options.alpha * options.iterations <= _MOST_LOGIT
-        and kernels_work()
+        and works(_trial, "cuda", votes.shape[1], votes.shape[3], votes.formed.dtype, options)
     )
 
 
@@ -196,6 +196,12 @@ class _MeanShift(torch.autograd.Function):
             **_tile(votes, _GRADIENTS),
         )
         return g_votes, None, None
+
+
+def _trial(device: str, inputs: int, size: int, kind: torch.dtype, options: Options) -> None:
+    votes = torch.ones((2, inputs, 3, size), dtype=kind, device=device, requires_grad=True)
+    capsules, *_ = _MeanShift.apply(votes, options, None)
+    capsules.sum().backward()
 
 
 def _tile(votes: Tensor, per_warp: int) -> dict[str, int]:

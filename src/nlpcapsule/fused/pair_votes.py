@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 
 from nlpcapsule.capsules.pair_transforms import PairTransforms, gradient_of_rows
 from nlpcapsule.capsules.votes import FormedVotes
-from nlpcapsule.fused.row_adam import kernels_work
+from nlpcapsule.fused.trial import works
 
 _LARGEST = 64  # capsule size that the products of a program have room for
 _MOST_OUTPUTS = 2**10  # each few of them have a part of the capsules' gradient
@@ -34,7 +34,7 @@ def can_form(capsules: Tensor, transforms: PairTransforms, outputs: Tensor | Non
         and transforms.size <= _LARGEST
         and 0 < len(outputs) <= _MOST_OUTPUTS
         and len(outputs) * max(capsules.numel(), transforms.rows.shape[1]) < 2**31  # 32-bit places
-        and kernels_work()
+        and works(_trial, "cuda", _at_once(len(capsules)), *capsules.shape[1:], _kind(capsules))
     )
 
 
@@ -86,6 +86,16 @@ def _tiles(capsules: Tensor, ids: Tensor) -> tuple[tuple[int, int], dict[str, in
     documents, inputs, size = capsules.shape
     deep = max(16, 1 << (size - 1).bit_length())
     wide = max(1, _COLUMNS // deep)
-    at_once = min(_DOCUMENTS, max(16, 1 << (documents - 1).bit_length()))
-    grid = (inputs, -(-len(ids) // wide))
+    grid, at_once = (inputs, -(-len(ids) // wide)), _at_once(documents)
     return grid, {"m": inputs, "d": size, "J": wide, "D": deep, "DOCUMENTS": at_once, "num_warps": 4}
+
+
+def _at_once(documents: int) -> int:
+    return min(_DOCUMENTS, max(16, 1 << (documents - 1).bit_length()))
+
+
+def _trial(device: str, documents: int, inputs: int, size: int, kind: torch.dtype) -> None:
+    capsules = torch.ones((documents, inputs, size), device=device, requires_grad=True)
+    table = torch.ones((3, inputs * size**2), device=device, requires_grad=True)
+    votes: Tensor = _PairVotes.apply(capsules, table, torch.arange(2, device=device), kind)
+    votes.sum().backward()

@@ -1,14 +1,13 @@
 """`RowAdam`, which updates the rows in sparse gradients: on a GPU in one kernel per table."""
 
 import math
-import warnings
 from collections.abc import Iterable
-from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from nlpcapsule.fused.trial import works
 
 _BLOCK = 1024  # numbers of a row that a program updates
 
@@ -47,7 +46,7 @@ class RowAdam(torch.optim.Optimizer):
             rows = [gradient.indices()[0] for gradient in gradients]  # (r,) of each table
             values = [gradient.values() for gradient in gradients]  # (r, …)
             moments = [state["exp_avg_sq"] for state in states]
-            if tables[0].is_cuda and kernels_work():
+            if tables[0].is_cuda and works(_trial, "cuda"):
                 for table, moment, own, value, rate in zip(tables, moments, rows, values, rates, strict=True):
                     update_rows(table, moment, own, value, rate, group["beta2"], group["eps"])
                 continue
@@ -77,17 +76,6 @@ def update_rows(
         update[grid](table, squares, rows, gradients.contiguous(), width, rate, 1 - beta2, eps, BLOCK=block)
 
 
-@cache
-def kernels_work() -> bool:
-    """Return whether kernels can be built and run, which takes Triton, a GPU that it knows and a compiler."""
-    if find_spec("triton") is None:  # it comes with torch for GPUs
-        return False
-    try:
-        table, rows = torch.zeros(2, 2, device="cuda"), torch.zeros(1, dtype=torch.int64, device="cuda")
-        update_rows(table, torch.ones_like(table), rows, table[:1].clone(), 1.0, 0.9, 1.0)
-        torch.cuda.synchronize()
-    except Exception as error:  # of any kind, by version and machine; nothing needs the kernels
-        reason = str(error).partition("\n")[0]
-        warnings.warn(f"Triton fails, its kernels are not used: {reason}", stacklevel=2)
-        return False
-    return True
+def _trial(device: str) -> None:
+    table, rows = torch.zeros(2, 2, device=device), torch.zeros(1, dtype=torch.int64, device=device)
+    update_rows(table, torch.ones_like(table), rows, table[:1].clone(), 1.0, 0.9, 1.0)

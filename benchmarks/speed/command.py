@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from benchmarks.speed.given_command import given_command
 from benchmarks.speed.growth_command import BatchSize, ChosenDevice, add_growth_commands
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.cli.options import Threads, choose_device
@@ -27,6 +28,7 @@ def options() -> None:
 
 @app.command()
 def predict(
+    context: typer.Context,
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Labelled documents to rank.")],
     omikuji: Annotated[
         Path, typer.Option("--omikuji", metavar="MODEL", help="A trained Omikuji: the reference.")
@@ -48,7 +50,7 @@ def predict(
     """Time raw text → labels against Omikuji: in torch, exported to ONNX, and exported to 8 bits."""
     used = use_threads(threads)
     named = dict(_named(text) for text in models)
-    from benchmarks.speed.predict import speed_of_prediction
+    from benchmarks.speed.predict import facts_of, fingerprint, speed_of_prediction
     from nlpcapsule.data.readers.document_files import read_documents
     from nlpcapsule.provenance import provenance
 
@@ -57,10 +59,16 @@ def predict(
         one = Path(folder) / "one.jsonl"
         write_text(one, json.dumps({"text": chosen[0].text}) + "\n")
         rows = speed_of_prediction(omikuji, named, chosen, timed, one, Path(folder), rounds)
-    command = f"python -m benchmarks speed predict --threads {used}"
+    trained = {name: facts_of(place) for name, place in {"omikuji": omikuji, **named}.items()}
     record = {
         **provenance(
-            command, documents=len(chosen), timed=min(timed, len(chosen)), rounds=rounds, threads=used
+            given_command(context),
+            data=f"{data.name}-{fingerprint(data)}",
+            models=trained,
+            documents=len(chosen),
+            timed=min(timed, len(chosen)),
+            rounds=rounds,
+            threads=used,
         ),
         "rows": [row.to_json() for row in rows],
     }
@@ -145,12 +153,14 @@ def busy(
 
 @app.command()
 def labels(
+    context: typer.Context,
     counts: Annotated[
         list[int] | None,
         typer.Option("--labels", metavar="NUMBER", min=300, help="Labels; may be repeated, smallest first."),
     ] = None,
     batch_size: BatchSize = 32,
     device: ChosenDevice = "auto",
+    threads: Threads = None,
     preset: Annotated[
         str | None, typer.Option(metavar="NAME", help="small; none: the default network.")
     ] = "small",
@@ -160,6 +170,7 @@ def labels(
     ),
 ) -> None:
     """Time a training step with few labels and with many."""
+    use_threads(threads)
     from benchmarks.speed.steps import TOKENS, speed_of_steps
     from nlpcapsule.config import Config
     from nlpcapsule.provenance import provenance
@@ -170,9 +181,7 @@ def labels(
     config = Config.build(overrides=settings, preset=preset or None)
     rows = speed_of_steps([(count, TOKENS) for count in chosen], config, rounds)
     record = {
-        **provenance(
-            "python -m benchmarks speed labels", batch_size=batch_size, preset=preset, rounds=rounds
-        ),
+        **provenance(given_command(context), batch_size=batch_size, preset=preset, rounds=rounds),
         "rows": rows,
     }
     write_text(output, json.dumps(record, indent=2) + "\n")
@@ -186,6 +195,7 @@ def labels(
 
 @app.command()
 def documents(
+    context: typer.Context,
     count: Annotated[int, typer.Option("--documents", metavar="NUMBER", min=100)] = 60_000,
     labels: Annotated[int, typer.Option("--labels", metavar="NUMBER", min=10)] = 50_000,
     epochs: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Passes over the documents.")] = 1,
@@ -214,9 +224,7 @@ def documents(
         kept = folder or Path(place)
         kept.mkdir(parents=True, exist_ok=True)
         cost = cost_of_training(data, kept, options)
-    command = f"python -m benchmarks speed documents --documents {count} --labels {labels} --epochs {epochs}"
-    command += f" --batch-size {batch_size} --device {device}"
-    record = {**provenance(command, documents=count, seed=data.seed), **cost.to_json()}
+    record = {**provenance(given_command(context), documents=count, seed=data.seed), **cost.to_json()}
     write_text(output, json.dumps(record, indent=2) + "\n")
     typer.echo(
         f"{cost.labels:,} labels, {count:,} documents: candidates {cost.candidates_seconds:.0f} s, "

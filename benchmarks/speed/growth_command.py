@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from benchmarks.speed.given_command import given_command
 from nlpcapsule.atomic_files import write_text
 from nlpcapsule.cli.options import Device, Threads, choose_device
 from nlpcapsule.threads import use_threads
@@ -32,16 +33,19 @@ def add_growth_commands(app: typer.Typer) -> None:
 
 
 def tokens(
+    context: typer.Context,
     counts: Annotated[
         list[int] | None,
         typer.Option("--tokens", metavar="NUMBER", min=10, help="Tokens; may be repeated, smallest first."),
     ] = None,
     batch_size: BatchSize = 8,
     device: ChosenDevice = "auto",
+    threads: Threads = None,
     rounds: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Rounds that are timed.")] = 3,
     output: Output = Path("results/speed-tokens.json"),
 ) -> None:
     """Time a training step (small preset) with short texts and with long ones."""
+    use_threads(threads)
     choose_device(device)
     from benchmarks.speed.steps import speed_of_steps
     from nlpcapsule.config import Config
@@ -49,7 +53,7 @@ def tokens(
     config = Config.build(overrides={"negatives": "hard", "batch_size": batch_size}, preset="small")
     points = [(4_000, count) for count in counts or [100, 250, 500, 1_000, 2_000]]
     rows = speed_of_steps(points, config, rounds)
-    _record(output, "tokens", rows, batch_size=batch_size, rounds=rounds)
+    _record(context, output, rows, batch_size=batch_size, rounds=rounds)
     for row in rows:
         typer.echo(
             f"{row['tokens']:6,} tokens  {row['milliseconds']:8.1f} ms/step ({row['ratio']:5.2f}x, "
@@ -59,6 +63,7 @@ def tokens(
 
 
 def routing(
+    context: typer.Context,
     labels: Annotated[int, typer.Option(metavar="NUMBER", min=300, help="Labels in all.")] = 4_000,
     length: Annotated[
         int, typer.Option("--tokens", metavar="NUMBER", min=10, help="Tokens of a document.")
@@ -78,9 +83,7 @@ def routing(
 
     rows = speed_of_routing(Batches(batch_size, length, labels), bf16, compiled, rounds)
     more = {"labels": labels, "tokens": length, "batch_size": batch_size, "bf16": bf16, "compiled": compiled}
-    command = f"routing --rounds {rounds} --device {device}"
-    command += f"{' --bf16' if bf16 else ''}{' --compile' if compiled else ''}"
-    _record(output, command, rows, **more, rounds=rounds, threads=used)
+    _record(context, output, rows, **more, rounds=rounds, threads=used)
     for row in rows:
         times = (
             f"{kind} {row[f'{kind}_milliseconds']:7.2f} ms/step, {row[f'{kind}_ratio']:5.2f}x "
@@ -94,6 +97,7 @@ def routing(
 
 
 def neighbours(
+    context: typer.Context,
     count: Annotated[int, typer.Option("--documents", metavar="NUMBER", min=100)] = 500_000,
     asked: Annotated[
         int, typer.Option("--asked", metavar="NUMBER", min=1, help="Documents to look up.")
@@ -109,9 +113,8 @@ def neighbours(
 
     data, usage = GeneratedLabels(documents=count), Usage(os.getpid())
     rows = speed_of_neighbours(data, asked)
-    options = f" --documents {count} --asked {asked}"
     more = {"documents": count, "asked": asked, "seed": data.seed, "machine": usage.stop()}
-    _record(output, f"neighbours{options}", rows, **more)
+    _record(context, output, rows, **more)
     for row in rows:
         typer.echo(
             f"{row['system']:14} {row['milliseconds']:6.2f} ms/document (CPU {row['cpu_milliseconds']:.2f})  "
@@ -120,6 +123,7 @@ def neighbours(
 
 
 def memory(
+    context: typer.Context,
     counts: Annotated[
         list[int] | None,
         typer.Option("--documents", metavar="NUMBER", min=100, help="May be repeated, smallest first."),
@@ -134,7 +138,7 @@ def memory(
 
     with TemporaryDirectory(prefix="speed-", dir=folder) as place:
         rows = memory_of_training(counts or [50_000, 500_000], Path(place))
-    _record(output, "memory", rows)
+    _record(context, output, rows)
     for row in rows:
         typer.echo(
             f"{row['documents']:9,} documents  {row['peak_memory_mib']:,} MiB ({row['ratio']:.2f}x)  "
@@ -143,6 +147,7 @@ def memory(
 
 
 def processes(
+    context: typer.Context,
     counts: Annotated[
         list[int] | None,
         typer.Option("--processes", metavar="NUMBER", min=1, help="May be repeated, smallest first."),
@@ -154,7 +159,7 @@ def processes(
 
     with TemporaryDirectory(prefix="speed-") as place:
         rows = speed_of_processes(counts or [1, 2], Path(place))
-    _record(output, "processes", rows)
+    _record(context, output, rows)
     for row in rows:
         typer.echo(
             f"{row['processes']} process(es)  {row['seconds']:.1f} s an epoch ({row['speedup']:.2f}x)  "
@@ -173,8 +178,8 @@ def plots(
         typer.echo(f"{results / name}")
 
 
-def _record(output: Path, command: str, rows: Sequence[Mapping[str, Any]], **more: Any) -> None:
+def _record(context: typer.Context, output: Path, rows: Sequence[Mapping[str, Any]], **more: Any) -> None:
     from nlpcapsule.provenance import provenance
 
-    record = {**provenance(f"python -m benchmarks speed {command}", **more), "rows": rows}
+    record = {**provenance(given_command(context), **more), "rows": rows}
     write_text(output, json.dumps(record, indent=2) + "\n")

@@ -30,18 +30,22 @@ def growth_plots(results: Path) -> dict[str, str]:
         drawn["scale-labels.svg"] = growth_plot("A training step", "labels", "ms", lines)
         lines = {name: _line(record, "labels", "peak_memory_mib", 2**10) for name, record in labels.items()}
         drawn["scale-label-memory.svg"] = growth_plot("Memory of a training step", "labels", "GiB", lines)
-    for name, what, field, title, unit, share in (
-        ("tokens", "tokens", "", "A training step", "ms", 1),
-        ("memory", "documents", "peak_memory_mib", "Peak memory of training", "GiB", 2**10),
-        ("processes", "processes", "seconds", "An epoch", "s", 1),
+    held = "peak_memory_mib"
+    for name, of, what, field, title, unit, share in (
+        ("tokens", "tokens", "tokens", "", "A training step", "ms", 1),
+        ("token-memory", "tokens", "tokens", held, "Memory of a training step", "GiB", 2**10),
+        ("documents", "memory", "documents", "cpu_seconds", "CPU time of training", "s", 1),
+        ("memory", "memory", "documents", held, "Peak memory of training", "GiB", 2**10),
+        ("processes", "processes", "processes", "seconds", "An epoch", "s", 1),
+        ("process-memory", "processes", "processes", held, "Memory of all processes", "GiB", 2**10),
     ):
-        path = results / f"speed-{name}.json"
+        path = results / f"speed-{of}.json"
         if path.exists():
             record = _read(path)
             device = _device(record)
             line = _line(record, what, field or _time(record), share)
             lines = {device if field else _timed(device, record): line}
-            power = -1 if what == "processes" else 1
+            power = -1 if name == "processes" else 1
             drawn[f"scale-{name}.svg"] = growth_plot(title, what, unit, lines, power)
     return drawn
 

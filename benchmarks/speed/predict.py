@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -56,6 +58,19 @@ class Row:
     def to_json(self) -> dict[str, Any]:
         """Return the row for the results file."""
         return asdict(self)
+
+
+def fingerprint(file: Path) -> str:
+    """Return the first digits of a file's SHA-256."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:8]
+
+
+def facts_of(model: Path) -> dict[str, Any]:
+    """Return what a model was trained on, and for how long."""
+    facts, config = (json.loads((model / f"{name}.json").read_bytes()) for name in ("facts", "config"))
+    epochs = config["training"]["epochs"] if (model / "network.safetensors").exists() else None
+    trained = {"training_documents": facts["training_documents"], "data": facts["data"]}
+    return {**trained, "epochs": epochs, "manifest": fingerprint(model / "manifest.json")}
 
 
 def speed_of_prediction(

@@ -25,7 +25,8 @@ def steps_table(name: str, record: Record) -> str:
         }
         for row in record["rows"]
     ]
-    return _table(name, record, rows, f"batches of {record['batch_size']}")
+    note = f"batches of {record['batch_size']}, medians of {record['rounds']} rounds and of their ratios"
+    return _table(name, record, rows, note)
 
 
 def memory_table(name: str, record: Record) -> str:
@@ -36,6 +37,8 @@ def memory_table(name: str, record: Record) -> str:
             **{stage: f"{held:,}" for stage, held in row["peak_memory_mib_of_stages"].items()},
             "peak, MiB": f"{row['peak_memory_mib']:,}",
             "ratio": f"{row['ratio']:.2f}",
+            "with mapped files": f"{row['peak_resident_mib']:,}",
+            "CPU s": f"{row['cpu_seconds']:,.0f}",
         }
         for row in record["rows"]
     ]
@@ -83,9 +86,10 @@ def documents_table(name: str, record: Record) -> str:
         "CPU, core-minutes": f"{record['cpu_seconds'] / 60:.1f}",
         "memory, GiB": f"{record['peak_memory_gib']:.2f}",
         "recall@200": f"{100 * record['candidate_recall']:.1f}",
-        "its ceiling": f"{100 * record['recall_ceiling']:.1f}",
+        "ceiling of recall": f"{100 * record['recall_ceiling']:.1f}",
         "P@1 of the lexical system": f"{100 * record['lexical_precision_at_1']:.1f}",
         "P@1": f"{100 * record['precision_at_1']:.1f}",
+        "ceiling of P@1": f"{100 * record['precision_ceiling']:.1f}",
     }
     gpu = record["peak_gpu_memory_gib"]
     if gpu is not None:

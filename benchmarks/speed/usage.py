@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -42,16 +44,16 @@ class Usage:
         spent: dict[int, float] = {}
         samples = 0
         while not self._ended.wait(self._every):
-            resident = shared = 0
+            resident = mapped = 0
             with suppress(psutil.Error):
                 for process in [self._process, *self._process.children(recursive=True)]:
                     held = process.memory_info()
                     resident += held.rss
-                    shared += getattr(held, "shared", 0)
+                    mapped += _mapped_files(process.pid, getattr(held, "shared", 0))
                     times = process.cpu_times()
                     spent[process.pid] = times.user + times.system
-            self.peak_memory = max(self.peak_memory, resident - shared)
-            self.stages[self.stage] = max(self.stages.get(self.stage, 0), resident - shared)
+            self.peak_memory = max(self.peak_memory, resident - mapped)
+            self.stages[self.stage] = max(self.stages.get(self.stage, 0), resident - mapped)
             self.peak_resident = max(self.peak_resident, resident)
             self.cpu_seconds = sum(spent.values())
             if self._gpu and samples % _GPU_EVERY == 0:
@@ -69,6 +71,15 @@ class Usage:
             "cores_used": round(self.cpu_seconds / seconds, 2),
             "cores_used_by_other_processes": round(others / seconds, 2),
         }
+
+
+def _mapped_files(process: int, shared: int) -> int:
+    """Return the resident bytes of files; where Linux tells them apart, without those in memory (tmpfs)."""
+    status = Path(f"/proc/{process}/status")
+    with suppress(OSError):
+        found = re.search(r"^RssFile:\s+(\d+) kB", status.read_text(encoding="utf-8"), re.MULTILINE)
+        return 2**10 * int(found[1]) if found else shared
+    return shared
 
 
 def _busy_seconds() -> float:

@@ -1,6 +1,7 @@
 """Tables and plots of growth show what the results files hold."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +28,7 @@ RECORDS = {
     },
     "speed-labels": {
         "batch_size": 32,
+        "rounds": 5,
         "rows": [
             {"labels": 4_000, "milliseconds": 100.0, "ratio": 1.0, **CPU, "peak_memory_mib": 512},
             {"labels": 40_000, "milliseconds": 112.0, "ratio": 1.12, **CPU, "peak_memory_mib": 2_048},
@@ -34,6 +36,7 @@ RECORDS = {
     },
     "speed-tokens": {
         "batch_size": 8,
+        "rounds": 3,
         "rows": [{"tokens": 100, "milliseconds": 1_234.0, "ratio": 1.0, **CPU, "peak_memory_mib": 512}],
     },
     "speed-memory": {
@@ -43,6 +46,8 @@ RECORDS = {
                 "peak_memory_mib_of_stages": {"steps": 600},
                 "peak_memory_mib": 700,
                 "ratio": 1,
+                "peak_resident_mib": 900,
+                "cpu_seconds": 57.6,
             }
         ],
     },
@@ -117,10 +122,10 @@ ROWS = {
     "speed-routing": "| paper | 987.65 | 2.50 | released-xml-cnn | 1,362 |",
     "speed-labels": "| 40,000 | 112 | 1.12 | 200 | 1.50 | 2.00 |",
     "speed-tokens": "| 100 | 1,234 | 1.00 | 200 | 1.50 | 0.50 |",
-    "speed-memory": "| 50,000 | 600 | 700 | 1.00 |",
+    "speed-memory": "| 50,000 | 600 | 700 | 1.00 | 900 | 58 |",
     "speed-processes": "| 2 | 9.5 | 1.80 | 1,000 | 0.2 |",
     "speed-neighbours": "| index | 1.23 | 1.50 | 95.50 | 99.9% |",
-    "speed-documents": "| 60,000 | 50,000 | 100 | 200 | 10.0 | 1.50 | 95.0 | 97.8 | 97.0 | 98.0 |",
+    "speed-documents": "| 60,000 | 50,000 | 100 | 200 | 10.0 | 1.50 | 95.0 | 97.8 | 97.0 | 98.0 | 100.0 |",
 }
 
 
@@ -137,7 +142,14 @@ def test_every_file_that_is_there_is_drawn(tmp_path):
         text = json.dumps({**record, "hardware": "a toaster, torch 9"})
         (tmp_path / f"{name}.json").write_text(text, encoding="utf-8")
     drawn = growth_plots(tmp_path)
-    names = ("labels", "label-memory", "tokens", "memory", "processes")
+    names = ("labels", "label-memory", "tokens", "token-memory", "documents", "memory", "processes")
+    names += ("process-memory",)
     assert set(drawn) == {f"scale-{name}.svg" for name in names}
     assert all("a toaster" in text and "in proportion" in text for text in drawn.values())
     assert "40,000" in drawn["scale-labels.svg"]
+
+
+def test_plots_in_results_show_what_the_results_hold():
+    folder = Path(__file__).parents[2] / "results"
+    for name, text in growth_plots(folder).items():
+        assert (folder / name).read_text(encoding="utf-8") == text, f"{name}: run `benchmarks speed plots`"

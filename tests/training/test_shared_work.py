@@ -9,12 +9,16 @@ from accelerate import Accelerator
 from torch import nn
 from toy_task import ToyTask
 
+from nlpcapsule.data import growing_array
 from nlpcapsule.training import gradients, shared_work
 from nlpcapsule.training.gradients import StepGradients
 
 
 def process(index: int, count: int) -> SimpleNamespace:
-    return SimpleNamespace(process_index=index, num_processes=count, device=torch.device("cpu"))
+    device = torch.device("cpu")
+    return SimpleNamespace(
+        process_index=index, num_processes=count, device=device, is_main_process=index == 0
+    )
 
 
 def play(monkeypatch, index: int, count: int) -> None:
@@ -79,6 +83,27 @@ def test_joined_shares_are_in_the_order_of_the_rows(monkeypatch):
     monkeypatch.setattr(shared_work, "gather", gather)
     play(monkeypatch, 1, 2)
     assert np.array_equal(shared_work.joined_shares(parts[1], 5), rows)
+
+
+@pytest.mark.parametrize("kept", [2**22, 4], ids=["in memory", "in a file"])
+def test_the_main_process_sends_its_array_part_by_part(monkeypatch, kept):
+    array, parts = np.arange(30, dtype=np.int32).reshape(10, 3), []
+    monkeypatch.setattr(shared_work, "_SENT", 100)
+    monkeypatch.setattr(growing_array, "MOST_IN_MEMORY", kept)
+    monkeypatch.setattr(shared_work, "value_of_main", lambda value: (array.shape, array.dtype.str))
+
+    play(monkeypatch, 0, 2)
+    monkeypatch.setattr(shared_work.distributed, "broadcast", lambda sent, source: parts.append(sent.clone()))
+    assert shared_work.array_of_main(array) is array
+    assert [len(part) for part in parts] == [4, 4, 2]
+
+    play(monkeypatch, 1, 2)
+    waiting = iter(parts)
+    monkeypatch.setattr(shared_work.distributed, "broadcast", lambda sent, source: sent.copy_(next(waiting)))
+    received = shared_work.array_of_main(np.ones((1, 1)))  # what others pass is ignored
+    assert received.dtype == np.int32
+    assert np.array_equal(received, array)
+    assert isinstance(received.base.base, np.memmap) == (kept == 4)
 
 
 def test_one_process_exchanges_nothing():

@@ -21,7 +21,7 @@ def test_a_plan_multiplies_the_time_of_a_batch(monkeypatch):
     lines = "\n".join(plan_training(data, config, print))
     assert "64 training documents" in lines
     assert f"{len(data.labels)} labels" in lines
-    assert "one-vs-rest is fitted and nominates" in lines
+    assert "one-vs-rest is fitted and nominates 200 candidates per document" in lines
     assert "its labels and 7 others (hard)" in lines
     assert "4 batches of 16 an epoch, 1 batch(es) a step" in lines
     assert "about 8 s an epoch, 12 min for 90 epochs (2000 ms a batch)" in lines
@@ -74,5 +74,6 @@ def test_a_plan_tells_that_memory_ran_out():
             return super().loss(network, rows, step_seed)
 
     told = []
-    time_steps(toy_network(), Short(), TrainingSettings(), 3, told.append)
+    seconds = time_steps(toy_network(), Short(), TrainingSettings(), 3, told.append)
+    assert len(seconds) == 3, "a batch in two parts is one batch"
     assert told == ["out of memory: every batch is processed in 2 parts from now on"]

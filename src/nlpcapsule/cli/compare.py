@@ -15,6 +15,7 @@ from nlpcapsule.config import DEFAULT_SYSTEM, PRESETS
 from nlpcapsule.data.label_names import Thesaurus
 from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.errors import NlpCapsuleError
+from nlpcapsule.threads import use_threads
 
 _SYSTEMS_HELP = (
     "Systems to compare, separated by commas; `nlpcapsule systems` lists all.  [default: "
@@ -62,6 +63,7 @@ def compare(
 
     check_folder_name(data)  # its name is the table's title
     check_output_folder(output)
+    use_threads(None)
     source = open_folder(data, reading, task)
     compared = chosen_systems(systems, source.kind)
     ours = DEFAULT_SYSTEM["labels"]

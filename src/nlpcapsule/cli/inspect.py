@@ -8,6 +8,7 @@ from typer import Argument, Option
 from nlpcapsule.cli.files import RowFile, check_folder_name, check_output_folder, tell_bad_rows
 from nlpcapsule.cli.options import ModelFolder, reads_data
 from nlpcapsule.data.readers.reading import ReadOptions
+from nlpcapsule.threads import use_threads
 
 
 @reads_data(need_labels=True)
@@ -35,6 +36,7 @@ def inspect(
 
     folder = output or model / INSPECTION
     check_output_folder(folder)
+    use_threads(None)
     from nlpcapsule.model_folder import load_model
     from nlpcapsule.report.inspection import inspect_model
     from nlpcapsule.scoring.models import LabelModel

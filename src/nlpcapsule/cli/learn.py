@@ -10,6 +10,7 @@ import typer
 from nlpcapsule.cli.files import check_folder_name, check_output_folder, errors_about, say, tell_bad_rows
 from nlpcapsule.cli.options import ModelFolder, Quiet, reads_data
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
+from nlpcapsule.threads import use_threads
 
 if TYPE_CHECKING:
     from nlpcapsule.scoring.models import LabelModel
@@ -43,6 +44,7 @@ def learn(
     check_folder_name(model)
     if output is not None:
         check_output_folder(output)
+    use_threads(None)
     from nlpcapsule.learning.examples import read_examples
     from nlpcapsule.learning.learn import learn as learn_examples
     from nlpcapsule.training.progress import TrainingProgress

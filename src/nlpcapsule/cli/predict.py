@@ -23,7 +23,7 @@ from nlpcapsule.data.readers.lines import is_stream
 from nlpcapsule.data.readers.question_files import read_questions
 from nlpcapsule.data.readers.reading import ReadOptions, ReadReport
 from nlpcapsule.errors import DataError, NlpCapsuleError
-from nlpcapsule.threads import use_threads
+from nlpcapsule.threads import keep_faster_torch_threads, use_threads
 
 if TYPE_CHECKING:
     from nlpcapsule.scoring.models import AnswerModel, LabelModel, RankedLabel
@@ -99,6 +99,8 @@ def predict(
 
     # An exported network has no capsules to show.
     loaded = load_for_prediction(model, say, exported=not explain)
+    if loaded.network is not None:
+        keep_faster_torch_threads(say)
     if suggest_unseen and not (isinstance(loaded, LabelModel) and (loaded.labels.counts == 0).any()):
         raise DataError(
             "--suggest-unseen: the model knows no label that its training documents do not have",

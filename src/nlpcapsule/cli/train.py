@@ -94,6 +94,7 @@ def train(
     if dry_run:
         from nlpcapsule.training.plan import plan_training
 
+        keep_faster_torch_threads(say)
         for line in plan_training(_prepare(*sources, settled, quiet), settled, typer.echo):
             typer.echo(line)
         return

@@ -16,6 +16,7 @@ from nlpcapsule.cli.files import (
 from nlpcapsule.cli.options import Device, Quiet, choose_device, reads_data
 from nlpcapsule.config import PRESETS, Config
 from nlpcapsule.data.readers.reading import ReadOptions
+from nlpcapsule.threads import use_threads
 
 
 @reads_data(need_labels=True)
@@ -64,6 +65,7 @@ def tune(
     start = Config.build("labels", model, config, settings or (), None, preset)
     if not start.training.dev_fraction:
         start = Config.build("labels", model, config, settings or (), held_out_by_default, preset)
+    use_threads(None)
     choose_device(device)
 
     from nlpcapsule.training.prepared_labels import prepare_labels

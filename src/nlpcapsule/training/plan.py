@@ -16,6 +16,8 @@ from nlpcapsule.lexical.evidence import evidence_settings
 from nlpcapsule.lexical.ranker import LexicalSettings
 from nlpcapsule.networks.build import EmbedsDocuments
 from nlpcapsule.provenance import peak_process_memory
+from nlpcapsule.scoring.hybrid_scorer import CANDIDATES
+from nlpcapsule.threads import thread_count
 from nlpcapsule.training.answer_task import AnswerTask
 from nlpcapsule.training.fit_answers import PreparedAnswers, answer_network
 from nlpcapsule.training.fit_labels import label_network, needs_nominator, with_partial_routing
@@ -59,7 +61,8 @@ def _plan_labels(data: PreparedLabels, config: Config, say: Callable[[str], None
     training, count = config.training, len(data.labels)
     if config.lexical is not None and data.dev is not None:
         name = evidence_settings(config.lexical).name
-        lines.append(f"before the first epoch, not estimated: {name} is fitted and nominates candidates")
+        nominated = f"nominates {config.inference.candidates or CANDIDATES:,} candidates per document"
+        lines.append(f"before the first epoch, not estimated: {name} is fitted and {nominated}")
     elif needs_nominator(config, count):
         lines.append("before the first epoch, not estimated: a kim-cnn is trained and nominates candidates")
     candidates = None
@@ -91,8 +94,8 @@ def _measured(network: nn.Module, task: Task, config: Config, say: Callable[[str
         memory = f"{torch.cuda.max_memory_allocated() / 2**30:.1f} GiB of GPU memory"
     whole = _duration(epoch * training.epochs)
     return [
-        f"{parameters:,} weights on {process.device.type}, {process.num_processes} process(es), "
-        f"precision {'bf16' if is_bf16(training, process.device) else 'float32'}",
+        f"{parameters:,} weights on {process.device.type}, {process.num_processes} process(es) of "
+        f"{thread_count()} thread(s), precision {'bf16' if is_bf16(training, process.device) else 'float32'}",
         f"{batches:,} batches of {training.batch_size} an epoch, "
         f"{training.gradient_accumulation_steps} batch(es) a step",
         f"about {_duration(epoch)} an epoch, {whole} for {training.epochs} epochs "
@@ -121,7 +124,7 @@ class _TimedTask:
         self.title, self.select_by, self.warmup = task.title, task.select_by, task.warmup
         self.lengths = task.lengths
         self._task, self._steps = task, steps
-        self.times: list[tuple[float, float]] = []
+        self.times: dict[int, tuple[float, float]] = {}  # batch → when it began
 
     def batches(self, epoch: int) -> Sequence[np.ndarray]:
         """Return batches spread evenly over an epoch's, after two of the longest texts to warm up."""
@@ -130,13 +133,13 @@ class _TimedTask:
         return [every[-1]] * WARM_UP + chosen
 
     def loss(self, network: nn.Module, rows: np.ndarray, step_seed: Sequence[int]) -> Tensor:
-        """Return the task's loss."""
-        self.times.append(_now())
+        """Return the task's loss of a batch, or of a part where memory is short."""
+        self.times.setdefault(step_seed[2], _now())
         return self._task.loss(network, rows, step_seed)
 
     def dev_metrics(self, network: nn.Module) -> dict[str, float]:
         """Return nothing, and note when the last batch has ended."""
-        self.times.append(_now())
+        self.times[-1] = _now()
         return {}
 
 
@@ -179,4 +182,4 @@ def time_steps(
     with TemporaryDirectory() as folder:
         settings = settings.model_copy(update=once)
         train_network(network, timed, settings, Path(folder), _Remarks(say))
-    return np.diff(timed.times, axis=0)[WARM_UP:]
+    return np.diff(list(timed.times.values()), axis=0)[WARM_UP:]

@@ -14,6 +14,8 @@ from accelerate import PartialState
 from accelerate.utils import broadcast_object_list, gather, pad_across_processes, parse_flag_from_env
 from torch import distributed
 
+from nlpcapsule.data.growing_array import GrowingArray
+
 _PATIENCE = timedelta(days=2)  # the others wait while the main process fits a lexical system
 _SENT = 2**26  # bytes of an array that are sent at once
 
@@ -48,22 +50,25 @@ def joined_shares(part: np.ndarray, count: int) -> np.ndarray:
 
 
 def array_of_main(array: np.ndarray | None) -> np.ndarray | None:
-    """Return the main process's integer array (N, C), or None; what others pass is ignored."""
+    """Return the main process's integer array (N, C), or None; others keep a large one in a file."""
     process = this_process()
     if process.num_processes == 1:
         return array
+    array = array if process.is_main_process else None
     facts = value_of_main(None if array is None else (array.shape, array.dtype.str))
     if facts is None:
         return None
-    if array is None or not process.is_main_process:
-        array = np.empty(facts[0], dtype=facts[1])
-    rows = max(1, _SENT // max(1, array[:1].nbytes))
-    for start in range(0, len(array), rows):
-        sent = torch.from_numpy(np.ascontiguousarray(array[start : start + rows])).to(process.device)
+    (count, width), kind = facts
+    rows, received = max(1, _SENT // max(1, 8 * width)), GrowingArray(np.dtype(kind).type)
+    for start in range(0, count, rows):
+        part = np.empty((min(rows, count - start), width), kind)
+        if array is not None:
+            part[:] = array[start : start + rows]
+        sent = torch.from_numpy(part).to(process.device)
         distributed.broadcast(sent, 0)
-        if not process.is_main_process:
-            array[start : start + rows] = sent.cpu().numpy()
-    return array
+        if array is None:
+            received.append(sent.cpu().numpy())
+    return received.array().reshape(count, width) if array is None else array
 
 
 def value_of_main(value: Any) -> Any:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from nlpcapsule.processes import pool_options, starting_workers
-from nlpcapsule.threads import thread_count
+from nlpcapsule.threads import available_cpus, thread_count
+
+
+def worker_count() -> int:
+    """Return the number of worker processes: that of threads, in a training of several processes of all.
+
+    The others wait for the one that works. torchrun gives each one thread, unless OMP_NUM_THREADS says more.
+    """
+    processes, threads = int(os.environ.get("LOCAL_WORLD_SIZE", "1")), thread_count()
+    if processes == 1:
+        return threads
+    return available_cpus() if threads == 1 else min(available_cpus(), processes * threads)
 
 
 def in_processes(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], count: int) -> Iterator[Any]:
@@ -17,7 +29,7 @@ def in_processes(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], cou
     """
     import joblib  # slow to import and only needed here
 
-    workers = max(1, min(thread_count(), count))
+    workers = max(1, min(worker_count(), count))
     run = joblib.Parallel(n_jobs=workers, return_as="generator", **pool_options())
     with starting_workers():  # the call starts the workers
         results = run(joblib.delayed(work)(*task) for task in tasks)

@@ -6,7 +6,7 @@ from run_command import TINY, run_command
 from nlpcapsule.cli import compare, inspect, learn, predict, tune
 
 
-class Chosen(Exception):
+class ThreadsChosenError(Exception):
     """Raised where a command chooses its threads: what it does then takes too long here."""
 
 
@@ -23,11 +23,11 @@ class Chosen(Exception):
 def test_a_command_chooses_threads_before_it_computes(sample, tmp_path, monkeypatch, command, given):
     def choose(asked):
         assert asked is None
-        raise Chosen
+        raise ThreadsChosenError
 
     monkeypatch.setattr(command, "use_threads", choose)
     places = {"sample": sample, "model": tmp_path / "model", "new": tmp_path / "new"}
-    with pytest.raises(Chosen):
+    with pytest.raises(ThreadsChosenError):
         run_command(*(word.format(**places) for word in given), "--debug")
 
 

@@ -69,14 +69,19 @@ def test_batch_mates_do_not_matter(ranker):
 
 
 @pytest.mark.parametrize("beam", [1, 10])
-@pytest.mark.parametrize(("top_k", "width"), [(3, 3), (50, LABELS)])
+@pytest.mark.parametrize(("top_k", "width"), [(3, 3), (8, 8), (50, LABELS)])
 def test_labels_that_the_trees_do_not_name_follow_by_id(ranker, beam, top_k, width):
     narrow = OmikujiTrees(OmikujiSettings(largest_leaf=4, beam=beam), ranker.bag, LABELS, ranker.trees)
     labels, log_odds = narrow.top(documents_of_rule(20, seed=3).tokens, top_k)
     assert_rows_are_ranked(labels, log_odds, width)
-    if beam == 1 and width == LABELS:  # three trees name three labels at most
-        np.testing.assert_array_equal(log_odds[:, 3:], log_odds[:, -1:].repeat(LABELS - 3, axis=1))
+    if beam == 1 and width > 3:  # three trees name three labels at most
+        np.testing.assert_array_equal(log_odds[:, 3:], log_odds[:, -1:].repeat(width - 3, axis=1))
         assert (log_odds[:, 0] > log_odds[:, -1]).all()
+        for row, scores in zip(labels, log_odds, strict=True):
+            named = set(row[scores > scores[-1]])
+            assert [label for label in range(LABELS) if label not in named][: width - len(named)] == list(
+                row[len(named) :]
+            )
 
 
 def test_documents_without_a_known_word_are_ranked(ranker):

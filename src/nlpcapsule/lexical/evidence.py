@@ -19,6 +19,7 @@ from nlpcapsule.lexical.ranker import LexicalRanker, LexicalSettings
 from nlpcapsule.lexical.whole_words import WholeWords
 
 _WORDS_FILE = "whole-words.safetensors"
+_BEAM = 20  # Omikuji's: each tree then names 400 labels for 200 candidates
 _BY_NAME = 0.1  # fraction of the candidates reserved for labels without examples
 
 
@@ -29,10 +30,11 @@ def evidence_settings(system: str) -> LexicalSettings:
     are too many labels to train each on every document, its centroids nominate more of the true ones
     (docs/scale.md).
     """
-    types = {"auto": OneVsRestSettings, "one-vs-rest": OneVsRestSettings, "omikuji": OmikujiSettings}
-    if system not in types:
+    if system not in ("auto", "one-vs-rest", "omikuji"):
         raise ConfigError(f"unknown lexical system {quoted(system)}: expected one-vs-rest or omikuji")
-    return types[system](lead_tokens=LEAD_TOKENS)
+    if system == "omikuji":
+        return OmikujiSettings(lead_tokens=LEAD_TOKENS, beam=_BEAM)
+    return OneVsRestSettings(lead_tokens=LEAD_TOKENS)
 
 
 @dataclass(frozen=True, eq=False)

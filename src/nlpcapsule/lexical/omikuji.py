@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 from scipy import sparse
-from scipy.special import logit
 
 from nlpcapsule.atomic_files import atomic_text
 from nlpcapsule.data.encoded import EncodedDocuments
@@ -21,8 +20,9 @@ from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import ModelFolderError, NlpCapsuleError, import_extra
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays, single_integer
 from nlpcapsule.lexical.bag_of_words import LEAD_TOKENS_HELP, BagOfWords
+from nlpcapsule.lexical.many_labels.omikuji_beam import KEEPS_BEAM, top_of_trees
 from nlpcapsule.lexical.omikuji_tree import SETTINGS_FILE, TREE_FILE, check_tree, rewrite_tree
-from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix, top_of_parts
+from nlpcapsule.lexical.ranker import Fitting, LexicalRanker, LexicalSettings, label_matrix
 from nlpcapsule.registry import System, register
 
 
@@ -35,7 +35,12 @@ class OmikujiSettings(LexicalSettings):
     trees: int = Field(3, ge=1, description="trees whose scores are averaged")
     clusters: int = Field(2, ge=2, description="children of a node: 2 is Parabel, 100 is Bonsai")
     largest_leaf: int = Field(100, ge=2, description="nodes with fewer labels are not split")
-    beam: int = Field(10, ge=1, description="nodes kept per level, and labels per leaf, when ranking")
+    beam: int = Field(
+        10,
+        ge=1,
+        description="nodes kept per level, and labels per leaf, when ranking; "
+        f"doubled where more than {KEEPS_BEAM} labels are asked for and not reached",
+    )
     lead_tokens: int = Field(0, ge=0, description=LEAD_TOKENS_HELP)
 
     @model_validator(mode="after")
@@ -49,9 +54,6 @@ class OmikujiSettings(LexicalSettings):
 
 
 _FILE, _TREE = "omikuji.safetensors", "omikuji-tree-{}"
-# The library's float32 scores reach 0 and 1, whose log-odds are infinite.
-_SMALLEST, _LARGEST = 1e-30, 1 - 1e-7
-_NOT_REACHED = logit(_SMALLEST) - 1  # log-odds of labels in leaves that the beam did not reach
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,20 +98,8 @@ class OmikujiTrees(LexicalRanker):
 
     def top(self, tokens: Ragged, top_k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the best labels of documents and the log-odds of their scores."""
-        return top_of_parts(map(self._log_odds, self.bag.rows(tokens)), top_k)
-
-    def _log_odds(self, document: sparse.csr_matrix) -> np.ndarray:
-        """Return the log-odds (1, n) of one document."""
-        pairs = list(zip(document.indices.tolist(), document.data.tolist(), strict=True))
-        total = np.zeros(self.label_count)
-        reached = np.zeros(self.label_count, dtype=bool)
-        for tree in self.trees:
-            found = tree.predict(pairs, beam_size=self.settings.beam, top_k=self.label_count)
-            labels = [label for label, _ in found]
-            total[labels] += [score for _, score in found]
-            reached[labels] = True
-        scores = logit(np.clip(total / len(self.trees), _SMALLEST, _LARGEST))
-        return np.where(reached, scores, _NOT_REACHED)[None]
+        rows = self.bag.rows(tokens)
+        return top_of_trees(self.trees, rows, self.settings.beam, self.label_count, top_k)
 
     def save(self, folder: Path) -> None:
         """Write the word weights and one folder per tree, in the library's format (JSON and CBOR)."""

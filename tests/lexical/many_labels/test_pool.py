@@ -1,4 +1,4 @@
-"""As many processes work as threads would; in a training of several processes, as many as all of them have."""
+"""As many processes work as threads would; of a training in several processes, as many as all have."""
 
 import pytest
 

@@ -138,7 +138,7 @@ except SystemExit as end:
     assert not end.code, end.code
 print([name for name in {HEAVY!r} if name in sys.modules])
 """
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=300
     )

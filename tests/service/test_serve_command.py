@@ -202,7 +202,9 @@ def test_the_page_is_opened_only_in_front_of_a_screen(monkeypatch, tmp_path, dis
     monkeypatch.setattr(serve.webbrowser, "open", opened.append)
     monkeypatch.setattr(serve.sys, "platform", "linux")
     monkeypatch.setattr(serve.sys.stdout, "isatty", lambda: is_terminal, raising=False)
-    monkeypatch.setattr("nlpcapsule.service.run.serve", lambda settings, say: say("http://127.0.0.1:8000"))
+    monkeypatch.setattr(
+        "nlpcapsule.service.run.serve", lambda settings, tell, say: tell("http://127.0.0.1:8000")
+    )
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     monkeypatch.delenv("DISPLAY", raising=False)
     if display:

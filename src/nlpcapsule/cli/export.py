@@ -35,4 +35,4 @@ def export(
 
     size = export_model(model, int8)
     if not quiet:
-        say(f"{size / 2**20:.0f} MiB were added to {model}; `nlpcapsule predict` uses them from now on")
+        say(f"{size / 2**20:.0f} MiB were added to {model}; `predict` and `serve` use them from now on")

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from nlpcapsule.cli.files import check_folder_name, say
-from nlpcapsule.cli.options import ModelFolder
+from nlpcapsule.cli.options import ModelFolder, Threads
 from nlpcapsule.errors import DataError, MissingExtraError
 from nlpcapsule.learning.store import FeedbackStore
 from nlpcapsule.threads import use_threads
@@ -30,9 +30,14 @@ def serve(
     workers: Annotated[
         int,
         typer.Option(
-            "--workers", metavar="NUMBER", min=1, max=256, help="Processes, each with its own model."
+            "--workers",
+            metavar="NUMBER",
+            min=1,
+            max=256,
+            help="Processes, each with its own model and share of the threads.",
         ),
     ] = 1,
+    threads: Threads = None,
     feedback: Annotated[
         Path | None,
         typer.Option(
@@ -82,6 +87,7 @@ def serve(
     check_folder_name(model)
     start_service(
         model,
+        threads=threads,
         host=host,
         port=port,
         workers=workers,
@@ -94,18 +100,21 @@ def serve(
     )
 
 
-def start_service(model: Path, *, open_page: bool = False, **options: object) -> None:
+def start_service(
+    model: Path, *, threads: int | None = None, open_page: bool = False, **options: object
+) -> None:
     """Serve a model and print its address.
 
     Args:
         model: The model folder.
+        threads: Threads of all workers together; None takes as many as the machine grants.
         open_page: Whether to open the page in a browser, where there is a screen.
         options: Fields of `ServiceSettings`.
 
     Raises:
         MissingExtraError: If the packages of the extra are not installed.
     """
-    use_threads(None)
+    use_threads(threads)
     try:
         from nlpcapsule.service.run import serve as run
         from nlpcapsule.service.settings import ServiceSettings
@@ -118,7 +127,7 @@ def start_service(model: Path, *, open_page: bool = False, **options: object) ->
             webbrowser.open(address)
 
     settings = ServiceSettings.model_validate({"model": model, **options})
-    run(settings, tell)
+    run(settings, tell, say)
     if settings.feedback is not None:
         with FeedbackStore(settings.feedback) as store:
             reviews = store.counts()["rows"]

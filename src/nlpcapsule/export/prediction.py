@@ -39,6 +39,14 @@ def load_for_prediction(
     return load_model(folder)
 
 
+def is_exported(model: LabelModel | AnswerModel) -> bool:
+    """Return whether an exported network scores, so that there is none to explain with."""
+    if isinstance(model, AnswerModel):
+        return False
+    scorer = model.scorer.scorer if isinstance(model.scorer, HybridScorer) else model.scorer
+    return isinstance(scorer, OnnxScorer)
+
+
 def _read(files: ModelFiles) -> LabelModel:
     config = _config(files)
     tokenizer = WordTokenizer.from_json(files.text("tokenizer.json"))
@@ -67,7 +75,8 @@ def _config(files: ModelFiles) -> Config:
             raise ModelFolderError("config.json: only label models have an exported network")
         text = TextSettings.model_validate(record["text"])
         inference = InferenceSettings.model_validate(record["inference"])
-        model: Any = SimpleNamespace(lexical=record["model"].get("lexical"))
+        chosen = record["model"]
+        model: Any = SimpleNamespace(name=str(chosen["name"]), lexical=chosen.get("lexical"))
     except (ValidationError, KeyError, TypeError, AttributeError) as error:
         raise ModelFolderError(f"config.json: {str(error).splitlines()[0]}") from None
     return Config.model_construct(

@@ -41,7 +41,10 @@ def create_app(settings: ServiceSettings, served: ServedModel | None = None) -> 
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         service.start()
         current = service.holder.current
-        _LOG.info("ready", extra={"model": current.name, "version": current.version})
+        _LOG.info(
+            "ready",
+            extra={"model": current.name, "version": current.version, "exported": current.is_exported},
+        )
         yield
         service.close()
         _LOG.info("stopped")

@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from nlpcapsule.errors import NlpCapsuleError, cut
+from nlpcapsule.errors import ModelFolderError, NlpCapsuleError, cut
 from nlpcapsule.service.batching import ClosedError
 
 MEDIA_TYPE = "application/problem+json"
@@ -94,6 +94,14 @@ def handle_errors(app: FastAPI) -> None:
     @app.exception_handler(NlpCapsuleError)
     async def user_error(request: Request, error: NlpCapsuleError) -> JSONResponse:
         return problem_response(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
+
+    @app.exception_handler(ModelFolderError)
+    async def unusable(request: Request, error: ModelFolderError) -> JSONResponse:
+        # Not the caller's fault, and the message may name folders of this machine.
+        _LOG.error("the model failed", extra={"path": request.url.path, "error": str(error)})
+        return problem_response(
+            HTTPStatus.SERVICE_UNAVAILABLE, "the model's files cannot be used; the service's log has more"
+        )
 
     @app.exception_handler(ClosedError)
     async def closed(request: Request, error: ClosedError) -> JSONResponse:

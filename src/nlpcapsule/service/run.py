@@ -20,22 +20,35 @@ from nlpcapsule.service.logs import set_up_logs
 from nlpcapsule.service.metrics import MULTIPROCESS_FOLDER
 from nlpcapsule.service.served_model import load_served
 from nlpcapsule.service.settings import ServiceSettings
+from nlpcapsule.threads import thread_count, use_threads
 
 _GRACE_SECONDS = 30  # for requests that are being answered when the service is stopped
 
 
-def serve(settings: ServiceSettings, say: Callable[[str], None] = lambda text: None) -> None:
+def serve(
+    settings: ServiceSettings,
+    tell: Callable[[str], None] = lambda address: None,
+    say: Callable[[str], None] = lambda text: None,
+) -> None:
     """Serve a model until SIGINT or SIGTERM; requests that were accepted are answered first.
 
     Args:
         settings: The settings.
-        say: Called with the address once the port is open.
+        tell: Called with the address once the port is open.
+        say: Called after that with remarks: which network answers.
 
     Raises:
         ModelFolderError: If the model cannot be loaded.
         NlpCapsuleError: If the feedback store, the hierarchy or the address cannot be used.
     """
-    app = create_app(settings, load_served(settings.model))  # reports what is refused before the port is open
+    remarks: list[str] = []
+    served = load_served(settings.model, remarks.append)  # reports what is refused before the port is open
+    if served.is_exported:
+        remarks.append("answers with the exported network (ONNX Runtime)")
+    elif served.model.network is not None and not remarks:
+        remarks.append("answers with torch's network")
+    app = create_app(settings, served)
+    del served  # a new version replaces it
     with tempfile.TemporaryDirectory() as folder, _open_socket(settings.host, settings.port) as listening:
         options = {"log_config": None, "access_log": False, "timeout_graceful_shutdown": _GRACE_SECONDS}
         if settings.workers == 1:
@@ -47,6 +60,7 @@ def serve(settings: ServiceSettings, say: Callable[[str], None] = lambda text: N
         else:
             app.state.service.close()
             del app  # each worker has its own
+            use_threads(max(1, thread_count() // settings.workers))  # of each, which inherits the environment
             os.environ[MULTIPROCESS_FOLDER] = folder
             os.environ[SETTINGS] = settings.model_dump_json()
             os.environ[PARENT_VARIABLE] = str(os.getpid())
@@ -60,7 +74,9 @@ def serve(settings: ServiceSettings, say: Callable[[str], None] = lambda text: N
             )
             run = Multiprocess(config, sockets=[listening]).run
         host, port = listening.getsockname()[:2]
-        say(f"http://{f'[{host}]' if ':' in host else host}:{port}")  # from here on, signals end it in order
+        tell(f"http://{f'[{host}]' if ':' in host else host}:{port}")  # from here on, signals end it in order
+        for remark in remarks:
+            say(remark)
         set_up_logs()
         run()
 

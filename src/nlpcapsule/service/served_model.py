@@ -1,4 +1,8 @@
-"""Hold the model that answers requests, and replace it when its folder has a new version."""
+"""Hold the model that answers requests, and replace it when its folder has a new version.
+
+Where the folder has an exported network, that one ranks. It cannot explain: torch, with its network, is
+loaded when the first explanation is asked for.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from nlpcapsule.errors import NlpCapsuleError
-from nlpcapsule.model_folder import MANIFEST, load_model
+from nlpcapsule.errors import ModelFolderError, NlpCapsuleError
+from nlpcapsule.export.prediction import is_exported, load_for_prediction
+from nlpcapsule.model_folder import MANIFEST
 from nlpcapsule.model_folder.manifest import model_place
 from nlpcapsule.scoring.models import AnswerModel, LabelModel
 
@@ -34,18 +39,35 @@ class ServedModel:
     version: str
     loaded_at: datetime
 
+    @property
+    def is_exported(self) -> bool:
+        """Whether an exported network ranks."""
+        return is_exported(self.model)
 
-def load_served(folder: Path) -> ServedModel:
+
+def load_served(
+    folder: Path, say: Callable[[str], None] = lambda text: None, exported: bool = True
+) -> ServedModel:
     """Load the current version of a model folder.
+
+    Args:
+        folder: The model folder.
+        say: Called with a remark if there is an exported network that cannot be used.
+        exported: Whether to use the exported network, if there is one.
 
     Raises:
         ModelFolderError: If the folder is rejected.
     """
-    version = folder_version(folder)
-    model = load_model(folder)
-    while (now := folder_version(folder)) != version:  # replaced while it was loaded
-        version, model = now, load_model(folder)
-    return ServedModel(model, folder.resolve().name, version or "", datetime.now(UTC))
+    while True:
+        version = folder_version(folder)
+        try:
+            model = load_for_prediction(folder, say, exported)
+        except ModelFolderError:
+            if folder_version(folder) == version:
+                raise
+            continue
+        if folder_version(folder) == version:  # otherwise it was replaced while it was loaded
+            return ServedModel(model, folder.resolve().name, version or "", datetime.now(UTC))
 
 
 def folder_version(folder: Path) -> str | None:
@@ -83,6 +105,8 @@ class ModelHolder:
         self.folder = folder
         self._changed = changed
         self._served = served
+        self._with_torch: ServedModel | None = None  # loaded where an exported network ranks
+        self._refreshing, self._loading_torch = threading.Lock(), threading.Lock()
         self._refused: tuple[str, list[tuple[str, int, int]]] | None = None  # a version and its files
         self._stop = threading.Event()
         self._watcher: threading.Thread | None = None
@@ -98,6 +122,25 @@ class ModelHolder:
         if self._served is None:
             self._served = load_served(self.folder)
         return self._served
+
+    def with_torch(self) -> ServedModel:
+        """Return the model with torch's network, which is loaded once for each version.
+
+        It is the current version, or a newer one that has just replaced it in the folder.
+
+        Raises:
+            ModelFolderError: If neither can be loaded.
+        """
+        served = self.current
+        if not served.is_exported:
+            return served
+        with self._loading_torch:
+            found = self._with_torch
+            if found is None or found.version != served.version:
+                found = self._with_torch = load_served(self.folder, exported=False)
+        if found.version != served.version:
+            self.refresh()  # so that rankings come from the new version, too
+        return found
 
     def watch(self, seconds: float) -> None:
         """Look for a new version every so many seconds, and load it in the background."""
@@ -119,6 +162,10 @@ class ModelHolder:
         A version that cannot be loaded is reported once, and the current one stays; it is tried again when
         its files have changed, as they do while a folder is copied.
         """
+        with self._refreshing:  # the watcher and an explanation may both find a new version
+            return self._refresh()
+
+    def _refresh(self) -> bool:
         version = folder_version(self.folder)
         if version is None or version == self.current.version:
             return False
@@ -126,14 +173,18 @@ class ModelHolder:
         if found == before:
             return False
         try:
-            served = load_served(self.folder)
+            served = load_served(self.folder, _LOG.warning)
         except NlpCapsuleError as error:
             self._refused = found
             if before is None or before[0] != version:
                 _LOG.error("the new version is not served", extra={"version": version, "error": str(error)})
             return False
         self._served = served
-        _LOG.info("serves a new version", extra={"version": served.version})
+        if self._with_torch is not None and (
+            not served.is_exported or self._with_torch.version != served.version
+        ):
+            self._with_torch = None  # free its memory
+        _LOG.info("serves a new version", extra={"version": served.version, "exported": served.is_exported})
         self._changed(served)
         return True
 

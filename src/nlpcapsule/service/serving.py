@@ -7,10 +7,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from nlpcapsule.data.documents import Question
-from nlpcapsule.explain import DocumentExplanation, QuestionExplanation, explain, explain_answers
 from nlpcapsule.learning.store import FeedbackStore
 from nlpcapsule.scoring.models import AnswerModel, LabelModel, RankedAnswer, RankedLabel
 from nlpcapsule.service.batching import Batcher
@@ -20,7 +19,10 @@ from nlpcapsule.service.served_model import ModelHolder, ServedModel
 from nlpcapsule.service.settings import ServiceSettings
 from nlpcapsule.service.vocabulary import Hierarchy, VocabularySearch
 
-Explanation = TypeVar("Explanation", DocumentExplanation, QuestionExplanation)
+if TYPE_CHECKING:  # explanations import torch, rankings with an exported network do without
+    from nlpcapsule.explain import DocumentExplanation, QuestionExplanation
+
+Explanation = TypeVar("Explanation", "DocumentExplanation", "QuestionExplanation")
 _MOST_EXPLANATIONS = 16  # explanations that wait at a time; each takes as long as tens of documents
 
 
@@ -122,18 +124,26 @@ class Service:
     ) -> tuple[str, DocumentExplanation]:
         """Explain labels of a document; raises as `_in_turn` does."""
         self.label_model()
-        return await self._in_turn(
-            lambda served: explain(self.label_model(served), text, labels, top_k=top_k, words=words)
-        )
+
+        def work(served: ServedModel) -> DocumentExplanation:
+            from nlpcapsule.explain import explain
+
+            return explain(self.label_model(served), text, labels, top_k=top_k, words=words)
+
+        return await self._in_turn(work)
 
     async def explain_answers(
         self, question: Question, top_k: int, words: int
     ) -> tuple[str, QuestionExplanation]:
         """Explain answers to a question; raises as `_in_turn` does."""
         self.answer_model()
-        return await self._in_turn(
-            lambda served: explain_answers(self.answer_model(served), question, top_k=top_k, words=words)
-        )
+
+        def work(served: ServedModel) -> QuestionExplanation:
+            from nlpcapsule.explain import explain_answers
+
+            return explain_answers(self.answer_model(served), question, top_k=top_k, words=words)
+
+        return await self._in_turn(work)
 
     async def _in_turn(self, work: Callable[[ServedModel], Explanation]) -> tuple[str, Explanation]:
         """Explain in a thread of its own, so that rankings need not wait; return the model's version, too.
@@ -151,7 +161,7 @@ class Service:
             self._explaining -= 1
 
     def _explained(self, work: Callable[[ServedModel], Explanation]) -> tuple[str, Explanation]:
-        served = self.holder.current  # read once: it may be replaced meanwhile
+        served = self.holder.with_torch()  # read once: it may be replaced meanwhile
         return served.version, work(served)
 
     def _rank(self, items: list[RankText]) -> list[Ranked]:

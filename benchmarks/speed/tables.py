@@ -162,7 +162,7 @@ def _table(name: str, record: Record, rows: list[dict[str, str]], note: str = ""
     return markdown_table(used, rows) + source
 
 
-_STEPS = ("speed-labels", "speed-labels-gpu-32", "speed-labels-gpu-256", "speed-tokens")
+_STEPS = ("speed-labels", "speed-labels-256", "speed-labels-gpu-32", "speed-labels-gpu-256", "speed-tokens")
 GROWTH: dict[str, Callable[[Any], str]] = {
     **{name: partial(steps_table, name) for name in _STEPS},
     "speed-memory": partial(memory_table, "speed-memory"),

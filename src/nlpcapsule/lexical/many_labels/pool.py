@@ -12,9 +12,10 @@ from nlpcapsule.threads import available_cpus, thread_count
 
 
 def worker_count() -> int:
-    """Return the number of worker processes: that of threads, in a training of several processes of all.
+    """Return how many worker processes to start: one per thread.
 
-    The others wait for the one that works. torchrun gives each one thread, unless OMP_NUM_THREADS says more.
+    In a training of several processes the others wait meanwhile, so that their threads count, too. One
+    thread is what torchrun gives each process if OMP_NUM_THREADS is not set: then all CPUs are used.
     """
     processes, threads = int(os.environ.get("LOCAL_WORLD_SIZE", "1")), thread_count()
     if processes == 1:

@@ -1,5 +1,9 @@
 """Every command that computes uses the threads that the machine grants, and not all that torch sees."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 from run_command import TINY, run_command
 
@@ -40,3 +44,45 @@ def test_predict_tries_fewer_threads_for_torch_alone(sample, tmp_path, monkeypat
     monkeypatch.setattr(predict, "keep_faster_torch_threads", tried.append)
     assert run_command("predict", folder, data, "--quiet").code == 0
     assert len(tried) == times
+
+
+IMPORTS_TORCH = """
+import os, sys
+
+class Torch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            print(os.environ.get("GOMP_SPINCOUNT"), os.environ.get("OMP_NUM_THREADS"))
+            sys.stdout.flush()
+            os._exit(7)
+
+sys.meta_path.insert(0, Torch())
+from nlpcapsule.cli.app import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "train {sample}/documents-train.jsonl --output {new} --dry-run --threads 1",
+        "tune {sample}/documents-train.jsonl --output {new}",
+        "compare --data {sample} --output {new}",
+        "evaluate {new} {sample}/documents-train.jsonl --threads 1",
+        "predict {new} {sample}/documents-train.jsonl --threads 1",
+        "inspect {new} {sample}/documents-train.jsonl",
+        "learn {new} {sample}/documents-train.jsonl",
+        "demo --output {new}",
+    ],
+    ids=lambda given: given.split()[0],
+)
+def test_threads_are_chosen_before_torch_is_imported(sample, tmp_path, given):
+    """Its threads read the environment once, when they are loaded: how many they are, and how they wait."""
+    chosen = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "GOMP_"))}
+    words = given.format(sample=sample, new=tmp_path / "new").split()
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS_TORCH, *words], env=chosen, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 7, done.stderr
+    spins, threads = done.stdout.split()
+    assert (spins, int(threads) > 0) == ("3000", True)

@@ -21,7 +21,7 @@ def test_a_plan_multiplies_the_time_of_a_batch(monkeypatch):
     lines = "\n".join(plan_training(data, config, print))
     assert "64 training documents" in lines
     assert f"{len(data.labels)} labels" in lines
-    assert "one-vs-rest is fitted and nominates 200 candidates per document" in lines
+    assert f"one-vs-rest is fitted and nominates {len(data.labels)} candidates per document" in lines
     assert "its labels and 7 others (hard)" in lines
     assert "4 batches of 16 an epoch, 1 batch(es) a step" in lines
     assert "about 8 s an epoch, 12 min for 90 epochs (2000 ms a batch)" in lines

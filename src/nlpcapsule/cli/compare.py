@@ -59,11 +59,11 @@ def compare(
     system runs in a child process. Finished systems are kept: after an interruption, the same command
     continues.
     """
+    use_threads(None)
     from nlpcapsule.compare.data import open_folder
 
     check_folder_name(data)  # its name is the table's title
     check_output_folder(output)
-    use_threads(None)
     source = open_folder(data, reading, task)
     compared = chosen_systems(systems, source.kind)
     ours = DEFAULT_SYSTEM["labels"]

@@ -76,6 +76,7 @@ def train(
     TSV with these columns. With --task answers it has one question per row: {"question": "...", "candidates":
     [{"text": "...", "label": 1}, {"text": "...", "label": 0}]}. docs/data-formats.md lists more formats.
     """
+    use_threads(threads)  # first: settings import torch, whose threads read the environment then
     given = {
         "encoder": encoder,
         "text.label_names": None if label_names is None else str(label_names),
@@ -88,15 +89,16 @@ def train(
     if dev is None and dev_split is not None:
         raise NlpCapsuleError("--dev-split names a part of the dev data: name the data with --dev, too")
     files.check_output_folder(output)
-    use_threads(threads)
     choose_device(device)
     sources = (train, dev, reading, replace(reading, split=dev_split))
     if dry_run:
         from nlpcapsule.training.plan import plan_training
+        from nlpcapsule.training.shared_work import this_process
 
         keep_faster_torch_threads(say)
-        for line in plan_training(_prepare(*sources, settled, quiet), settled, typer.echo):
-            typer.echo(line)
+        tell = typer.echo if this_process().is_main_process else str  # the others say nothing
+        for line in plan_training(_prepare(*sources, settled, quiet), settled, tell):
+            tell(line)
         return
 
     from nlpcapsule.training.fit_answers import fit_answers

@@ -59,13 +59,13 @@ def tune(
     compared by nDCG@5 on held-out documents; poor ones are stopped early. The same command continues a
     search that was stopped.
     """
+    use_threads(None)  # first: settings import torch, whose threads read the environment then
     refuse_same_stdin(data, dev)
     check_output_folder(output)
     held_out_by_default = {} if dev is not None else {"training.dev_fraction": 0.1}
     start = Config.build("labels", model, config, settings or (), None, preset)
     if not start.training.dev_fraction:
         start = Config.build("labels", model, config, settings or (), held_out_by_default, preset)
-    use_threads(None)
     choose_device(device)
 
     from nlpcapsule.training.prepared_labels import prepare_labels

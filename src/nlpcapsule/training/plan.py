@@ -61,7 +61,9 @@ def _plan_labels(data: PreparedLabels, config: Config, say: Callable[[str], None
     training, count = config.training, len(data.labels)
     if config.lexical is not None and data.dev is not None:
         name = evidence_settings(config.lexical).name
-        nominated = f"nominates {config.inference.candidates or CANDIDATES:,} candidates per document"
+        nominated = (
+            f"nominates {min(config.inference.candidates or CANDIDATES, count):,} candidates per document"
+        )
         lines.append(f"before the first epoch, not estimated: {name} is fitted and {nominated}")
     elif needs_nominator(config, count):
         lines.append("before the first epoch, not estimated: a kim-cnn is trained and nominates candidates")

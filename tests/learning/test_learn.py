@@ -49,6 +49,23 @@ def test_a_new_label_is_found_in_documents_that_were_not_shown(learned: Learned)
     assert recall(learned.model, HELD_BACK) > 0.7
 
 
+def test_a_label_with_one_document_counts_as_the_rarest_of_before(model: LabelModel, tmp_path: Path) -> None:
+    """Fusion weights do not hold for rarer labels: they would rank one with a single document first."""
+    learned = learn(model, examples(1)).model
+    label, rarest = learned.labels.ids.index(HELD_BACK), model.scorer.frequency.min()  # type: ignore[union-attr]
+    save_model(learned, tmp_path / "model")
+    for changed in (learned, load_model(tmp_path / "model")):
+        scorer = changed.scorer  # type: ignore[union-attr]
+        assert scorer.frequency[label] < rarest
+        candidates = np.arange(len(learned.labels))[None]
+        tokens = learned.encode([later_documents()[0].text])
+        features, _ = scorer.features(tokens, candidates, np.zeros(candidates.shape))
+        assert features.frequency.min() == pytest.approx(rarest)
+        assert features.frequency[0, label] == pytest.approx(rarest)
+    again = learn(learned, [Example("lamp1 glass2", ("oak",))]).model
+    assert again.scorer.fusion.rarest == learned.scorer.fusion.rarest  # type: ignore[union-attr]
+
+
 def test_the_network_alone_tells_the_label_from_others(learned: Learned) -> None:
     network = learned.model.scorer.scorer  # type: ignore[union-attr]
     label = learned.model.labels.ids.index(HELD_BACK)

@@ -161,10 +161,33 @@ def test_labels_that_are_never_or_always_right_teach_nothing():
 
 
 def test_it_goes_through_json_unchanged():
-    fusion = Fusion(*np.random.default_rng(0).normal(size=(2, 12)), slope=0.7, offset=-0.1)
+    fusion = Fusion(*np.random.default_rng(0).normal(size=(2, 12)), slope=0.7, offset=-0.1, rarest=0.3)
     again = Fusion.from_json(json.loads(json.dumps(fusion.to_json())))
     assert np.array_equal(again.weights, fusion.weights)
-    assert (again.slope, again.offset) == (0.7, -0.1)
+    assert (again.slope, again.offset, again.rarest) == (0.7, -0.1, 0.3)
+
+
+def test_weights_of_earlier_versions_know_no_rarest_label():
+    record = Fusion(np.ones(12), np.ones(12)).to_json()
+    del record["rarest"]
+    assert Fusion.from_json(record).rarest == 0
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.5, float("nan"), "0.3", None, True])
+def test_a_frequency_that_no_label_can_have_is_refused(value):
+    record = Fusion(np.ones(12), np.ones(12)).to_json()
+    with pytest.raises(DataError, match=r"fusion\.json"):
+        Fusion.from_json({**record, "rarest": value})
+
+
+def test_weights_that_are_no_object_are_refused():
+    with pytest.raises(DataError, match=r"fusion\.json"):
+        Fusion.from_json([1, 2])
+
+
+def test_labels_without_examples_stay_without():
+    fusion = Fusion(np.ones(12), np.ones(12), rarest=0.4)
+    assert fusion.frequency(np.array([[0.0, 0.2, 0.7]])).tolist() == [[0.0, 0.4, 0.7]]
 
 
 def test_right_candidates_are_those_among_the_documents_labels():

@@ -96,7 +96,11 @@ def train(
         from nlpcapsule.training.shared_work import this_process
 
         keep_faster_torch_threads(say)
-        tell = typer.echo if this_process().is_main_process else str  # the others say nothing
+
+        def tell(text: str) -> None:
+            if this_process().is_main_process:  # of several
+                typer.echo(text)
+
         for line in plan_training(_prepare(*sources, settled, quiet), settled, tell):
             tell(line)
         return

@@ -54,7 +54,10 @@ def change_model(
         settings or RowTraining(seed=seed),
         progress.parts,
     )
-    changed_scorer = hybrid_scorer(model.config, tokenizer, change.labels, rows, changed, scorer.fusion)
+    fusion = scorer.fusion
+    if not fusion.rarest:
+        fusion = replace(fusion, rarest=float(scorer.frequency[scorer.frequency > 0].min(initial=1.0)))
+    changed_scorer = hybrid_scorer(model.config, tokenizer, change.labels, rows, changed, fusion)
     facts = replace(
         model.facts,
         training_documents=len(change.documents.tokens),

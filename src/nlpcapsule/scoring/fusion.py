@@ -82,6 +82,7 @@ class Fusion:
     weights: np.ndarray  # w, of the same size
     slope: float = 1.0  # a
     offset: float = 0.0  # c
+    rarest: float = 0.0  # f of the rarest label when u and w were fitted, if labels were learned since
 
     @classmethod
     def fit(cls, features: CandidateFeatures, relevant: np.ndarray) -> Self:
@@ -112,6 +113,14 @@ class Fusion:
         slope, offset = float(calibration.coef_[0, 0]), float(calibration.intercept_[0])
         return cls(first, weights, slope, offset) if slope > 0 else cls(first, weights)
 
+    def frequency(self, frequency: np.ndarray) -> np.ndarray:
+        """Return f (N, C) of candidates; a label that was learned later counts as the rarest one of before.
+
+        The weights hold for the frequencies that they were fitted to. Beyond them they would make a label
+        with a single document likely everywhere, or nowhere.
+        """
+        return np.where(frequency > 0, np.maximum(frequency, self.rarest), frequency)
+
     def __call__(self, features: CandidateFeatures) -> np.ndarray:
         """Return the fused log-odds (N, C)."""
         if len(features.network) <= _AT_A_TIME:
@@ -126,21 +135,24 @@ class Fusion:
     def to_json(self) -> dict[str, Any]:
         """Return the weights as JSON values, for the model folder."""
         weights = {"first": self.first.tolist(), "weights": self.weights.tolist()}
-        return {**weights, "slope": self.slope, "offset": self.offset}
+        return {**weights, "slope": self.slope, "offset": self.offset, "rarest": self.rarest}
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Self:
         """Parse the output of `to_json`; raise `DataError` if a value is missing or not a number."""
         try:
-            numbers = [*record["first"], *record["weights"], record["slope"], record["offset"]]
+            rarest = record.get("rarest", 0.0)  # earlier versions have none
+            numbers = [*record["first"], *record["weights"], record["slope"], record["offset"], rarest]
             if any(isinstance(number, bool) or not isinstance(number, int | float) for number in numbers):
                 raise TypeError("a weight is not a number")
             first, weights = (np.asarray(record[name], dtype=np.float64) for name in ("first", "weights"))
-            fusion = cls(first, weights, float(record["slope"]), float(record["offset"]))
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            fusion = cls(first, weights, float(record["slope"]), float(record["offset"]), float(rarest))
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise DataError(f"fusion.json: expected weights, a slope and an offset ({error!r:.80})") from None
         if not np.isfinite([*first, *weights, fusion.slope, fusion.offset]).all() or fusion.slope <= 0:
             raise DataError("fusion.json: a weight is infinite, or the slope is not positive")
+        if not 0 <= fusion.rarest <= 1:
+            raise DataError(f"fusion.json: `rarest` must be from 0 to 1. Got {fusion.rarest} instead.")
         return fusion
 
     def check(self, has_names: bool) -> None:

@@ -55,7 +55,7 @@ class HybridScorer:
         scored = self.scorer.score(tokens, candidates)
         shares, nearest = self.lexical.shares(tokens, candidates)
         names = self.lexical.names(tokens, candidates)
-        frequency = self.frequency[candidates]
+        frequency = self.fusion.frequency(self.frequency[candidates])
         return CandidateFeatures(scored.log_odds, lexical, shares, nearest, frequency, names), scored
 
     def score(self, tokens: Ragged, candidates: np.ndarray | None = None, top_k: int | None = None) -> Scores:

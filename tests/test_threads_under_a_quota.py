@@ -59,7 +59,11 @@ def run(program: str, root: Path, quota: str, *arguments: object) -> dict[str, A
     for name, text in (("proc/self/cgroup", "0::/\n"), ("sys/fs/cgroup/cpu.max", f"{quota}\n")):
         (root / name).parent.mkdir(parents=True)
         (root / name).write_text(text, encoding="utf-8")
-    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.endswith(("_NUM_THREADS", "_WORLD_SIZE"))
+    }
     environment["PYTHONPATH"] = str(SOURCE)
     command = [sys.executable, "-c", CHOOSE + program, str(root), *map(str, arguments)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)

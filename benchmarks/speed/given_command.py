@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ _PLACES = {"output", "folder"}  # where files go changes no result
 
 def given_command(context: typer.Context) -> str:
     """Return the running command with the options it was given; of paths, only the names."""
-    words = [f"python -m benchmarks speed {context.info_name}"]
+    words = ["python", "-m", "benchmarks", "speed", str(context.info_name)]
     for parameter in context.command.params:
         name = parameter.name or ""
         source = context.get_parameter_source(name)
@@ -23,12 +24,14 @@ def given_command(context: typer.Context) -> str:
         several = isinstance(value, Sequence) and not isinstance(value, str)
         for each in value if several else [value]:
             words += _words(parameter, each)
-    return " ".join(words)
+    return shlex.join(words)
 
 
 def _words(parameter: Any, value: Any) -> list[str]:
     option = [parameter.opts[0]] if parameter.param_type_name == "option" else []
-    return option if value is True else [*option, _name(value)]
+    if isinstance(value, bool):
+        return option if value else parameter.secondary_opts[:1]
+    return [*option, _name(value)]
 
 
 def _name(value: Any) -> str:

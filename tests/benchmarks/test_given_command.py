@@ -26,6 +26,8 @@ def measure(
     labels: Annotated[int, typer.Option("--labels")] = 4_000,
     bf16: Annotated[bool, typer.Option("--bf16")] = False,
     threads: Annotated[int | None, typer.Option("--threads")] = None,
+    preset: Annotated[str, typer.Option("--preset")] = "small",
+    warm: Annotated[bool, typer.Option("--warm/--cold")] = True,
     output: Annotated[Path, typer.Option("--output")] = Path("results/x.json"),
 ) -> None:
     """Print the command."""
@@ -44,13 +46,19 @@ app.add_typer(speed, name="speed")
     ("words", "expected"),
     [
         ("some/where/test.jsonl --model small=a/b/small", "test.jsonl --model small=small"),
+        ("t.jsonl --model a=b --preset= --cold", "t.jsonl --model a=b --preset '' --cold"),
         ("t.jsonl --model a=b --model c=/d/e --bf16", "t.jsonl --model a=b --model c=e --bf16"),
         (
             "t.jsonl --model a=b --threads 1 --labels 4000 --output x/y.json",
             "t.jsonl --model a=b --labels 4000 --threads 1",
         ),
     ],
-    ids=["paths", "several values and a flag", "defaults that were given, without the output"],
+    ids=[
+        "paths",
+        "an empty value, and no flag",
+        "several values and a flag",
+        "defaults that were given, without the output",
+    ],
 )
 def test_a_command_is_told_with_the_options_that_it_was_given(words, expected):
     told = CliRunner().invoke(app, ["speed", "measure", *words.split()])

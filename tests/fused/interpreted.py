@@ -126,7 +126,7 @@ def run_trials():
     trials = [
         *((mean_shift._trial, 5, 4, torch.float32, options(most, False, "leaky")) for most in (1, 3)),
         (mean_shift._trial, 5, 4, torch.bfloat16, options(3, True, "leaky")),
-        (pair_votes._trial, 16, 3, 4, torch.float32),
+        (pair_votes._trial, 16, 3, 4, torch.float32, torch.float32),
         (row_adam._trial,),
     ]
     for trial, *compiled_for in trials:

@@ -38,9 +38,11 @@ class Running:
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
         self._lines: list[str] = []
-        first = self._read_line()
-        found = re.search(r"http://\S+", first)
-        assert found, first + (self.process.stderr.read() if self.process.stderr else "")
+        said, found = "", None
+        while found is None:  # a library may warn before
+            line = self._read_line()
+            said, found = said + line, re.search(r"http://\S+", line)
+            assert found or line, said
         self.address = found[0]
         self._reader = threading.Thread(target=self._read, daemon=True)  # a full pipe would stop the service
         self._reader.start()

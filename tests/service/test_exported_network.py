@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from test_model_swap import save_another
 
+from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.export import prediction
 from nlpcapsule.export.export_model import export_model
 from nlpcapsule.export.onnx_scorer import OnnxScorer
@@ -258,3 +259,25 @@ def test_the_command_says_it_after_the_address(folder, tmp_path):
         assert service.ask(body=json.dumps(BODY).encode())["documents"]
         code, told = service.stop()
     assert (code, told.splitlines()[0]) == (0, "answers with the exported network (ONNX Runtime)")
+
+
+def test_an_export_that_the_runtime_refuses_is_left_aside(folder, monkeypatch):
+    def refuse(path, label_count):
+        raise ModelFolderError("an operator is too new")
+
+    monkeypatch.setattr(OnnxScorer, "load", refuse)
+    said = []
+    served = load_served(folder, said.append)
+    assert not served.is_exported
+    assert served.version == folder_version(folder)
+    assert len(said) == 1
+    assert "the exported network cannot be used, so torch is" in said[0]
+    assert "an operator is too new" in said[0]
+
+
+def test_a_damaged_folder_is_refused_in_spite_of_its_export(folder):
+    (folder / "labels.json").write_text("[]", encoding="utf-8")
+    said = []
+    with pytest.raises(ModelFolderError):
+        load_served(folder, said.append)
+    assert said == []

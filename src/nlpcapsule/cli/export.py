@@ -8,6 +8,7 @@ import typer
 
 from nlpcapsule.cli.files import check_folder_name, say
 from nlpcapsule.cli.options import ModelFolder, Quiet
+from nlpcapsule.threads import use_threads
 
 
 class Format(StrEnum):
@@ -28,9 +29,10 @@ def export(
 ) -> None:
     """Export a label model's network to ONNX, for speed on a CPU.
 
-    The network is added to the model folder. `nlpcapsule predict` then uses it, and starts without torch.
+    The network is added to the model folder. `predict` and `serve` then use it, and start without torch.
     """
     check_folder_name(model)
+    use_threads(None)
     from nlpcapsule.export.export_model import export_model
 
     size = export_model(model, int8)

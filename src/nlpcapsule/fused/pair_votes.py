@@ -34,7 +34,9 @@ def can_form(capsules: Tensor, transforms: PairTransforms, outputs: Tensor | Non
         and transforms.size <= _LARGEST
         and 0 < len(outputs) <= _MOST_OUTPUTS
         and len(outputs) * max(capsules.numel(), transforms.rows.shape[1]) < 2**31  # 32-bit places
-        and works(_trial, "cuda", _at_once(len(capsules)), *capsules.shape[1:], _kind(capsules))
+        and works(
+            _trial, "cuda", _at_once(len(capsules)), *capsules.shape[1:], capsules.dtype, _kind(capsules)
+        )
     )
 
 
@@ -94,8 +96,10 @@ def _at_once(documents: int) -> int:
     return min(_DOCUMENTS, max(16, 1 << (documents - 1).bit_length()))
 
 
-def _trial(device: str, documents: int, inputs: int, size: int, kind: torch.dtype) -> None:
-    capsules = torch.ones((documents, inputs, size), device=device, requires_grad=True)
+def _trial(
+    device: str, documents: int, inputs: int, size: int, given: torch.dtype, kind: torch.dtype
+) -> None:
+    capsules = torch.ones((documents, inputs, size), dtype=given, device=device, requires_grad=True)
     table = torch.ones((3, inputs * size**2), device=device, requires_grad=True)
     votes: Tensor = _PairVotes.apply(capsules, table, torch.arange(2, device=device), kind)
     votes.sum().backward()

@@ -52,21 +52,27 @@ def load_served(
 
     Args:
         folder: The model folder.
-        say: Called with a remark if there is an exported network that cannot be used.
+        say: Called with a remark if there is an exported network that cannot be used; torch's is then.
         exported: Whether to use the exported network, if there is one.
 
     Raises:
         ModelFolderError: If the folder is rejected.
     """
+    refused: tuple[str | None, ModelFolderError] | None = None  # a version with an unusable export
     while True:
         version = folder_version(folder)
+        is_refused = refused is not None and refused[0] == version
         try:
-            model = load_for_prediction(folder, say, exported)
-        except ModelFolderError:
+            model = load_for_prediction(folder, say, exported and not is_refused)
+        except ModelFolderError as error:
             if folder_version(folder) == version:
-                raise
+                if not exported or is_refused:
+                    raise
+                refused = version, error
             continue
         if folder_version(folder) == version:  # otherwise it was replaced while it was loaded
+            if refused is not None and is_refused:
+                say(f"the exported network cannot be used, so torch is: {refused[1]}")
             return ServedModel(model, folder.resolve().name, version or "", datetime.now(UTC))
 
 
@@ -136,8 +142,9 @@ class ModelHolder:
             return served
         with self._loading_torch:
             found = self._with_torch
-            if found is None or found.version != served.version:
-                found = self._with_torch = load_served(self.folder, exported=False)
+            if found is None or found.version not in (served.version, folder_version(self.folder)):
+                found = load_served(self.folder, exported=False)
+                self._with_torch = found if self.current.is_exported else None
         if found.version != served.version:
             self.refresh()  # so that rankings come from the new version, too
         return found

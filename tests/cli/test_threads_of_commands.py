@@ -72,6 +72,7 @@ main()
         "predict {new} {sample}/documents-train.jsonl --threads 1",
         "inspect {new} {sample}/documents-train.jsonl",
         "learn {new} {sample}/documents-train.jsonl",
+        "export {new}",
         "demo --output {new}",
     ],
     ids=lambda given: given.split()[0],

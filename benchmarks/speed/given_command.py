@@ -14,7 +14,7 @@ _PLACES = {"output", "folder"}  # where files go changes no result
 
 def given_command(context: typer.Context) -> str:
     """Return the running command with the options it was given; of paths, only the names."""
-    words = ["python", "-m", "benchmarks", "speed", str(context.info_name)]
+    words = [*"python -m benchmarks speed".split(), str(context.info_name)]
     for parameter in context.command.params:
         name = parameter.name or ""
         source = context.get_parameter_source(name)

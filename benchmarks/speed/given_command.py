@@ -14,7 +14,7 @@ _PLACES = {"output", "folder"}  # where files go changes no result
 
 def given_command(context: typer.Context) -> str:
     """Return the running command with the options it was given; of paths, only the names."""
-    words = [*"python -m benchmarks speed".split(), str(context.info_name)]
+    words = [str(context.info_name)]
     for parameter in context.command.params:
         name = parameter.name or ""
         source = context.get_parameter_source(name)
@@ -24,7 +24,7 @@ def given_command(context: typer.Context) -> str:
         several = isinstance(value, Sequence) and not isinstance(value, str)
         for each in value if several else [value]:
             words += _words(parameter, each)
-    return shlex.join(words)
+    return f"python -m benchmarks speed {shlex.join(words)}"
 
 
 def _words(parameter: Any, value: Any) -> list[str]:

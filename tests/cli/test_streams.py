@@ -175,6 +175,13 @@ def test_a_device_that_never_ends_is_one_message(device: str, label_model: Path,
         assert_refused(run_command(*command), device)
 
 
+def test_a_binary_stream_gives_no_result_though_its_first_line_is_text(label_model: Path) -> None:
+    with started("predict", label_model, "-") as process:
+        output, errors = process.communicate(b"text\n\xff\0\n", timeout=300)
+    assert (process.returncode, output) == (2, b"")
+    assert b"<stdin>, line 2: it holds a NUL byte" in errors
+
+
 @pytest.mark.parametrize("module", ["nlpcapsule.cli.app", "typer", "torch", "torch.nn"])
 def test_ctrl_c_during_imports_ends_with_130_and_no_traceback(module: str, label_model: Path) -> None:
     program = (

@@ -143,6 +143,9 @@ class TextFile:
 
     def _peek_raw(self) -> bytes:
         if self._first is None:
+            start = self._bytes.peek(1) if self._stream is self._bytes else b""
+            if not start.startswith(UTF16_MARKS):  # which have a message of their own
+                refuse_binary(start, Place(self.name, 1))  # its first line may look like a row
             # The byte order mark does not count towards the length: it does not change where a line is cut.
             start = self._read(MAX_LINE_BYTES + 1 + len(BYTE_ORDER_MARK))
             self._first = start.removeprefix(BYTE_ORDER_MARK)
@@ -186,12 +189,17 @@ def decode(raw: bytes, at: Place, encoding: str = "utf-8", errors: str = "strict
     if first == 1 and raw.startswith(UTF16_MARKS):
         hint = "convert it, for example with: iconv -f utf-16 -t utf-8"
         raise DataError("it is encoded as UTF-16, expected UTF-8", at.path, hint=hint)
-    if (nul := raw.find(b"\0")) >= 0:
-        at = Place(at.path, first + raw.count(b"\n", 0, nul))
-        raise at.broken("it holds a NUL byte and seems to be a binary file, expected text")
+    refuse_binary(raw, Place(at.path, first))
     try:
         return raw.decode(encoding, errors)
     except UnicodeDecodeError as error:
         at = Place(at.path, first + raw.count(b"\n", 0, error.start))
         hint = "convert the file, for example with: iconv -f latin1 -t utf-8"
         raise at.bad(f"byte 0x{raw[error.start]:02x} is not valid UTF-8", hint) from None
+
+
+def refuse_binary(raw: bytes, at: Place) -> None:
+    """Raise a DataError if bytes that begin in `at` hold a NUL byte, as text does not."""
+    if (nul := raw.find(b"\0")) >= 0:
+        at = Place(at.path, (at.line or 1) + raw.count(b"\n", 0, nul))
+        raise at.broken("it holds a NUL byte and seems to be a binary file, expected text")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from nlpcapsule.config import Config
+from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.networks.build import build_network
 from nlpcapsule.networks.label_query import LabelQueryNetwork
 
@@ -43,6 +45,10 @@ def exported_kind(kind: str, **settings: Any) -> LabelQueryNetwork:
     config = Config.build("labels", "label-query", overrides=values)
     network = build_network(config, VOCABULARY, label_count=LABELS, transformer=TRANSFORMER)
     assert isinstance(network, LabelQueryNetwork)
+    if network.names is not None:
+        names = Ragged.from_rows(np.array([1 + label, 20 + label]) for label in range(LABELS))
+        idf, counts = np.linspace(0.2, 1, VOCABULARY, dtype=np.float32), np.arange(LABELS)
+        network.read_names(names, idf, counts, Ragged.from_rows(row.numpy() for row in documents()[0]))
     with torch.no_grad():
         network.labels.query.mul_(torch.linspace(0.5, 8, LABELS).unsqueeze(1))
         if network.document.compress_query is not None:

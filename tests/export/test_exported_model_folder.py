@@ -14,6 +14,7 @@ import pytest
 
 from nlpcapsule import CapsuleClassifier
 from nlpcapsule.errors import ConfigError, ModelFolderError
+from nlpcapsule.export import onnx_scorer
 from nlpcapsule.export.export_model import export_model
 from nlpcapsule.export.onnx_scorer import OnnxScorer
 from nlpcapsule.export.prediction import load_for_prediction
@@ -62,6 +63,26 @@ def test_an_exported_model_ranks_as_in_torch(trained: Path, exported: Path) -> N
     np.testing.assert_array_equal(found.labels, expected.labels)
     np.testing.assert_allclose(found.scores, expected.scores, atol=1e-4)
     assert model.threshold == in_torch.threshold
+
+
+def test_a_request_has_the_same_result_with_more_threads(
+    exported: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, read_ahead = load_for_prediction(exported), []
+    begin = OnnxScorer._begin_reading
+    monkeypatch.setattr(
+        OnnxScorer, "_begin_reading", lambda *given: read_ahead.append(given) or begin(*given)
+    )
+    ranked = {}
+    for threads in (1, 2):
+        monkeypatch.setattr(onnx_scorer, "thread_count", lambda threads=threads: threads)
+        ranked[threads] = [model.rank([text]) for text in TEXTS[:10]]
+        assert len(read_ahead) == 10 * (threads - 1)
+    for alone, together in zip(ranked[1], ranked[2], strict=True):
+        assert [row.label for row in alone[0]] == [row.label for row in together[0]]
+        np.testing.assert_allclose(
+            [row.score for row in alone[0]], [row.score for row in together[0]], atol=1e-5
+        )
 
 
 def test_a_model_without_an_export_is_loaded_with_torch(trained: Path) -> None:
@@ -207,8 +228,7 @@ def test_an_exported_network_that_fails_later_is_one_message(copied: Path, tmp_p
     outputs = [onnx.helper.make_tensor_value_info("logits", kind.FLOAT, None)]
     graph = onnx.helper.make_graph(nodes, "graph", inputs, outputs, initializer=[table])
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
-    onnx.save(model, copied / ONNX / "network.onnx")
-    seal(copied, f"{ONNX}/network.onnx")
+    add_files(copied, ONNX, lambda place: onnx.save(model, place / "network.onnx"))
     texts = tmp_path / "texts.txt"
     texts.write_text("\n".join(TEXTS), encoding="utf-8")
     assert_refused(run_command("predict", copied, texts), "the exported network failed: .*out of data bounds")

@@ -12,8 +12,11 @@ from exported_networks import KINDS, LABELS, documents, exported_kind
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.export import onnx_scorer
+from nlpcapsule.export.exportable import ExportableNetwork
+from nlpcapsule.export.network_parts import can_be_cut
 from nlpcapsule.export.onnx_file import GRAPH, WEIGHTS, write_onnx
 from nlpcapsule.export.onnx_scorer import OnnxScorer
+from nlpcapsule.export.sparse_network import CAPSULES_FILE, ENCODER_FILE, LABELS_FILE, POOLING_FILE
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
@@ -26,7 +29,12 @@ FAST = "convolution adaptive-kde"
 )
 def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
     network, folder = exported_kind(request.param), tmp_path_factory.mktemp("onnx")
-    assert write_onnx(network, folder) == [GRAPH, WEIGHTS]
+    parts = (
+        [CAPSULES_FILE, ENCODER_FILE, LABELS_FILE, POOLING_FILE]
+        if can_be_cut(ExportableNetwork(network))
+        else []
+    )
+    assert write_onnx(network, folder) == sorted([GRAPH, WEIGHTS, *parts])
     return network, OnnxScorer.load(folder / GRAPH, LABELS)
 
 

@@ -147,12 +147,12 @@ def test_a_sparse_matrix_that_leads_outside_itself_is_refused(path, change):
         load_arrays(path)
 
 
-def test_a_single_changed_bit_is_noticed(path):
+def test_a_single_changed_bit_of_a_checkpoint_is_noticed(path):
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
     with pytest.raises(ModelFolderError, match="its numbers are not those that were written"):
-        load_arrays(path)
+        load_arrays(path, needs_checksum=True)
 
 
 def test_a_checkpoint_needs_its_checksum(path):

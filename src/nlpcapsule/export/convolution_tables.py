@@ -9,6 +9,8 @@ are its rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
@@ -27,11 +29,9 @@ class ConvolutionTables(nn.Module):
 
     def __init__(self, encoder: ConvolutionEncoder) -> None:
         super().__init__()
-        self.windows = encoder.windows
-        self.padding_id = encoder.embedding.padding_id
         words = encoder.embedding.table.weight.detach()  # (V, v)
         self.tables = nn.ParameterList()
-        for width, convolution in zip(self.windows, encoder.convolutions, strict=True):
+        for width, convolution in zip(encoder.windows, encoder.convolutions, strict=True):
             assert isinstance(convolution, nn.Conv1d)
             assert convolution.bias is not None
             weight = convolution.weight.detach()  # (filters, v, width)
@@ -42,12 +42,17 @@ class ConvolutionTables(nn.Module):
             # Flat: ONNX Runtime would copy parts of it when it loads the network.
             self.tables.append(nn.Parameter(table.flatten(0, 1), requires_grad=False))
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """Return states (B, l, H) after the ReLU, not yet zeroed at padding, of token ids (B, l)."""
+    @property
+    def scale(self) -> Tensor:
+        """(H,) what a filter's sums are multiplied by."""
+        return torch.ones(sum(table.shape[1] for table in self.tables))
+
+    def forward(self, places: Sequence[Tensor]) -> Tensor:
+        """Return the sums (B, l, H) of table rows."""
         sums = []
-        for width, table in zip(self.windows, self.tables, strict=True):
-            rows = [embedding(ids, table) for ids in _places(tokens, width, self.padding_id)]
-            sums.append(torch.relu(sum(rows[1:], start=rows[0])))
+        for of_width, table in zip(places, self.tables, strict=True):
+            rows = [embedding(ids, table) for ids in of_width.unbind()]
+            sums.append(sum(rows[1:], start=rows[0]))
         return torch.cat(sums, dim=2)
 
 
@@ -60,7 +65,6 @@ class SmallTables(nn.Module):
 
     def __init__(self, tables: ConvolutionTables) -> None:
         super().__init__()
-        self.windows, self.padding_id = tables.windows, tables.padding_id
         self.tables, self.scales = nn.ParameterList(), nn.ParameterList()
         for table in tables.tables:
             scale = (table.abs().amax(dim=0) / _LARGEST).clamp(min=torch.finfo(torch.float32).tiny)
@@ -68,31 +72,35 @@ class SmallTables(nn.Module):
             self.tables.append(nn.Parameter(small, requires_grad=False))
             self.scales.append(nn.Parameter(scale, requires_grad=False))
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """Return states (B, l, H) after the ReLU, not yet zeroed at padding, of token ids (B, l)."""
-        states = []
-        for width, table, scale in zip(self.windows, self.tables, self.scales, strict=True):
-            ids = torch.stack(_places(tokens, width, self.padding_id))  # (width, B, l)
-            total = _column_sums(embedding(ids, table).flatten(1))  # (B l filters,)
-            states.append(torch.relu(total.view(*tokens.shape, -1) * scale))
-        return torch.cat(states, dim=2)
+    @property
+    def scale(self) -> Tensor:
+        """(H,) what a filter's sums are multiplied by."""
+        return torch.cat(list(self.scales))
+
+    def forward(self, places: Sequence[Tensor]) -> Tensor:
+        """Return the sums (B, l, H) of table rows, as int16 if they fit."""
+        widest = max(len(of_width) for of_width in places)
+        kind = torch.int16 if _LARGEST * widest < 2**15 else torch.int32
+        sums = []
+        for of_width, table in zip(places, self.tables, strict=True):
+            total = _column_sums(embedding(of_width, table).flatten(1))  # (B l filters,)
+            sums.append(total.to(kind).view(*of_width.shape[1:], -1))
+        return torch.cat(sums, dim=2)
 
 
 def _column_sums(rows: Tensor) -> Tensor:
     """Return the sums of columns (width, N) of 8 bits: a product with ones adds them as integers."""
     if not torch.compiler.is_exporting():
-        return rows.float().sum(dim=0)
+        return rows.sum(dim=0, dtype=torch.int32)
     inputs, shape = (torch.ones(1, len(rows), dtype=torch.uint8), rows), (1, rows.shape[1])
-    return torch.onnx.ops.symbolic(
-        "MatMulInteger", inputs, dtype=torch.int32, shape=shape, version=10
-    ).float()
+    return torch.onnx.ops.symbolic("MatMulInteger", inputs, dtype=torch.int32, shape=shape, version=10)
 
 
-def _places(tokens: Tensor, width: int, padding_id: int) -> list[Tensor]:
-    """Return the rows (B, l) of a table at each offset of a window, for token ids (B, l)."""
+def table_places(tokens: Tensor, width: int, padding_id: int) -> Tensor:
+    """Return the rows (width, B, l) of a table at each offset of a window, for token ids (B, l)."""
     left = _centre(width)
     padded = nn.functional.pad(tokens, (left, width - 1 - left), value=padding_id) * width
-    return [padded[:, o : o + tokens.shape[1]] + o for o in range(width)]
+    return torch.stack([padded[:, o : o + tokens.shape[1]] + o for o in range(width)])
 
 
 def _centre(width: int) -> int:

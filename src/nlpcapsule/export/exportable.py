@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from nlpcapsule.encoders.convolution import ConvolutionEncoder
 from nlpcapsule.encoders.encoder import Encoder
 from nlpcapsule.encoders.windowed_transformer import MARKS, WindowedTransformer
 from nlpcapsule.errors import ConfigError
-from nlpcapsule.export.convolution_tables import ConvolutionTables, SmallTables, table_bytes
+from nlpcapsule.export.convolution_tables import ConvolutionTables, SmallTables, table_bytes, table_places
 from nlpcapsule.export.exportable_paper import ExportablePaper
 from nlpcapsule.export.label_rows import GatheredRows
 from nlpcapsule.export.masked_routing import route_labels_masked
@@ -54,6 +55,9 @@ class ExportableNetwork(nn.Module):
                 copied = copy.deepcopy(network, {id(encoder): substitute})
                 copied.route_labels = route_labels_masked
                 copied.largest_states = pooled_maximum
+                queries = copied.labels.get_parameter("query")
+                queries.data = queries @ copied.key.weight  # ⟨q, K u⟩ = ⟨Kᵀ q, u⟩, so K is left out
+                copied.add_module("key", nn.Identity())
                 copied.add_module("labels", GatheredRows(copied.labels))
                 if int8 and encoder.rectified and copied.document.compress_query is not None:
                     copied.add_module("document", CapsulesIn8Bits(copied.document))
@@ -106,7 +110,29 @@ class _Substitute(nn.Module):
         return self.encoder.place(tokens, states, torch.ones_like(states[..., 0], dtype=torch.bool), idf)
 
 
-class TabulatedConvolution(_Substitute):
+class RectifiedEncoder(_Substitute):
+    """An encoder whose states are sums that a ReLU rectifies; most of them are zero after training."""
+
+    scale: Tensor  # (H,) what sums are multiplied by
+
+    def places(self, tokens: Tensor) -> list[Tensor]:
+        """Return the rows of tables that sums are made of, for token ids (B, l); none without tables."""
+        return []
+
+    def sums(self, tokens: Tensor, places: Sequence[Tensor]) -> Tensor:
+        """Map token ids (B, l) and their `places` to sums (B, l, H)."""
+        raise NotImplementedError
+
+    def states(self, sums: Tensor) -> Tensor:
+        """Return the states (B, l, H) of sums (B, l, H)."""
+        return torch.relu(sums.float() * self.scale)
+
+    def forward(self, tokens: Tensor) -> tuple[Tensor, None]:
+        """Map token ids (B, l) to states (B, l, H)."""
+        return self.states(self.sums(tokens, self.places(tokens))), None
+
+
+class TabulatedConvolution(RectifiedEncoder):
     """A convolution as sums of table rows.
 
     Args:
@@ -114,25 +140,46 @@ class TabulatedConvolution(_Substitute):
         int8: Whether the tables have 8 bits.
     """
 
+    encoder: ConvolutionEncoder
+
     def __init__(self, encoder: ConvolutionEncoder, int8: bool = False) -> None:
         super().__init__(encoder)
         tables = ConvolutionTables(encoder)
         self.tables = SmallTables(tables) if int8 else tables
+        self.scale = self.tables.scale
 
-    def forward(self, tokens: Tensor) -> tuple[Tensor, None]:
-        """Map token ids (B, l) to states (B, l, H)."""
-        return self.tables(tokens), None
+    def places(self, tokens: Tensor) -> list[Tensor]:
+        """Return, for each width, the rows (width, B, l) of its table for token ids (B, l)."""
+        padding_id = self.encoder.embedding.padding_id
+        found = {width: table_places(tokens, width, padding_id) for width in set(self.encoder.windows)}
+        return [found[width] for width in self.encoder.windows]
+
+    def sums(self, tokens: Tensor, places: Sequence[Tensor]) -> Tensor:
+        """Return the sums (B, l, H) of table rows."""
+        return self.tables(places)
 
 
-class PlainConvolution(_Substitute):
-    """A convolution without a mask."""
+class PlainConvolution(RectifiedEncoder):
+    """A convolution without a mask.
+
+    Args:
+        encoder: The encoder.
+    """
 
     encoder: ConvolutionEncoder
 
-    def forward(self, tokens: Tensor) -> tuple[Tensor, None]:
-        """Map token ids (B, l) to states (B, l, H)."""
+    def __init__(self, encoder: ConvolutionEncoder) -> None:
+        super().__init__(encoder)
+        self.scale = torch.ones(encoder.state_size)
+
+    def sums(self, tokens: Tensor, places: Sequence[Tensor]) -> Tensor:
+        """Map token ids (B, l) to states (B, l, H), which are rectified already."""
         words, mask = self.encoder.embedding(tokens)  # (B, l, v)
-        return self.encoder.read(words, mask), None
+        return self.encoder.read(words, mask)
+
+    def states(self, sums: Tensor) -> Tensor:
+        """Return the states (B, l, H) themselves."""
+        return sums
 
 
 class OnnxBiLSTM(_Substitute):

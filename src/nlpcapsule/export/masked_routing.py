@@ -40,7 +40,9 @@ def route_labels_masked(
         if agreement == "adaptive-kde":
             running = running & ((scores - last).abs() >= eps)
             last = scores
-        kept = torch.where(running[:, None, None], coupling, kept)
+            kept = torch.where(running[:, None, None], coupling, kept)
+        else:
+            kept = coupling
         used = used + running
     columns.append(torch.full_like(last, torch.nan))
     label_capsules = kept.to(capsules.dtype) @ capsules

@@ -2,6 +2,8 @@
 
 network.onnx        the graph
 network.onnx.data   its weights, which ONNX Runtime maps into memory: only rows in use take RAM
+
+A network that pools rectified states is also written in parts: `nlpcapsule.export.network_parts`.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from torch import nn
 
 from nlpcapsule.errors import MissingExtraError, NlpCapsuleError
 from nlpcapsule.export.exportable import ExportableNetwork
+from nlpcapsule.export.network_parts import NetworkWithCuts, can_be_cut, write_parts
+from nlpcapsule.export.sparse_network import LOGITS
 
 GRAPH = "network.onnx"
 WEIGHTS = f"{GRAPH}.data"
@@ -48,37 +52,42 @@ def write_onnx(network: nn.Module, folder: Path, *, candidates: bool = True, int
     except ImportError as error:
         raise MissingExtraError(error.name or "onnx", "onnx") from None
     exportable = ExportableNetwork(network, candidates, int8)
+    is_cut = can_be_cut(exportable)
     with TemporaryDirectory(dir=folder, prefix=".export-") as temporary:
         graph = Path(temporary) / GRAPH
-        _export(exportable, graph)
+        _export(NetworkWithCuts(exportable) if is_cut else exportable, candidates, graph)
         if int8:
             from nlpcapsule.export.quantized import quantize
 
             quantize(graph)
+        if is_cut:
+            write_parts(exportable, graph)
         names = sorted(path.name for path in Path(temporary).iterdir())
         for name in names:
             (Path(temporary) / name).replace(folder / name)
     return names
 
 
-def _export(network: ExportableNetwork, path: Path) -> None:
+def _export(network: ExportableNetwork | NetworkWithCuts, candidates: bool, path: Path) -> None:
     tokens = torch.ones(_EXAMPLE_DOCUMENTS, _EXAMPLE_TOKENS, dtype=torch.int64)
     documents, length = torch.export.Dim("documents"), torch.export.Dim("length")
     inputs: tuple[torch.Tensor, ...] = (tokens,)
     shapes: tuple[dict[int, object], ...] = ({0: documents, 1: length},)
     names = ["tokens"]
-    if network.candidates:
+    if candidates:
         inputs += (torch.zeros(_EXAMPLE_DOCUMENTS, _EXAMPLE_LABELS, dtype=torch.int64),)
         shapes += ({0: documents, 1: torch.export.Dim("labels")},)
         names.append("candidates")
     with _silence(), torch.no_grad():
+        # Which outputs there are follows from a forward pass.
+        outputs = list(network.values(*inputs)) if isinstance(network, NetworkWithCuts) else [LOGITS]
         program = torch.onnx.export(
             network,
             inputs,
             dynamo=True,
             dynamic_shapes=shapes,
             input_names=names,
-            output_names=["logits"],
+            output_names=outputs,
             verbose=False,
         )
         assert program is not None

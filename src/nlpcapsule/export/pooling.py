@@ -35,9 +35,12 @@ class CapsulesIn8Bits(nn.Module):
 
     def condense(self, states: Tensor, mask: None) -> tuple[Tensor, None]:
         """Return capsules (B, m, d)."""
+        return self.norm(self.to_capsule(self.pool(states, mask))), None
+
+    def pool(self, states: Tensor, mask: None) -> Tensor:
+        """Return means (B, m, H) of states (B, l, H)."""
         assert self.compress_query is not None
-        pooled = pool_in_8_bits(states @ self.compress_query.T, states)  # (B, m, H)
-        return self.norm(self.to_capsule(pooled)), None
+        return pool_in_8_bits(states @ self.compress_query.T, states)
 
 
 def pool_in_8_bits(scores: Tensor, states: Tensor) -> Tensor:

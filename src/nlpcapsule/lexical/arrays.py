@@ -46,18 +46,18 @@ def save_arrays(path: Path, **arrays: np.ndarray | sparse.csr_matrix) -> None:
 def load_arrays(path: Path, needs_checksum: bool = False) -> dict[str, np.ndarray | sparse.csr_matrix]:
     """Read a file of `save_arrays`; every sparse matrix is safe to compute with.
 
-    A file that is damaged, or has no checksum but needs one, is a ModelFolderError.
+    Files of a model folder were compared with the checksums of its manifest before. A file of a checkpoint
+    needs its own checksum. A damaged file is a ModelFolderError.
     """
     try:
         with safe_open(path, framework="numpy") as file:  # checks the header
-            metadata = file.metadata()
+            metadata = file.metadata() or {}
         flat = _mapped(path)
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         raise ModelFolderError(f"{path} is damaged: {first_line(error)}") from None
-    has_to_match = needs_checksum or metadata is not None
-    if has_to_match and _checksum(flat) != (metadata or {}).get(_CHECKSUM):
-        raise ModelFolderError(f"{path} is damaged: its numbers are not those that were written")
     if needs_checksum:
+        if _checksum(flat) != metadata.get(_CHECKSUM):
+            raise ModelFolderError(f"{path} is damaged: its numbers are not those that were written")
         flat = {name: array.copy() for name, array in flat.items()}
     arrays: dict[str, np.ndarray | sparse.csr_matrix] = {}
     for name in flat:

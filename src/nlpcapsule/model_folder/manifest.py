@@ -21,7 +21,8 @@ LEXICAL = "lexical"
 FUSION = "fusion.json"
 CARD = "MODEL_CARD.md"
 ONNX = "onnx"  # the exported network: `nlpcapsule.export.onnx_file`
-_EXPORTED = {f"{ONNX}/network.onnx", f"{ONNX}/network.onnx.data"}
+_PARTS = ("encoder.onnx", "capsules.onnx", "labels.onnx", "pooling.safetensors")
+_EXPORTED = {f"{ONNX}/{name}" for name in ("network.onnx", "network.onnx.data", *_PARTS)}
 SAVING = ".nlpcapsule-saving"  # inside a model folder: a model that is being written
 SAVED = ".nlpcapsule-saved"  # a complete model that is about to replace the folder's model
 

@@ -36,8 +36,11 @@ class CondensedCapsules(nn.Module):
         """Return capsules (B, m, d), and a mask (B, l) of real capsules if every token is one."""
         if self.compress_query is None:
             return self.norm(self.to_capsule(states)), mask
-        pooled = self.attention(states, mask).to(states.dtype) @ states  # (B, m, H)
-        return self.norm(self.to_capsule(pooled)), None
+        return self.norm(self.to_capsule(self.pool(states, mask))), None
+
+    def pool(self, states: Tensor, mask: Tensor | None) -> Tensor:
+        """Return the mean (B, m, H) of the states (B, l, H) that each learned query attends to."""
+        return self.attention(states, mask).to(states.dtype) @ states
 
     def attention(self, states: Tensor, mask: Tensor | None) -> Tensor:
         """Return the share (B, m, l) of each state (B, l, H) in each capsule: 0 at padding, with sum 1.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -47,6 +48,22 @@ class LabelScorer(Protocol):
         """Score the given candidates (N, C), or those that `candidates` returns.
 
         A scorer may leave out labels below the first `top_k`; None asks for all.
+        """
+        ...
+
+
+BeginScoring = Callable[[np.ndarray], Callable[[], Scores]]  # candidates (N, C) → a function that waits
+
+
+@runtime_checkable
+class ReadsAhead(Protocol):
+    """Protocol of label scorers that read documents before candidates are known, in other threads."""
+
+    def read_ahead(self, tokens: Ragged) -> BeginScoring | None:
+        """Begin to read documents; None if there are no threads to spare.
+
+        Returns a function that begins to score candidates (N, C) and returns another one, which waits for the
+        scores. The caller can compute something else meanwhile, both times.
         """
         ...
 

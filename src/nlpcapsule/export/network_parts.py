@@ -1,0 +1,125 @@
+"""Cut an exported network where its states are pooled, so that zeros among them can be left out.
+
+encoder.onnx          tokens, or the table rows that they stand for → sums that a ReLU rectifies
+pooling.safetensors   the queries that pool the states, the scale of the sums, the id of padding
+capsules.onnx         pooled states → condensed capsules
+labels.onnx           capsules, the maximum of the states, and candidates → logits
+
+The parts use the weights of the whole network, network.onnx.data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from nlpcapsule.encoders.convolution import ConvolutionEncoder
+from nlpcapsule.export.exportable import ExportableNetwork, RectifiedEncoder
+from nlpcapsule.export.sparse_network import (
+    CAPSULES,
+    CAPSULES_FILE,
+    ENCODER_FILE,
+    LABELS_FILE,
+    LARGEST,
+    LOGITS,
+    PLACES,
+    POOLED,
+    POOLING_FILE,
+    SUMS,
+    TOKENS,
+)
+from nlpcapsule.lexical.arrays import save_arrays
+from nlpcapsule.networks.label_query import DocumentReading, LabelQueryNetwork
+
+
+class NetworkWithCuts(nn.Module):
+    """A label network whose outputs are its logits and the values at which it is cut.
+
+    Args:
+        exportable: The network; `can_be_cut` is true of it.
+    """
+
+    def __init__(self, exportable: ExportableNetwork) -> None:
+        super().__init__()
+        assert isinstance(exportable.network, LabelQueryNetwork)
+        self.network = exportable.network
+
+    def values(self, tokens: Tensor, candidates: Tensor | None = None) -> dict[str, Tensor]:
+        """Return the logits (B, C), and the values that `SparseNetwork` computes or passes on, by name."""
+        network, encoder = self.network, self.network.document.encoder
+        assert isinstance(encoder, RectifiedEncoder)
+        places = encoder.places(tokens)  # (width, B, l) each
+        sums = encoder.sums(tokens, places)  # (B, l, H)
+        states = encoder.states(sums)  # (B, l, H)
+        pooled = network.document.pool(states, None)  # (B, m, H)
+        capsules = network.document.norm(network.document.to_capsule(pooled))  # (B, m, d)
+        cuts = {SUMS: sums, POOLED: pooled, CAPSULES: capsules}
+        if network.whole is not None:
+            cuts[LARGEST] = network.largest_states(states, None)  # (B, H)
+        place = None
+        if network.names is not None and network.idf is not None:
+            place = encoder.place(tokens, states, None, network.idf)  # (B, E)
+        reading = DocumentReading(capsules, None, cuts.get(LARGEST), place)
+        logits = network.score(reading, candidates).logits
+        named = {f"{PLACES}{len(rows)}": rows for rows in places}
+        return {LOGITS: logits, **cuts, **named}
+
+    def forward(self, tokens: Tensor, candidates: Tensor | None = None) -> tuple[Tensor, ...]:
+        """Return `values` without their names."""
+        return tuple(self.values(tokens, candidates).values())
+
+
+def can_be_cut(exportable: ExportableNetwork) -> bool:
+    """Return whether a network pools rectified states."""
+    network = exportable.network
+    return (
+        isinstance(network, LabelQueryNetwork)
+        and isinstance(network.document.encoder, RectifiedEncoder)
+        and network.document.compress_query is not None
+    )
+
+
+def write_parts(exportable: ExportableNetwork, graph: Path) -> None:
+    """Write the parts of an exported network next to its graph, which keeps only its logits as output.
+
+    Args:
+        exportable: The network.
+        graph: The ONNX file of `NetworkWithCuts`.
+    """
+    import onnx
+
+    model = onnx.load(graph, load_external_data=False)  # the parts refer to the same file of weights
+    given, outputs = ([each.name for each in ends] for ends in (model.graph.input, model.graph.output))
+    places = [name for name in outputs if name.startswith(PLACES)]
+    onnx.save(_part(model, [TOKENS, *places], SUMS), graph.with_name(ENCODER_FILE))
+    onnx.save(_part(model, [POOLED], CAPSULES), graph.with_name(CAPSULES_FILE))
+    cuts = [name for name in (CAPSULES, LARGEST) if name in outputs]
+    onnx.save(_part(model, [*given, *cuts], LOGITS), graph.with_name(LABELS_FILE))
+    onnx.save(_part(model, given, LOGITS), graph)
+    assert isinstance(exportable.network, LabelQueryNetwork)
+    document = exportable.network.document
+    encoder, query = document.encoder, document.compress_query
+    assert isinstance(encoder, RectifiedEncoder)
+    assert isinstance(encoder.encoder, ConvolutionEncoder)
+    assert query is not None
+    save_arrays(
+        graph.with_name(POOLING_FILE),
+        query=query.detach().T.contiguous().numpy(),  # (H, m)
+        scale=encoder.scale.numpy(),  # (H,)
+        padding_id=np.array([encoder.encoder.embedding.padding_id]),
+    )
+
+
+def _part(model: Any, inputs: Sequence[str], output: str) -> Any:
+    """Return the part of a model from some of its values to another, without inputs that it does not need."""
+    from onnx.utils import Extractor
+
+    part = Extractor(model).extract_model(list(inputs), [output])
+    used = {name for node in part.graph.node for name in node.input}
+    for each in [each for each in part.graph.input if each.name not in used]:
+        part.graph.input.remove(each)
+    return part

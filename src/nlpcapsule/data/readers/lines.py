@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple, Self, cast
 
@@ -143,7 +143,7 @@ class TextFile:
 
     def _peek_raw(self) -> bytes:
         if self._first is None:
-            start = self._bytes.peek(1) if self._stream is self._bytes else b""
+            start = self._checked(lambda: self._stream.peek(1))  # what was read, or the first block
             if not start.startswith(UTF16_MARKS):  # which have a message of their own
                 refuse_binary(start, Place(self.name, 1))  # its first line may look like a row
             # The byte order mark does not count towards the length: it does not change where a line is cut.
@@ -160,8 +160,12 @@ class TextFile:
                 raise at.broken("the line does not end, expected lines of text")
 
     def _read(self, limit: int) -> bytes:
+        return self._checked(lambda: self._stream.readline(limit))
+
+    def _checked(self, read: Callable[[], bytes]) -> bytes:
+        """Return what is read; a failure is a DataError."""
         try:
-            return self._stream.readline(limit)
+            return read()
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             hint = "fetch or compress it again"
             raise DataError(f"the gzip file is broken ({error})", self.name, hint=hint) from error

@@ -19,7 +19,7 @@ from nlpcapsule.atomic_files import write_text
 from nlpcapsule.compare.data import UserFolder, open_folder
 from nlpcapsule.data.readers.reading import ReadOptions
 from nlpcapsule.errors import ConfigError, NlpCapsuleError
-from nlpcapsule.provenance import provenance
+from nlpcapsule.provenance import UNKNOWN_COMMIT, commit_of, provenance
 
 _COMMAND = "from nlpcapsule.cli.app import main; main()"  # as a checkout's own `nlpcapsule`
 
@@ -62,11 +62,10 @@ class Checkout:
     @property
     def commit(self) -> str:
         """The commit that is checked out."""
-        git = ["git", "-C", str(self.folder), "rev-parse", "HEAD"]
-        done = subprocess.run(git, capture_output=True, text=True, check=False)
-        if done.returncode or not (self.folder / "src" / "nlpcapsule").is_dir():
+        commit = commit_of(self.folder / "src" / "nlpcapsule")
+        if commit == UNKNOWN_COMMIT:
             raise ConfigError(f"{self.folder}: expected a checkout of this repository (git worktree add)")
-        return done.stdout.strip()
+        return commit
 
     def train(self, data: TrainingData, threads: int | None, seed: int, folder: Path) -> Training:
         """Train on a file, select on a second, and report P@1 on a third.

@@ -15,6 +15,8 @@ import torch
 from nlpcapsule import __version__
 
 UNKNOWN_COMMIT = "unknown"
+CHANGED = "+changes"  # follows a commit whose code was changed before it ran
+_CODE = (".", "../../benchmarks", "../../pyproject.toml")  # what results depend on, seen from this folder
 
 
 def provenance(command: str, commit: str = "", **more: Any) -> dict[str, Any]:
@@ -30,15 +32,30 @@ def provenance(command: str, commit: str = "", **more: Any) -> dict[str, Any]:
 
 def checked_out_commit() -> str:
     """Return NLPCAPSULE_COMMIT, or the commit of the checkout with this code; "unknown" without either."""
-    if given := os.environ.get("NLPCAPSULE_COMMIT"):
-        return given
-    if shutil.which("git") is None:
+    return os.environ.get("NLPCAPSULE_COMMIT") or commit_of(Path(__file__).parent)
+
+
+def commit_of(package: Path) -> str:
+    """Return the commit of a checkout, from the folder of its package; "unknown" if it is none.
+
+    A commit ends with "+changes" if files of the code differ from it or are new. A series of measurements
+    writes into results and docs, so changes there do not count.
+    """
+    if shutil.which("git") is None or not package.is_dir():
         return UNKNOWN_COMMIT
-    git = ["git", "-C", str(Path(__file__).parent)]
-    tracked = subprocess.run([*git, "ls-files", Path(__file__).name], capture_output=True, check=False)
-    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    of_this_code = tracked.stdout and head.stdout  # and not of another repository around it
-    return head.stdout.strip() if of_this_code else UNKNOWN_COMMIT
+    if not _git(package, "ls-files", ".").stdout:  # another repository is around this code, or none
+        return UNKNOWN_COMMIT
+    head = _git(package, "rev-parse", "--verify", "HEAD").stdout.strip()
+    if not head:
+        return UNKNOWN_COMMIT
+    status = _git(package, "status", "--porcelain", "--untracked-files=all", "--", *_CODE)
+    return head if not status.returncode and not status.stdout else head + CHANGED
+
+
+def _git(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run git in a folder; another git may write at the same time."""
+    command = ["git", "--no-optional-locks", "-C", str(folder), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def hardware() -> str:

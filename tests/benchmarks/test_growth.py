@@ -101,6 +101,10 @@ RECORDS = {
     "speed-predict": {
         "documents": 3_000,
         "timed": 500,
+        "models": {
+            "omikuji": {"manifest": "1234"},
+            "small": {"epochs": 16, "negatives": "hard", "precision": "bf16"},
+        },
         "rows": [
             {
                 "system": "small onnx",
@@ -111,6 +115,7 @@ RECORDS = {
                 "process_cpu_seconds": 1.06,
                 "process_memory_mib": 358.6,
                 "precision_at_1": 0.9092,
+                "difference": 0.0000123,
             }
         ],
     },
@@ -118,7 +123,7 @@ RECORDS = {
 ROWS = {
     "speed-train": "| 3 | commit 0123456 | 560 | 1,300 | 2,000 | 86.63 |",
     "speed-busy": "| 3 | next to a busy process | 560 | 1,300 | 2,000 | 86.63 |",
-    "speed-predict": "| small onnx | 2.89 | 0.82 | 4.95 | 1.29 | 1.06 | 359 | 90.92 |",
+    "speed-predict": "| small onnx | 2.89 | 0.82 | 4.95 | 1.29 | 1.06 | 359 | 90.92 | 1e-05 |",
     "speed-routing": "| paper | 987.65 | 2.50 | released-xml-cnn | 1,362 |",
     "speed-labels": "| 40,000 | 112 | 1.12 | 200 | 1.50 | 2.00 |",
     "speed-tokens": "| 100 | 1,234 | 1.00 | 200 | 1.50 | 0.50 |",
@@ -134,6 +139,11 @@ def test_a_table_has_a_row_for_each_measurement(name):
     text = GROWTH[name]({**RECORDS[name], "hardware": "a toaster, torch 9"})
     assert ROWS[name] in text
     assert f"`results/{name}.json`: a toaster" in text
+
+
+def test_a_table_of_predictions_tells_how_networks_were_trained():
+    text = GROWTH["speed-predict"]({**RECORDS["speed-predict"], "hardware": "a toaster, torch 9"})
+    assert "timed; small: 16 epochs, hard negatives, bf16; `results" in text
 
 
 def test_every_file_that_is_there_is_drawn(tmp_path):

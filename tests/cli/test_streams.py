@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -175,9 +176,12 @@ def test_a_device_that_never_ends_is_one_message(device: str, label_model: Path,
         assert_refused(run_command(*command), device)
 
 
-def test_a_binary_stream_gives_no_result_though_its_first_line_is_text(label_model: Path) -> None:
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_a_binary_stream_gives_no_result_though_its_first_line_is_text(
+    label_model: Path, pack: Callable[[bytes], bytes]
+) -> None:
     with started("predict", label_model, "-") as process:
-        output, errors = process.communicate(b"text\n\xff\0\n", timeout=300)
+        output, errors = process.communicate(pack(b"text\n\xff\0\n"), timeout=300)
     assert (process.returncode, output) == (2, b"")
     assert b"<stdin>, line 2: it holds a NUL byte" in errors
 

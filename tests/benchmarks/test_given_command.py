@@ -1,5 +1,6 @@
 """A results file names the command that wrote it."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -67,9 +68,10 @@ def test_a_command_is_told_with_the_options_that_it_was_given(words, expected):
 
 def test_models_are_told_by_what_they_were_trained_on(tmp_path):
     (tmp_path / "facts.json").write_text('{"training_documents": 15449, "data": "2171", "threshold": 0.1}')
-    (tmp_path / "config.json").write_text('{"training": {"epochs": 16}}')
+    network = {"epochs": 16, "negatives": "hard", "precision": "bf16"}
+    (tmp_path / "config.json").write_text(json.dumps({"training": {**network, "seed": 1}}))
     (tmp_path / "manifest.json").write_text("{}")
-    found = {"training_documents": 15449, "data": "2171", "epochs": None, "manifest": "44136fa3"}
+    found = {"training_documents": 15449, "data": "2171", "manifest": "44136fa3"}
     assert facts_of(tmp_path) == found
     (tmp_path / "network.safetensors").touch()
-    assert facts_of(tmp_path) == {**found, "epochs": 16}
+    assert facts_of(tmp_path) == {**found, **network}

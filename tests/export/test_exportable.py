@@ -49,19 +49,21 @@ def test_states_pooled_in_8_bits_are_nearly_the_same(sharpness: float) -> None:
 
 def test_the_table_rows_of_a_word_are_side_by_side() -> None:
     encoder = exported_kind("convolution kde").document.encoder
-    tables = TabulatedConvolution(encoder).tables
+    table = TabulatedConvolution(encoder).table.table
     words = encoder.embedding.table.weight.detach()  # (V, v)
-    for width, convolution, table in zip(encoder.windows, encoder.convolutions, tables.tables, strict=True):
+    row = 5 * sum(encoder.windows)
+    for width, convolution in zip(encoder.windows, encoder.convolutions, strict=True):
         for offset in range(width):
-            row = convolution.weight[:, :, offset] @ words[5]
+            expected = convolution.weight[:, :, offset] @ words[5]
             bias = convolution.bias if offset == (width - 1) // 2 else 0
-            torch.testing.assert_close(table[5 * width + offset], row + bias)
+            torch.testing.assert_close(table[row], expected + bias)
+            row += 1
 
 
-def test_tables_of_8_bits_give_nearly_the_same_scores() -> None:
+def test_a_table_of_8_bits_gives_nearly_the_same_scores() -> None:
     network = exported_kind("convolution kde")
     exportable = ExportableNetwork(network, int8=True)
-    assert exportable.network.document.encoder.tables.tables[0].dtype == torch.int8
+    assert exportable.network.document.encoder.table.table.dtype == torch.int8
     for tokens, candidates in unpadded_documents():
         expected = network(tokens, candidates).logits
         torch.testing.assert_close(exportable(tokens, candidates), expected, atol=0.05, rtol=0)
@@ -85,7 +87,7 @@ def test_the_network_itself_is_not_changed() -> None:
     assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())
 
 
-def test_convolutions_whose_tables_are_too_large_stay_convolutions() -> None:
+def test_a_convolution_whose_table_is_too_large_stays_one() -> None:
     encoder = exported_kind("convolution kde").document.encoder
     size = 4 * VOCABULARY * sum(encoder.windows) * encoder.state_size // len(encoder.windows)
     assert isinstance(exportable_encoder(encoder, table_limit=size), TabulatedConvolution)

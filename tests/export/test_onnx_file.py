@@ -12,11 +12,9 @@ from exported_networks import KINDS, LABELS, documents, exported_kind
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.export import onnx_scorer
-from nlpcapsule.export.exportable import ExportableNetwork
-from nlpcapsule.export.network_parts import can_be_cut
 from nlpcapsule.export.onnx_file import GRAPH, WEIGHTS, write_onnx
 from nlpcapsule.export.onnx_scorer import OnnxScorer
-from nlpcapsule.export.sparse_network import CAPSULES_FILE, ENCODER_FILE, LABELS_FILE, POOLING_FILE
+from nlpcapsule.export.sparse_network import CAPSULES_FILE, LABELS_FILE, POOLING_FILE, TABLE_FILE
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
@@ -29,11 +27,8 @@ FAST = "convolution adaptive-kde"
 )
 def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
     network, folder = exported_kind(request.param), tmp_path_factory.mktemp("onnx")
-    parts = (
-        [CAPSULES_FILE, ENCODER_FILE, LABELS_FILE, POOLING_FILE]
-        if can_be_cut(ExportableNetwork(network))
-        else []
-    )
+    is_cut = request.param.startswith("convolution") and not request.param.endswith("uncondensed")
+    parts = [CAPSULES_FILE, LABELS_FILE, POOLING_FILE, TABLE_FILE] if is_cut else []
     assert write_onnx(network, folder) == sorted([GRAPH, WEIGHTS, *parts])
     return network, OnnxScorer.load(folder / GRAPH, LABELS)
 

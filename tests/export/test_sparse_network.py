@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Sequence
+import threading
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from exported_networks import LABELS, VOCABULARY, exported_kind
+from scipy.sparse import csr_matrix
 
 from nlpcapsule.data.ragged import Ragged
+from nlpcapsule.encoders.convolution import ConvolutionEncoder
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.export import exportable, onnx_scorer, sparse_network
 from nlpcapsule.export.onnx_file import GRAPH, write_onnx
@@ -23,17 +24,22 @@ from nlpcapsule.export.sparse_network import (
     CAPSULES_FILE,
     ENCODER_FILE,
     LABELS_FILE,
+    PARTS,
     POOLING_FILE,
+    TABLE_FILE,
     SparseNetwork,
     States,
 )
+from nlpcapsule.export.table_sums import TableSums
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays
+from nlpcapsule.model_folder import manifest
 from nlpcapsule.networks.label_query import LabelQueryNetwork
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
 
-LONG = 90  # tokens, which two threads encode
+LONG = 90  # tokens
+ABOVE_ZERO = 0.06  # share of the states, as after training
 
 
 KINDS: dict[str, dict[str, Any]] = {  # settings of networks
@@ -43,32 +49,53 @@ KINDS: dict[str, dict[str, Any]] = {  # settings of networks
     "label names": {"text.label_names": "names.json"},
     "no whole document": {"document_size": 0},
     "windows of equal width": {"windows": (3, 3)},
+    "a window of 300 words": {"windows": (1, 300)},
+    "a window of 300 words, int8": {"windows": (1, 300)},
     "all labels": {},
 }
-SLOW = {"no whole document", "windows of equal width", "all labels"}
+FAST = {"float32", "int8", "convolution without tables", "label names", "a window of 300 words, int8"}
 
 
 @pytest.fixture(
-    scope="module", params=[pytest.param(k, marks=pytest.mark.slow) if k in SLOW else k for k in KINDS]
+    scope="module", params=[k if k in FAST else pytest.param(k, marks=pytest.mark.slow) for k in KINDS]
 )
 def exported(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, LabelQueryNetwork, Path]:
     """The kind, the network in torch, and the folder of its export."""
     kind, folder = request.param, tmp_path_factory.mktemp("parts")
-    network = exported_kind("convolution kde", **KINDS[kind])
+    network = sparse(exported_kind("convolution kde", **KINDS[kind]))
     with pytest.MonkeyPatch.context() as patch:
         if kind == "convolution without tables":
             patch.setattr(exportable, "table_bytes", lambda encoder: 2**40)
-        write_onnx(network, folder, int8=kind == "int8", candidates=kind != "all labels")
+        write_onnx(network, folder, int8=kind.endswith("int8"), candidates=kind != "all labels")
     return kind, network, folder
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("folder")
-    write_onnx(exported_kind("convolution kde"), place)
+    write_onnx(sparse(exported_kind("convolution kde")), place)
     return place
+
+
+def sparse(network: LabelQueryNetwork) -> LabelQueryNetwork:
+    """Lower the biases until few states are above zero, as training does."""
+    encoder = network.document.encoder
+    assert isinstance(encoder, ConvolutionEncoder)
+    with torch.no_grad():
+        for convolution in encoder.convolutions:
+            convolution.bias += 10  # so that no state is cut
+        every = torch.arange(1, VOCABULARY).repeat(3)[None]  # (1, l)
+        states = encoder(every)[0]  # (1, l, H)
+        for convolution, own in zip(encoder.convolutions, states.chunk(len(encoder.windows), 2), strict=True):
+            convolution.bias -= own.flatten().quantile(1 - ABOVE_ZERO)
+    return network
+
+
+def whole_network(folder: Path) -> WholeNetwork:
+    session = onnx_scorer._session(folder / GRAPH, {"tokens"}, {"candidates"})
+    return WholeNetwork(session, "candidates" in onnx_scorer._inputs(session))
 
 
 def documents() -> Ragged:
@@ -82,62 +109,54 @@ def candidates(count: int) -> np.ndarray:
     return np.random.default_rng(2).integers(0, LABELS, (count, 4))
 
 
+@pytest.mark.parametrize("limit", [None, 0.0, 1.0], ids=["as it is", "arrays", "sparse matrices"])
 def test_parts_score_as_the_network_in_one_and_in_torch(
-    exported: tuple[str, LabelQueryNetwork, Path],
+    exported: tuple[str, LabelQueryNetwork, Path], limit: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind, network, folder = exported
+    if limit is not None:
+        monkeypatch.setattr(sparse_network, "_SPARSE", limit)
     parts, tokens = OnnxScorer.load(folder / GRAPH, LABELS), documents()
     assert isinstance(parts.exported, SparseNetwork)
-    assert bool(parts.exported._windows) == (kind != "convolution without tables")
-    session = onnx_scorer._session(folder / GRAPH, {"tokens", "candidates"})
-    whole, chosen = OnnxScorer(WholeNetwork(session), LABELS), candidates(len(tokens))
+    assert isinstance(parts.exported.encode, TableSums) == (kind != "convolution without tables")
+    states = [parts.exported._states(row) for row in tokens]
+    assert {each.dense is None for each in states[3:]} == {limit != 0}
+    assert all(0 < len(each.values) < 0.1 * (LONG - 1) * each.width for each in states[3:])
+    whole, chosen = OnnxScorer(whole_network(folder), LABELS), candidates(len(tokens))
     found = parts.score(tokens, chosen).log_odds
     with torch.no_grad():
         rows = zip(tokens, chosen, strict=True)
         expected = [network(torch.tensor(row)[None], torch.tensor(own)[None]).logits[0] for row, own in rows]
     # In 8 bits the whole network also rounds what it pools.
-    near = 0.1 if kind == "int8" else 1e-4
+    near = 0.1 if kind.endswith("int8") else 1e-4
     np.testing.assert_allclose(found, torch.stack(expected).numpy(), atol=near, rtol=0)
     np.testing.assert_allclose(found, whole.score(tokens, chosen).log_odds, atol=near, rtol=0)
-    every, of_whole = (each.score(tokens).log_odds for each in (parts, whole))
-    np.testing.assert_allclose(every, of_whole, atol=near, rtol=0)
+    every, expected = (each.score(tokens).log_odds for each in (parts, whole))
+    np.testing.assert_allclose(every, expected, atol=near, rtol=0)
 
 
-@pytest.mark.parametrize("limit", [0.0, 1.0], ids=["arrays", "sparse matrices"])
-def test_sparse_matrices_and_arrays_give_the_same_scores(
-    folder: Path, limit: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tokens = documents()
-    chosen = candidates(len(tokens))
-    expected = OnnxScorer.load(folder / GRAPH, LABELS).score(tokens, chosen).log_odds
-    monkeypatch.setattr(sparse_network, "_SPARSE", limit)
-    found = OnnxScorer.load(folder / GRAPH, LABELS).score(tokens, chosen).log_odds
-    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
-
-
-def test_a_document_read_ahead_in_threads_has_the_same_scores(
+def test_a_document_read_ahead_in_a_thread_has_the_same_scores(
     exported: tuple[str, LabelQueryNetwork, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kind, _, folder = exported
+    _, _, folder = exported
     parts, tokens = OnnxScorer.load(folder / GRAPH, LABELS), documents()
-    chosen, halves = candidates(len(tokens)), []
-    encode = SparseNetwork._states
+    chosen, readers = candidates(len(tokens)), []
+    read = SparseNetwork.read
 
-    def counted(network: SparseNetwork, of: np.ndarray, start: int, end: int) -> States:
-        halves.append((start, end))
-        return encode(network, of, start, end)
+    def noted(network: SparseNetwork, of: np.ndarray) -> Any:
+        readers.append(threading.get_ident())
+        return read(network, of)
 
-    monkeypatch.setattr(SparseNetwork, "_states", counted)
+    monkeypatch.setattr(SparseNetwork, "read", noted)
     monkeypatch.setattr(onnx_scorer, "thread_count", lambda: 2)
     for row in range(len(tokens)):
-        one, halves[:] = tokens.take([row]), []
+        one, readers[:] = tokens.take([row]), []
         begin = parts.read_ahead(one)
         assert begin is not None
         found = begin(chosen[row : row + 1])()
-        is_long = len(tokens[row]) >= sparse_network._LONG
-        assert len(halves) == (2 if is_long and kind != "convolution without tables" else 1)
-        expected = parts.score(one, chosen[row : row + 1])
-        np.testing.assert_allclose(found.log_odds, expected.log_odds, atol=1e-5, rtol=0)
+        assert len(readers) == 1
+        assert readers != [threading.get_ident()]
+        np.testing.assert_array_equal(found.log_odds, parts.score(one, chosen[row : row + 1]).log_odds)
 
 
 def test_nothing_is_read_ahead_without_a_thread_to_spare(
@@ -152,8 +171,7 @@ def test_nothing_is_read_ahead_without_a_thread_to_spare(
 
 
 def test_a_whole_network_can_be_read_ahead(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = onnx_scorer._session(folder / GRAPH, {"tokens", "candidates"})
-    whole, tokens, chosen = OnnxScorer(WholeNetwork(session), LABELS), documents().take([2]), candidates(1)
+    whole, tokens, chosen = OnnxScorer(whole_network(folder), LABELS), documents().take([2]), candidates(1)
     monkeypatch.setattr(onnx_scorer, "thread_count", lambda: 2)
     begin = whole.read_ahead(tokens)
     assert begin is not None
@@ -178,28 +196,86 @@ def test_a_failure_in_a_thread_is_one_message(folder: Path, monkeypatch: pytest.
     monkeypatch.setattr(onnx_scorer, "thread_count", lambda: 2)
     begin = parts.read_ahead(Ragged.from_rows([np.full(5, VOCABULARY + 1)]))
     assert begin is not None
-    with pytest.raises(ModelFolderError, match="the exported network failed"):
+    with pytest.raises(ModelFolderError, match="a token is none of the 40"):
         begin(candidates(1))()
-    with pytest.raises(ModelFolderError, match="the exported network failed"):  # in the caller's thread
-        parts.read_ahead(Ragged.from_rows([np.full(LONG, VOCABULARY + 1)]))
 
 
-@pytest.mark.parametrize("kept", [0.0, 0.1, 1.0])
-def test_states_are_what_a_relu_leaves(kept: float) -> None:
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [(MemoryError("Unable to allocate 1 TiB"), MemoryError), (TypeError("a bug"), ModelFolderError)],
+    ids=["memory", "another"],
+)
+def test_a_lack_of_memory_is_no_damaged_model(
+    folder: Path, error: Exception, expected: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = OnnxScorer.load(folder / GRAPH, LABELS)
+
+    def fail(network: SparseNetwork, tokens: np.ndarray) -> None:
+        raise error
+
+    monkeypatch.setattr(SparseNetwork, "read", fail)
+    with pytest.raises(expected, match=str(error)):
+        parts.score(documents())
+
+
+def test_a_request_while_the_interpreter_ends_is_answered_without_threads(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts, one, chosen = OnnxScorer.load(folder / GRAPH, LABELS), documents().take([3]), candidates(1)
+    monkeypatch.setattr(onnx_scorer, "thread_count", lambda: 2)
+    parts._threads.shutdown()  # after which it refuses work as it does when the interpreter ends
+    begin = parts.read_ahead(one)
+    assert begin is not None
+    np.testing.assert_array_equal(begin(chosen)().log_odds, parts.score(one, chosen).log_odds)
+    begin = parts.read_ahead(Ragged.from_rows([np.full(5, VOCABULARY + 1)]))
+    assert begin is not None
+    with pytest.raises(ModelFolderError, match="a token is none of the 40"):
+        begin(chosen)()
+
+
+def test_a_request_does_not_wait_for_the_documents_of_another_caller(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts, many, one = (
+        OnnxScorer.load(folder / GRAPH, LABELS),
+        documents().take([0] * 6),
+        documents().take([4]),
+    )
+    read, answered = SparseNetwork.read, threading.Event()
+
+    def wait(network: SparseNetwork, tokens: np.ndarray) -> Any:
+        if len(tokens) == 1:  # one of the many
+            assert answered.wait(60)
+        return read(network, tokens)
+
+    monkeypatch.setattr(SparseNetwork, "read", wait)
+    monkeypatch.setattr(onnx_scorer, "thread_count", lambda: 2)
+    other = threading.Thread(target=parts.score, args=(many,))
+    other.start()
+    begin = parts.read_ahead(one)
+    assert begin is not None
+    assert begin(candidates(1))().log_odds.shape == (1, 4)
+    answered.set()
+    other.join()
+
+
+@pytest.mark.parametrize(("kept", "is_sparse"), [(0.0, True), (0.08, True), (0.5, False)])
+def test_states_are_what_a_relu_leaves(kept: float, is_sparse: bool) -> None:
     generator = np.random.default_rng(3)
-    sums = generator.integers(-90, 90, (7, 5)).astype(np.int16)
-    sums[generator.random(sums.shape) > kept] = -1
-    scale = generator.random(5, dtype=np.float32)
+    sums = generator.integers(1, 90, (70, 50)).astype(np.int16)
+    sums[generator.random(sums.shape) > kept] *= -1
+    scale = generator.random(50, dtype=np.float32)
     expected = np.maximum(0, sums) * scale  # (l, H)
-    found = States.joined([States.rectified(sums[:3], scale), States.rectified(sums[3:], scale)])
-    np.testing.assert_array_equal(States.rectified(sums, scale).limits, found.limits)
+    found = States.rectified(sums, scale)
+    assert (found.dense is None) == is_sparse
+    assert (len(found.values) > 0) == (kept > 0)
     np.testing.assert_array_equal(found.largest(), expected.max(axis=0))
-    left, right = (generator.random((size, 2), dtype=np.float32) for size in (5, 7))
+    left, right = (generator.random((size, 2), dtype=np.float32) for size in (50, 70))
     np.testing.assert_allclose(found.product(left), expected @ left, rtol=1e-5)
     np.testing.assert_allclose(found.transposed_product(right), expected.T @ right, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", [CAPSULES_FILE, LABELS_FILE, POOLING_FILE])
+@pytest.mark.parametrize("name", [CAPSULES_FILE, LABELS_FILE, TABLE_FILE])
 def test_a_missing_part_is_named(folder: Path, tmp_path: Path, name: str) -> None:
     copied = copy_without(folder, tmp_path, name)
     with pytest.raises(ModelFolderError, match=name.replace(".", r"\.")):
@@ -207,50 +283,93 @@ def test_a_missing_part_is_named(folder: Path, tmp_path: Path, name: str) -> Non
 
 
 def test_without_parts_the_whole_network_scores(folder: Path, tmp_path: Path) -> None:
-    copied = copy_without(folder, tmp_path, ENCODER_FILE)
+    copied = copy_without(folder, tmp_path, POOLING_FILE)
     assert isinstance(OnnxScorer.load(copied, LABELS).exported, WholeNetwork)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("file", "change", "message"),
     [
-        ({"query": np.zeros((3, 4), np.float32)}, "query has the shape"),
-        ({"padding_id": np.array([-1])}, "padding_id"),
-        ({"more": np.zeros(1, np.float32)}, "expected query, scale and padding_id"),
+        (
+            POOLING_FILE,
+            {"query": np.zeros((3, 4), np.float32)},
+            "pooling.*query has 3 rows.*export the model",
+        ),
+        (POOLING_FILE, {"query": np.zeros((24, 4))}, "query: expected 2"),
+        (POOLING_FILE, {"query": csr_matrix(np.ones((24, 4), np.float32))}, "query: expected 2"),
+        (POOLING_FILE, {"query": np.full((24, 4), np.nan, np.float32)}, "query holds a number"),
+        (POOLING_FILE, {"scale": np.ones((24, 1), np.float32)}, "scale: expected 1"),
+        (POOLING_FILE, {"more": np.zeros(1, np.float32)}, "expected query and scale"),
+        (TABLE_FILE, {"padding_id": np.array([-1])}, "padding_id"),
+        (TABLE_FILE, {"padding_id": np.array([VOCABULARY])}, "padding_id"),
+        (TABLE_FILE, {"padding_id": np.array([0.5])}, "padding_id"),
+        (TABLE_FILE, {"widths": np.array([1, 2, 0])}, "widths"),
+        (TABLE_FILE, {"widths": np.array([1025])}, "widths"),
+        (TABLE_FILE, {"widths": np.ones(65, np.int64)}, "widths: expected a list"),
+        (TABLE_FILE, {"widths": np.array([[1, 2, 3]])}, "widths: expected a list"),
+        (TABLE_FILE, {"widths": np.array([], np.int64)}, "widths: expected a list"),
+        (TABLE_FILE, {"widths": np.array([1, 2, 4])}, "expected 7 rows"),
+        (TABLE_FILE, {"table": np.zeros(240, np.float32)}, "expected 6 rows"),
+        (TABLE_FILE, {"table": np.zeros((239, 8), np.float32)}, "expected 6 rows"),
+        (TABLE_FILE, {"table": csr_matrix(np.ones((240, 8), np.float32))}, "expected 6 rows"),
+        (TABLE_FILE, {"table": np.zeros((240, 7), np.float32)}, "the table has 21 sums, and scale 24"),
+        (TABLE_FILE, {"table": np.zeros((0, 8), np.float32)}, "expected 6 rows"),
+        (TABLE_FILE, {"table": np.zeros((240, 8), np.int16)}, "of int16: expected 6 rows"),
+        (TABLE_FILE, {"more": np.zeros(1, np.float32)}, "expected padding_id, table and widths"),
     ],
 )
-def test_a_damaged_file_of_queries_is_refused(
-    folder: Path, tmp_path: Path, change: dict[str, np.ndarray], message: str
+def test_a_damaged_file_of_arrays_is_refused(
+    folder: Path, tmp_path: Path, file: str, change: dict[str, np.ndarray], message: str
 ) -> None:
     copied = copy_without(folder, tmp_path, "nothing")
-    arrays: dict[str, Any] = {**load_arrays(folder / POOLING_FILE), **change}
-    save_arrays(copied.with_name(POOLING_FILE), **arrays)
+    arrays: dict[str, Any] = {**load_arrays(folder / file), **change}
+    save_arrays(copied.with_name(file), **arrays)
     with pytest.raises(ModelFolderError, match=message):
         OnnxScorer.load(copied, LABELS)
 
 
-def crafted(places: Sequence[str], sums: Callable[[int], np.ndarray]) -> SparseNetwork:
-    """A network whose encoder has these inputs, and returns these sums of a part with l tokens."""
-    encoder = SimpleNamespace(
-        get_inputs=lambda: [SimpleNamespace(name=name) for name in places],
-        run=lambda names, inputs: [sums(next(iter(inputs.values())).shape[-1])],
-    )
-    return SparseNetwork(encoder, None, None, np.zeros((4, 1), np.float32), np.ones(4, np.float32), 0)
-
-
-@pytest.mark.parametrize("width", ["5000", "x", "-3", "", "03"])
-def test_other_widths_of_windows_are_refused(width: str) -> None:
-    with pytest.raises(ModelFolderError, match=r"encoder\.onnx takes"):
-        crafted(["places_3", f"places_{width}"], lambda length: np.ones((1, length, 4), np.float32))
-
-
-@pytest.mark.parametrize("shape", [(1, -1, 3), (1, -1, 5), (1, 7, 4), (1, -1), (2, -1, 4)])
+@pytest.mark.parametrize("shape", [(LONG, 3), (LONG, 5), (7, 4), (LONG,), (2, LONG, 4)])
 def test_sums_of_another_shape_never_reach_compiled_code(shape: tuple[int, ...]) -> None:
-    def sums(length: int) -> np.ndarray:
-        return np.ones([length if size < 0 else size for size in shape], np.float32)
-
+    arrays = np.zeros((4, 1), np.float32), np.ones(4, np.float32)
+    crafted = SparseNetwork(lambda tokens: np.ones(shape, np.float32), None, None, frozenset(), *arrays)
     with pytest.raises(ModelFolderError, match="sums of the shape"):
-        crafted(["places_3"], sums).read(np.ones(LONG, np.int64))
+        crafted.read(np.ones(LONG, np.int64))
+
+
+def test_a_part_needs_its_inputs(folder: Path, tmp_path: Path) -> None:
+    copied = copy_without(folder, tmp_path, LABELS_FILE)
+    copied.with_name(LABELS_FILE).write_bytes(copied.read_bytes())  # takes tokens, and no capsules
+    with pytest.raises(ModelFolderError, match=r"takes \['candidates', 'tokens'\]: expected capsules, and"):
+        OnnxScorer.load(copied, LABELS)
+
+
+def test_an_export_leaves_no_part_of_an_earlier_one(folder: Path, tmp_path: Path) -> None:
+    copy_without(folder, tmp_path, "nothing")
+    (tmp_path / ENCODER_FILE).write_text("earlier")
+    names = write_onnx(exported_kind("convolution adaptive-kde uncondensed"), tmp_path)
+    assert not set(PARTS).intersection(names)
+    assert sorted(names) == sorted(path.name for path in tmp_path.iterdir())
+
+
+def test_a_model_folder_may_hold_all_parts() -> None:
+    assert set(PARTS) == set(manifest._PARTS)
+
+
+def test_a_table_is_stored_once(exported: tuple[str, LabelQueryNetwork, Path]) -> None:
+    kind, _, folder = exported
+    if kind == "convolution without tables":
+        assert not (folder / TABLE_FILE).exists()
+        return
+    table = load_arrays(folder / TABLE_FILE)["table"].tobytes()
+    assert [path.name for path in folder.iterdir() if table in path.read_bytes()] == [TABLE_FILE]
+
+
+def test_files_can_be_read_by_those_who_read_other_new_files(
+    exported: tuple[str, LabelQueryNetwork, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "new").touch()
+    modes = {path.name: path.stat().st_mode for path in exported[2].iterdir()}
+    assert set(modes.values()) == {(tmp_path / "new").stat().st_mode}, modes
 
 
 def copy_without(folder: Path, target: Path, left_out: str) -> Path:

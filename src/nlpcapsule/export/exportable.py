@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -14,7 +13,7 @@ from nlpcapsule.encoders.convolution import ConvolutionEncoder
 from nlpcapsule.encoders.encoder import Encoder
 from nlpcapsule.encoders.windowed_transformer import MARKS, WindowedTransformer
 from nlpcapsule.errors import ConfigError
-from nlpcapsule.export.convolution_tables import ConvolutionTables, SmallTables, table_bytes, table_places
+from nlpcapsule.export.convolution_table import ConvolutionTable, table_bytes
 from nlpcapsule.export.exportable_paper import ExportablePaper
 from nlpcapsule.export.label_rows import GatheredRows
 from nlpcapsule.export.masked_routing import route_labels_masked
@@ -115,12 +114,8 @@ class RectifiedEncoder(_Substitute):
 
     scale: Tensor  # (H,) what sums are multiplied by
 
-    def places(self, tokens: Tensor) -> list[Tensor]:
-        """Return the rows of tables that sums are made of, for token ids (B, l); none without tables."""
-        return []
-
-    def sums(self, tokens: Tensor, places: Sequence[Tensor]) -> Tensor:
-        """Map token ids (B, l) and their `places` to sums (B, l, H)."""
+    def sums(self, tokens: Tensor) -> Tensor:
+        """Map token ids (B, l) to sums (B, l, H)."""
         raise NotImplementedError
 
     def states(self, sums: Tensor) -> Tensor:
@@ -129,7 +124,7 @@ class RectifiedEncoder(_Substitute):
 
     def forward(self, tokens: Tensor) -> tuple[Tensor, None]:
         """Map token ids (B, l) to states (B, l, H)."""
-        return self.states(self.sums(tokens, self.places(tokens))), None
+        return self.states(self.sums(tokens)), None
 
 
 class TabulatedConvolution(RectifiedEncoder):
@@ -137,26 +132,19 @@ class TabulatedConvolution(RectifiedEncoder):
 
     Args:
         encoder: The encoder.
-        int8: Whether the tables have 8 bits.
+        int8: Whether the table has 8 bits.
     """
 
     encoder: ConvolutionEncoder
 
     def __init__(self, encoder: ConvolutionEncoder, int8: bool = False) -> None:
         super().__init__(encoder)
-        tables = ConvolutionTables(encoder)
-        self.tables = SmallTables(tables) if int8 else tables
-        self.scale = self.tables.scale
+        self.table = ConvolutionTable(encoder, int8)
+        self.scale = self.table.scale
 
-    def places(self, tokens: Tensor) -> list[Tensor]:
-        """Return, for each width, the rows (width, B, l) of its table for token ids (B, l)."""
-        padding_id = self.encoder.embedding.padding_id
-        found = {width: table_places(tokens, width, padding_id) for width in set(self.encoder.windows)}
-        return [found[width] for width in self.encoder.windows]
-
-    def sums(self, tokens: Tensor, places: Sequence[Tensor]) -> Tensor:
+    def sums(self, tokens: Tensor) -> Tensor:
         """Return the sums (B, l, H) of table rows."""
-        return self.tables(places)
+        return self.table(tokens)
 
 
 class PlainConvolution(RectifiedEncoder):
@@ -172,7 +160,7 @@ class PlainConvolution(RectifiedEncoder):
         super().__init__(encoder)
         self.scale = torch.ones(encoder.state_size)
 
-    def sums(self, tokens: Tensor, places: Sequence[Tensor]) -> Tensor:
+    def sums(self, tokens: Tensor) -> Tensor:
         """Map token ids (B, l) to states (B, l, H), which are rectified already."""
         words, mask = self.encoder.embedding(tokens)  # (B, l, v)
         return self.encoder.read(words, mask)

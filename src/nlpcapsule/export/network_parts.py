@@ -1,7 +1,8 @@
 """Cut an exported network where its states are pooled, so that zeros among them can be left out.
 
-encoder.onnx          tokens, or the table rows that they stand for → sums that a ReLU rectifies
-pooling.safetensors   the queries that pool the states, the scale of the sums, the id of padding
+table.safetensors     the table whose rows are summed to states, which network.onnx reads from here, too;
+                      or, without a table, encoder.onnx: tokens → states
+pooling.safetensors   the queries that pool the states, and the scale of the sums
 capsules.onnx         pooled states → condensed capsules
 labels.onnx           capsules, the maximum of the states, and candidates → logits
 
@@ -17,8 +18,9 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
-from nlpcapsule.encoders.convolution import ConvolutionEncoder
-from nlpcapsule.export.exportable import ExportableNetwork, RectifiedEncoder
+from nlpcapsule.export.convolution_table import ConvolutionTable
+from nlpcapsule.export.exportable import ExportableNetwork, RectifiedEncoder, TabulatedConvolution
+from nlpcapsule.export.quantized import weights_of
 from nlpcapsule.export.sparse_network import (
     CAPSULES,
     CAPSULES_FILE,
@@ -26,14 +28,17 @@ from nlpcapsule.export.sparse_network import (
     LABELS_FILE,
     LARGEST,
     LOGITS,
-    PLACES,
     POOLED,
     POOLING_FILE,
     SUMS,
+    TABLE_FILE,
     TOKENS,
 )
-from nlpcapsule.lexical.arrays import save_arrays
+from nlpcapsule.export.table_sums import TableSums
+from nlpcapsule.lexical.arrays import array_places, save_arrays
 from nlpcapsule.networks.label_query import DocumentReading, LabelQueryNetwork
+
+_SMALL = 2**8  # bytes of weights that stay in the graph
 
 
 class NetworkWithCuts(nn.Module):
@@ -52,11 +57,10 @@ class NetworkWithCuts(nn.Module):
         """Return the logits (B, C), and the values that `SparseNetwork` computes or passes on, by name."""
         network, encoder = self.network, self.network.document.encoder
         assert isinstance(encoder, RectifiedEncoder)
-        places = encoder.places(tokens)  # (width, B, l) each
-        sums = encoder.sums(tokens, places)  # (B, l, H)
+        sums = encoder.sums(tokens)  # (B, l, H)
         states = encoder.states(sums)  # (B, l, H)
         pooled = network.document.pool(states, None)  # (B, m, H)
-        capsules = network.document.norm(network.document.to_capsule(pooled))  # (B, m, d)
+        capsules = network.document.capsules_of(pooled)  # (B, m, d)
         cuts = {SUMS: sums, POOLED: pooled, CAPSULES: capsules}
         if network.whole is not None:
             cuts[LARGEST] = network.largest_states(states, None)  # (B, H)
@@ -64,9 +68,7 @@ class NetworkWithCuts(nn.Module):
         if network.names is not None and network.idf is not None:
             place = encoder.place(tokens, states, None, network.idf)  # (B, E)
         reading = DocumentReading(capsules, None, cuts.get(LARGEST), place)
-        logits = network.score(reading, candidates).logits
-        named = {f"{PLACES}{len(rows)}": rows for rows in places}
-        return {LOGITS: logits, **cuts, **named}
+        return {LOGITS: network.score(reading, candidates).logits, **cuts}
 
     def forward(self, tokens: Tensor, candidates: Tensor | None = None) -> tuple[Tensor, ...]:
         """Return `values` without their names."""
@@ -92,26 +94,43 @@ def write_parts(exportable: ExportableNetwork, graph: Path) -> None:
     """
     import onnx
 
-    model = onnx.load(graph, load_external_data=False)  # the parts refer to the same file of weights
-    given, outputs = ([each.name for each in ends] for ends in (model.graph.input, model.graph.output))
-    places = [name for name in outputs if name.startswith(PLACES)]
-    onnx.save(_part(model, [TOKENS, *places], SUMS), graph.with_name(ENCODER_FILE))
-    onnx.save(_part(model, [POOLED], CAPSULES), graph.with_name(CAPSULES_FILE))
-    cuts = [name for name in (CAPSULES, LARGEST) if name in outputs]
-    onnx.save(_part(model, [*given, *cuts], LOGITS), graph.with_name(LABELS_FILE))
-    onnx.save(_part(model, given, LOGITS), graph)
     assert isinstance(exportable.network, LabelQueryNetwork)
     document = exportable.network.document
     encoder, query = document.encoder, document.compress_query
     assert isinstance(encoder, RectifiedEncoder)
-    assert isinstance(encoder.encoder, ConvolutionEncoder)
     assert query is not None
+    if isinstance(encoder, TabulatedConvolution):
+        _move_table(encoder.table, graph)
+    model = onnx.load(graph, load_external_data=False)  # the parts refer to the same files of weights
+    given, outputs = ([each.name for each in ends] for ends in (model.graph.input, model.graph.output))
+    if not isinstance(encoder, TabulatedConvolution):
+        onnx.save(_part(model, [TOKENS], SUMS), graph.with_name(ENCODER_FILE))
+    onnx.save(_part(model, [POOLED], CAPSULES), graph.with_name(CAPSULES_FILE))
+    cuts = [name for name in (CAPSULES, LARGEST) if name in outputs]
+    onnx.save(_part(model, [*given, *cuts], LOGITS), graph.with_name(LABELS_FILE))
+    onnx.save(_part(model, given, LOGITS), graph)
     save_arrays(
         graph.with_name(POOLING_FILE),
         query=query.detach().T.contiguous().numpy(),  # (H, m)
         scale=encoder.scale.numpy(),  # (H,)
-        padding_id=np.array([encoder.encoder.embedding.padding_id]),
     )
+
+
+def _move_table(table: ConvolutionTable, graph: Path) -> None:
+    """Move the table of a graph into a file of its own, from which numpy and ONNX Runtime read it."""
+    import onnx
+    from onnx.external_data_helper import set_external_data
+
+    array, file = table.table.numpy(), graph.with_name(TABLE_FILE)
+    save_arrays(file, **TableSums(array, np.array(table.windows), table.padding_id).to_arrays())
+    model = onnx.load(graph)
+    (stored,) = (each for each in model.graph.initializer if each.name.endswith("encoder.table.table"))
+    stored.raw_data = b" "  # without data it cannot refer to the file
+    set_external_data(stored, file.name, array_places(file)["table"], array.nbytes)
+    stored.ClearField("raw_data")
+    weights = weights_of(graph)
+    weights.unlink(missing_ok=True)
+    onnx.save(model, graph, save_as_external_data=True, location=weights.name, size_threshold=_SMALL)
 
 
 def _part(model: Any, inputs: Sequence[str], output: str) -> Any:

@@ -21,7 +21,7 @@ from torch import nn
 from nlpcapsule.errors import MissingExtraError, NlpCapsuleError
 from nlpcapsule.export.exportable import ExportableNetwork
 from nlpcapsule.export.network_parts import NetworkWithCuts, can_be_cut, write_parts
-from nlpcapsule.export.sparse_network import LOGITS
+from nlpcapsule.export.sparse_network import CANDIDATES, LOGITS, PARTS, TOKENS
 
 GRAPH = "network.onnx"
 WEIGHTS = f"{GRAPH}.data"
@@ -62,8 +62,11 @@ def write_onnx(network: nn.Module, folder: Path, *, candidates: bool = True, int
             quantize(graph)
         if is_cut:
             write_parts(exportable, graph)
-        names = sorted(path.name for path in Path(temporary).iterdir())
+        names, mode = sorted(path.name for path in Path(temporary).iterdir()), graph.stat().st_mode
+        for name in set(PARTS).difference(names):  # of an earlier export
+            (folder / name).unlink(missing_ok=True)
         for name in names:
+            (Path(temporary) / name).chmod(mode)  # some libraries write files that only their owner can read
             (Path(temporary) / name).replace(folder / name)
     return names
 
@@ -73,11 +76,11 @@ def _export(network: ExportableNetwork | NetworkWithCuts, candidates: bool, path
     documents, length = torch.export.Dim("documents"), torch.export.Dim("length")
     inputs: tuple[torch.Tensor, ...] = (tokens,)
     shapes: tuple[dict[int, object], ...] = ({0: documents, 1: length},)
-    names = ["tokens"]
+    names = [TOKENS]
     if candidates:
         inputs += (torch.zeros(_EXAMPLE_DOCUMENTS, _EXAMPLE_LABELS, dtype=torch.int64),)
         shapes += ({0: documents, 1: torch.export.Dim("labels")},)
-        names.append("candidates")
+        names.append(CANDIDATES)
     with _silence(), torch.no_grad():
         # Which outputs there are follows from a forward pass.
         outputs = list(network.values(*inputs)) if isinstance(network, NetworkWithCuts) else [LOGITS]

@@ -21,24 +21,20 @@ def pooled_maximum(states: Tensor, mask: Tensor | None) -> Tensor:
     return pooled.amax(dim=(1, 2))  # (B, H)
 
 
-class CapsulesIn8Bits(nn.Module):
+class CapsulesIn8Bits(CondensedCapsules):
     """Condensed capsules of states that are not negative, pooled as integers.
 
     Args:
-        capsules: The capsules in float32.
+        capsules: The capsules in float32, whose parts are shared.
     """
 
     def __init__(self, capsules: CondensedCapsules) -> None:
-        super().__init__()
+        nn.Module.__init__(self)  # there is nothing to build
         self.encoder, self.to_capsule, self.norm = capsules.encoder, capsules.to_capsule, capsules.norm
         self.compress_query = capsules.compress_query
 
-    def condense(self, states: Tensor, mask: None) -> tuple[Tensor, None]:
-        """Return capsules (B, m, d)."""
-        return self.norm(self.to_capsule(self.pool(states, mask))), None
-
-    def pool(self, states: Tensor, mask: None) -> Tensor:
-        """Return means (B, m, H) of states (B, l, H)."""
+    def pool(self, states: Tensor, mask: Tensor | None) -> Tensor:
+        """Return means (B, m, H) of states (B, l, H); without a mask, as there is no padding."""
         assert self.compress_query is not None
         return pool_in_8_bits(states @ self.compress_query.T, states)
 

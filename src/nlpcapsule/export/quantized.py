@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-_READABLE = 0o644
-
 
 def quantize(path: Path) -> None:
     """Replace products with constant weights by products of 8-bit integers, in place.
@@ -37,8 +35,6 @@ def quantize(path: Path) -> None:
         )
     finally:
         logging.getLogger().removeFilter(_is_no_advice)
-    if weights_of(path).exists():  # small weights are part of the graph
-        weights_of(path).chmod(_READABLE)  # the library makes a file that only its owner can read
 
 
 def weights_of(path: Path) -> Path:

@@ -11,7 +11,7 @@ import os
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -77,8 +77,7 @@ class _ReadOnly(np.memmap):
 def _mapped(path: Path) -> dict[str, np.ndarray]:
     """Return the arrays of a file, which numpy reads nothing outside of."""
     with path.open("rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(size))
+        start, header = _header(file)
         content: Any = _ReadOnly(file, np.uint8, mode="r")
         opened = os.dup(file.fileno())  # joblib's workers map this file, although another may replace it
     weakref.finalize(content, os.close, opened)
@@ -86,12 +85,26 @@ def _mapped(path: Path) -> dict[str, np.ndarray]:
     content.filename = place if place.exists() else path  # elsewhere they map what has this name by then
     flat = {}
     for name, entry in header.items():
-        if name != "__metadata__":
-            start, kind = 8 + size + entry["data_offsets"][0], _TYPES[entry["dtype"]]
-            array: np.ndarray = np.ndarray(entry["shape"], kind, content, start)
-            is_mapped = array.nbytes >= _LARGE and array.flags.aligned  # as compiled code may need it
-            flat[name] = array if is_mapped else array.copy()
+        kind = _TYPES[entry["dtype"]]
+        array: np.ndarray = np.ndarray(entry["shape"], kind, content, start + entry["data_offsets"][0])
+        is_mapped = array.nbytes >= _LARGE and array.flags.aligned  # as compiled code may need it
+        flat[name] = array if is_mapped else array.copy()
     return flat
+
+
+def array_places(path: Path) -> dict[str, int]:
+    """Return where each array of a file of `save_arrays` begins, in bytes."""
+    with path.open("rb") as file:
+        start, header = _header(file)
+    return {name: start + entry["data_offsets"][0] for name, entry in header.items()}
+
+
+def _header(file: BinaryIO) -> tuple[int, dict[str, Any]]:
+    """Return where the arrays of a safetensors file begin, and its entries by name."""
+    size = int.from_bytes(file.read(8), "little")
+    entries = json.loads(file.read(size))
+    entries.pop("__metadata__", None)
+    return 8 + size, entries
 
 
 def release(array: np.ndarray | sparse.csr_matrix) -> None:

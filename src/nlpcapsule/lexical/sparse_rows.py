@@ -175,7 +175,10 @@ class DenseProducts:
 def product_of_rows(
     data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, dense: np.ndarray
 ) -> np.ndarray:
-    """Return the product (N, m) of sparse rows (N, V), given by their arrays, and an array (V, m)."""
+    """Return the product (N, m) of sparse rows (N, V), given by their arrays, and an array (V, m).
+
+    The caller has checked that indices fit: compiled code does not.
+    """
     rows, shape = len(indptr) - 1, dense.shape
     try:
         from scipy.sparse._sparsetools import csr_matvecs
@@ -190,7 +193,10 @@ def product_of_rows(
 def product_of_transposed(
     data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, dense: np.ndarray, width: int
 ) -> np.ndarray:
-    """Return the product (V, m) of sparse rows (N, V), transposed, and an array (N, m); `width` is V."""
+    """Return the product (V, m) of sparse rows (N, V), transposed, and an array (N, m); `width` is V.
+
+    The caller has checked that indices fit: compiled code does not.
+    """
     rows, columns = dense.shape
     try:
         from scipy.sparse._sparsetools import csc_matvecs

@@ -35,8 +35,12 @@ class CondensedCapsules(nn.Module):
     def condense(self, states: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Return capsules (B, m, d), and a mask (B, l) of real capsules if every token is one."""
         if self.compress_query is None:
-            return self.norm(self.to_capsule(states)), mask
-        return self.norm(self.to_capsule(self.pool(states, mask))), None
+            return self.capsules_of(states), mask
+        return self.capsules_of(self.pool(states, mask)), None
+
+    def capsules_of(self, states: Tensor) -> Tensor:
+        """Return the capsules (B, m, d) of states (B, m, H), such as pooled ones."""
+        return self.norm(self.to_capsule(states))
 
     def pool(self, states: Tensor, mask: Tensor | None) -> Tensor:
         """Return the mean (B, m, H) of the states (B, l, H) that each learned query attends to."""

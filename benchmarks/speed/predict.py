@@ -21,6 +21,7 @@ from nlpcapsule.export.export_model import export_model
 from nlpcapsule.export.prediction import load_for_prediction
 from nlpcapsule.model_folder import add_files
 from nlpcapsule.model_folder.manifest import ONNX
+from nlpcapsule.scoring.hybrid_scorer import HybridScorer
 from nlpcapsule.scoring.models import LabelModel
 
 REFERENCE = "omikuji"
@@ -42,6 +43,7 @@ class Row:
         process_memory_mib: Peak memory of the same.
         precision_at_1: P@1 on the documents.
         lost: Points of P@1 that an export loses, with a 95% interval; None for others.
+        difference: Largest difference of an export's logits from torch's; None for others.
     """
 
     system: str
@@ -54,6 +56,7 @@ class Row:
     process_memory_mib: float
     precision_at_1: float
     lost: tuple[float, float, float] | None = None
+    difference: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the row for the results file."""
@@ -66,11 +69,12 @@ def fingerprint(file: Path) -> str:
 
 
 def facts_of(model: Path) -> dict[str, Any]:
-    """Return what a model was trained on, and for how long."""
+    """Return what a model was trained on, and how its network was."""
     facts, config = (json.loads((model / f"{name}.json").read_bytes()) for name in ("facts", "config"))
-    epochs = config["training"]["epochs"] if (model / "network.safetensors").exists() else None
     trained = {"training_documents": facts["training_documents"], "data": facts["data"]}
-    return {**trained, "epochs": epochs, "manifest": fingerprint(model / "manifest.json")}
+    if (model / "network.safetensors").exists():
+        trained |= {name: config["training"][name] for name in ("epochs", "negatives", "precision")}
+    return {**trained, "manifest": fingerprint(model / "manifest.json")}
 
 
 def speed_of_prediction(
@@ -103,6 +107,7 @@ def speed_of_prediction(
     for name, place in places.items():
         cost = command_cost("predict", str(place.absolute()), str(one), "--quiet")
         base = name.split(" ")[0]
+        is_export = name != base
         rows.append(
             Row(
                 name,
@@ -114,7 +119,8 @@ def speed_of_prediction(
                 cost.cpu_seconds,
                 cost.peak_memory_mib,
                 float(hits[name].mean()),
-                None if name == base else _lost(hits[base], hits[name]),
+                _lost(hits[base], hits[name]) if is_export else None,
+                _difference(loaded[base], loaded[name], texts[:_REQUESTS]) if is_export else None,
             )
         )
     return rows
@@ -164,6 +170,18 @@ def _hits(model: LabelModel, documents: Sequence[Document]) -> np.ndarray:
     """Return (N,) 1 where the first label is one of the document's."""
     ranked = model.rank([document.text for document in documents], top_k=1)
     return np.array([row[0].label in doc.labels for row, doc in zip(ranked, documents, strict=True)], float)
+
+
+def _difference(model: LabelModel, exported: LabelModel, texts: Sequence[str]) -> float:
+    """Return the largest difference of the logits of a network and its export."""
+    tokens = model.encode(texts)
+    candidates = model.scorer.candidates(tokens)
+    networks = (
+        each.scorer.scorer if isinstance(each.scorer, HybridScorer) else each.scorer
+        for each in (model, exported)
+    )
+    logits, others = (network.score(tokens, candidates).log_odds for network in networks)
+    return float(np.abs(logits - others).max())
 
 
 def _lost(before: np.ndarray, after: np.ndarray) -> tuple[float, float, float]:

@@ -113,10 +113,17 @@ def predict_table(name: str, record: Record) -> str:
             "CPU s of a process": f"{row['process_cpu_seconds']:.2f}",
             "its memory, MiB": f"{row['process_memory_mib']:.0f}",
             "P@1": f"{100 * row['precision_at_1']:.2f}",
+            "logits differ by": "" if row["difference"] is None else f"{row['difference']:.0e}",
         }
         for row in record["rows"]
     ]
-    return _table(name, record, rows, f"{record['documents']:,} documents, {record['timed']:,} of them timed")
+    trained = [
+        f"{model}: {facts['epochs']} epochs, {facts['negatives']} negatives, {facts['precision']}"
+        for model, facts in record["models"].items()
+        if "epochs" in facts
+    ]
+    remarks = [f"{record['documents']:,} documents, {record['timed']:,} of them timed", *trained]
+    return _table(name, record, rows, "; ".join(remarks))
 
 
 def routing_table(name: str, record: Record) -> str:

@@ -236,27 +236,28 @@ def test_a_request_while_the_interpreter_ends_is_answered_without_threads(
 def test_a_request_does_not_wait_for_the_documents_of_another_caller(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parts, many, one = (
-        OnnxScorer.load(folder / GRAPH, LABELS),
-        documents().take([0] * 6),
-        documents().take([4]),
-    )
-    read, answered = SparseNetwork.read, threading.Event()
+    parts, many = OnnxScorer.load(folder / GRAPH, LABELS), documents().take([0] * 6)
+    one, read = documents().take([4]), SparseNetwork.read
+    reading, answered = threading.Semaphore(0), threading.Event()
+    was_answered: list[bool] = []  # before each of the many was read
 
     def wait(network: SparseNetwork, tokens: np.ndarray) -> Any:
         if len(tokens) == 1:  # one of the many
-            assert answered.wait(60)
+            reading.release()
+            was_answered.append(answered.wait(10))
         return read(network, tokens)
 
     monkeypatch.setattr(SparseNetwork, "read", wait)
     monkeypatch.setattr(onnx_scorer, "thread_count", lambda: 2)
     other = threading.Thread(target=parts.score, args=(many,))
     other.start()
+    assert all(reading.acquire(timeout=10) for _ in range(2))  # so two threads are busy
     begin = parts.read_ahead(one)
     assert begin is not None
     assert begin(candidates(1))().log_odds.shape == (1, 4)
     answered.set()
     other.join()
+    assert was_answered == [True] * 6
 
 
 @pytest.mark.parametrize(("kept", "is_sparse"), [(0.0, True), (0.08, True), (0.5, False)])

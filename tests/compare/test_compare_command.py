@@ -301,7 +301,7 @@ def test_ctrl_c_says_how_to_go_on(
             ["--systems", "hybrid,paper", "--set", "all.embedding_size=4"],
             "--set, paper: model.embedding_size=4",
         ),
-        ({}, ["--task", "label"], "'label' is not one of 'labels', 'answers'"),
+        ({}, ["--task", "label"], "for '--task': 'label' is not one of 'labels', 'answers'"),
         ({}, ["--task", "answers", "--systems", "bm25"], "train.jsonl, line 1: this is a document"),
         ({}, ["--split", "train"], "--split: the parts are files here"),
         ({}, ["--jobs", "0"], "--jobs"),

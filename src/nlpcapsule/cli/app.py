@@ -133,7 +133,8 @@ def _refuse_usage(error: Any) -> NoReturn:
         error.show()
         sys.exit(2)
     command = error.ctx.command_path if error.ctx else "nlpcapsule"
-    _fail(f"{error.format_message().rstrip('.')} (see `{command} --help`)")
+    message = error.format_message().replace("Value error, ", "", 1)  # a prefix of the library behind Typer
+    _fail(f"{message.rstrip('.')} (see `{command} --help`)")
 
 
 def _fail(message: str) -> NoReturn:

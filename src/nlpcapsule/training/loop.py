@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from nlpcapsule.config.settings import TrainingSettings
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.training.checkpoint import Checkpoint, Position
+from nlpcapsule.training.freed_memory import give_back_freed_memory
 from nlpcapsule.training.gradients import StepGradients, is_bf16
 from nlpcapsule.training.optimizers import build_optimizers, clip_gradients
 from nlpcapsule.training.progress import TrainingProgress
@@ -115,6 +116,8 @@ def train_network(
                 position.loss_sum = _finite(loss_sum, position, settings)
                 figures = f"loss {position.loss_sum / position.batch:.4f}"
                 progress.parts(position.epoch * len(batches) + position.batch, figures=figures)
+                if accelerator.device.type == "cpu":
+                    give_back_freed_memory()
             if at_checkpoint and position.batch < len(batches):
                 if average is not None:
                     average.catch_up()

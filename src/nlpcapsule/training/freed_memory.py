@@ -1,0 +1,16 @@
+"""Give the memory of freed tensors back to the operating system.
+
+Batches differ in length. Freed tensors leave gaps of all sizes between those in use, which glibc keeps for
+later ones that fit: a training on a CPU would soon take several times the memory of its largest batch.
+"""
+
+import ctypes
+import sys
+
+_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+
+
+def give_back_freed_memory() -> None:
+    """Give it back; nothing happens with another C library than glibc."""
+    if _TRIM is not None:
+        _TRIM(0)

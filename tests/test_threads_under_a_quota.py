@@ -36,18 +36,18 @@ ONNX = """
 import threading
 import numpy as np, onnxruntime, psutil
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.export.onnx_scorer import OnnxScorer
+from nlpcapsule.export.onnx_scorer import OnnxScorer, WholeNetwork
 
 before = psutil.Process().num_threads()
 scorer = OnnxScorer.load(Path(sys.argv[2]), label_count=3)
 of_library = psutil.Process().num_threads() - before
-logits, in_main_thread = OnnxScorer._logits, set()
+score, in_main_thread = WholeNetwork.score, set()
 
 def noted(*arguments):
     in_main_thread.add(threading.current_thread() is threading.main_thread())
-    return logits(*arguments)
+    return score(*arguments)
 
-OnnxScorer._logits = noted
+WholeNetwork.score = noted
 scores = scorer.score(Ragged.from_rows([[0, 1], [1], [0]]))
 assert scores.log_odds.tolist() == [[2, 3, 4], [3, 4, 5], [1, 2, 3]], scores
 print(json.dumps({"threads of the library": of_library, "in the main thread": list(in_main_thread)}))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -18,8 +21,10 @@ from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.encoders.convolution import ConvolutionEncoder
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.export import exportable, onnx_scorer, sparse_network
+from nlpcapsule.export.exportable import RectifiedEncoder, exportable_encoder
 from nlpcapsule.export.onnx_file import GRAPH, write_onnx
 from nlpcapsule.export.onnx_scorer import OnnxScorer, WholeNetwork
+from nlpcapsule.export.session import Session
 from nlpcapsule.export.sparse_network import (
     CAPSULES_FILE,
     ENCODER_FILE,
@@ -27,8 +32,10 @@ from nlpcapsule.export.sparse_network import (
     PARTS,
     POOLING_FILE,
     TABLE_FILE,
+    DenseStates,
     SparseNetwork,
-    States,
+    SparseStates,
+    rectified,
 )
 from nlpcapsule.export.table_sums import TableSums
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays
@@ -94,8 +101,7 @@ def sparse(network: LabelQueryNetwork) -> LabelQueryNetwork:
 
 
 def whole_network(folder: Path) -> WholeNetwork:
-    session = onnx_scorer._session(folder / GRAPH, {"tokens"}, {"candidates"})
-    return WholeNetwork(session, "candidates" in onnx_scorer._inputs(session))
+    return WholeNetwork(Session.open(folder / GRAPH, {"tokens"}, {"candidates"}))
 
 
 def documents() -> Ragged:
@@ -120,19 +126,43 @@ def test_parts_score_as_the_network_in_one_and_in_torch(
     assert isinstance(parts.exported, SparseNetwork)
     assert isinstance(parts.exported.encode, TableSums) == (kind != "convolution without tables")
     states = [parts.exported._states(row) for row in tokens]
-    assert {each.dense is None for each in states[3:]} == {limit != 0}
-    assert all(0 < len(each.values) < 0.1 * (LONG - 1) * each.width for each in states[3:])
+    assert {isinstance(each, SparseStates) for each in states[3:]} == {limit != 0}
     whole, chosen = OnnxScorer(whole_network(folder), LABELS), candidates(len(tokens))
     found = parts.score(tokens, chosen).log_odds
     with torch.no_grad():
         rows = zip(tokens, chosen, strict=True)
         expected = [network(torch.tensor(row)[None], torch.tensor(own)[None]).logits[0] for row, own in rows]
     # In 8 bits the whole network also rounds what it pools.
-    near = 0.1 if kind.endswith("int8") else 1e-4
+    near = 0.02 if kind.endswith("int8") else 1e-4
     np.testing.assert_allclose(found, torch.stack(expected).numpy(), atol=near, rtol=0)
     np.testing.assert_allclose(found, whole.score(tokens, chosen).log_odds, atol=near, rtol=0)
     every, expected = (each.score(tokens).log_odds for each in (parts, whole))
     np.testing.assert_allclose(every, expected, atol=near, rtol=0)
+
+
+def test_states_are_pooled_as_plain_products_pool_them(
+    exported: tuple[str, LabelQueryNetwork, Path],
+) -> None:
+    kind, network, folder = exported
+    parts, pooled = OnnxScorer.load(folder / GRAPH, LABELS).exported, []
+    assert isinstance(parts, SparseNetwork)
+
+    class Noted(Session):
+        def run(self, output: str, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
+            pooled.append(inputs["pooled"][0])
+            return super().run(output, inputs)
+
+    parts = replace(parts, capsules=Noted(parts.capsules.runtime, parts.capsules.shapes))
+    encoder = exportable_encoder(network.document.encoder, int8=kind.endswith("int8"))
+    assert isinstance(encoder, RectifiedEncoder)
+    query = network.document.compress_query
+    assert query is not None
+    for row in documents():
+        parts.read(row)
+        with torch.no_grad():
+            states = encoder.states(encoder.sums(torch.tensor(row)[None]))[0]  # (l, H)
+            expected = (states @ query.T).softmax(dim=0).T @ states  # (m, H)
+        np.testing.assert_allclose(pooled.pop(), expected.numpy(), rtol=1e-4, atol=1e-6)
 
 
 def test_a_document_read_ahead_in_a_thread_has_the_same_scores(
@@ -180,10 +210,16 @@ def test_a_whole_network_can_be_read_ahead(folder: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_has_threads_of_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    parts, tokens = OnnxScorer.load(folder / GRAPH, LABELS), documents()
+    parts, one = OnnxScorer.load(folder / GRAPH, LABELS), documents().take([0])
     monkeypatch.setattr(onnx_scorer, "thread_count", lambda: 2)
-    parts.score(tokens)  # starts the parent's threads
-    child = multiprocessing.get_context("fork").Process(target=parts.score, args=(tokens,))
+
+    def request() -> None:
+        begin = parts.read_ahead(one)
+        assert begin is not None
+        assert begin(candidates(1))().log_odds.shape == (1, 4)
+
+    request()  # starts the parent's threads
+    child = multiprocessing.get_context("fork").Process(target=request)
     child.start()
     child.join(60)
     if child.is_alive():
@@ -201,21 +237,23 @@ def test_a_failure_in_a_thread_is_one_message(folder: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    ("error", "expected"),
-    [(MemoryError("Unable to allocate 1 TiB"), MemoryError), (TypeError("a bug"), ModelFolderError)],
+    ("error", "expected", "message"),
+    [
+        (MemoryError("Unable to allocate 1 TiB"), MemoryError, "1 TiB"),
+        (RuntimeError("a bad index"), ModelFolderError, "the exported network failed: a bad index"),
+    ],
     ids=["memory", "another"],
 )
 def test_a_lack_of_memory_is_no_damaged_model(
-    folder: Path, error: Exception, expected: type[Exception], monkeypatch: pytest.MonkeyPatch
+    folder: Path, error: Exception, expected: type[Exception], message: str
 ) -> None:
-    parts = OnnxScorer.load(folder / GRAPH, LABELS)
+    class Failing:
+        def run(self, outputs: list[str], inputs: Mapping[str, np.ndarray]) -> None:
+            raise error
 
-    def fail(network: SparseNetwork, tokens: np.ndarray) -> None:
-        raise error
-
-    monkeypatch.setattr(SparseNetwork, "read", fail)
-    with pytest.raises(expected, match=str(error)):
-        parts.score(documents())
+    whole = OnnxScorer(WholeNetwork(Session(Failing(), {"tokens": [1, "length"]})), LABELS)
+    with pytest.raises(expected, match=message):
+        whole.score(documents())
 
 
 def test_a_request_while_the_interpreter_ends_is_answered_without_threads(
@@ -223,10 +261,16 @@ def test_a_request_while_the_interpreter_ends_is_answered_without_threads(
 ) -> None:
     parts, one, chosen = OnnxScorer.load(folder / GRAPH, LABELS), documents().take([3]), candidates(1)
     monkeypatch.setattr(onnx_scorer, "thread_count", lambda: 2)
-    parts._threads.shutdown()  # after which it refuses work as it does when the interpreter ends
+    expected, of_all = parts.score(one, chosen).log_odds, parts.score(documents()).log_odds
+
+    def refuse(pool: ThreadPoolExecutor, *given: Any) -> NoReturn:
+        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", refuse)
+    np.testing.assert_array_equal(parts.score(documents()).log_odds, of_all)
     begin = parts.read_ahead(one)
     assert begin is not None
-    np.testing.assert_array_equal(begin(chosen)().log_odds, parts.score(one, chosen).log_odds)
+    np.testing.assert_array_equal(begin(chosen)().log_odds, expected)
     begin = parts.read_ahead(Ragged.from_rows([np.full(5, VOCABULARY + 1)]))
     assert begin is not None
     with pytest.raises(ModelFolderError, match="a token is none of the 40"):
@@ -267,13 +311,23 @@ def test_states_are_what_a_relu_leaves(kept: float, is_sparse: bool) -> None:
     sums[generator.random(sums.shape) > kept] *= -1
     scale = generator.random(50, dtype=np.float32)
     expected = np.maximum(0, sums) * scale  # (l, H)
-    found = States.rectified(sums, scale)
-    assert (found.dense is None) == is_sparse
-    assert (len(found.values) > 0) == (kept > 0)
+    found = rectified(sums, scale)
+    assert isinstance(found, SparseStates if is_sparse else DenseStates)
     np.testing.assert_array_equal(found.largest(), expected.max(axis=0))
     left, right = (generator.random((size, 2), dtype=np.float32) for size in (50, 70))
     np.testing.assert_allclose(found.product(left), expected @ left, rtol=1e-5)
     np.testing.assert_allclose(found.transposed_product(right), expected.T @ right, rtol=1e-5)
+
+
+@pytest.mark.parametrize("length", [2, 70], ids=["many above zero", "few above zero"])
+def test_sums_that_are_no_numbers_are_not_zeros(length: int) -> None:
+    sums = np.zeros((length, 50), np.float32)
+    sums[1] = np.nan
+    found, ones = rectified(sums, np.ones(50, np.float32)), np.ones((50, 2), np.float32)
+    assert isinstance(found, DenseStates if length == 2 else SparseStates)
+    assert np.isnan(found.product(ones)[1]).all()
+    assert np.isnan(found.transposed_product(np.ones((length, 2), np.float32))).all()
+    assert np.isnan(found.largest()).all()
 
 
 @pytest.mark.parametrize("name", [CAPSULES_FILE, LABELS_FILE, TABLE_FILE])
@@ -299,7 +353,13 @@ def test_without_parts_the_whole_network_scores(folder: Path, tmp_path: Path) ->
         (POOLING_FILE, {"query": np.zeros((24, 4))}, "query: expected 2"),
         (POOLING_FILE, {"query": csr_matrix(np.ones((24, 4), np.float32))}, "query: expected 2"),
         (POOLING_FILE, {"query": np.full((24, 4), np.nan, np.float32)}, "query holds a number"),
+        (
+            POOLING_FILE,
+            {"query": np.zeros((24, 3), np.float32)},
+            r"query is \(24, 3\), and capsules.onnx takes \(4, 24\)",
+        ),
         (POOLING_FILE, {"scale": np.ones((24, 1), np.float32)}, "scale: expected 1"),
+        (POOLING_FILE, {"scale": np.full(24, -1, np.float32)}, "scale holds a number that is not between 0"),
         (POOLING_FILE, {"more": np.zeros(1, np.float32)}, "expected query and scale"),
         (TABLE_FILE, {"padding_id": np.array([-1])}, "padding_id"),
         (TABLE_FILE, {"padding_id": np.array([VOCABULARY])}, "padding_id"),
@@ -332,9 +392,19 @@ def test_a_damaged_file_of_arrays_is_refused(
 @pytest.mark.parametrize("shape", [(LONG, 3), (LONG, 5), (7, 4), (LONG,), (2, LONG, 4)])
 def test_sums_of_another_shape_never_reach_compiled_code(shape: tuple[int, ...]) -> None:
     arrays = np.zeros((4, 1), np.float32), np.ones(4, np.float32)
-    crafted = SparseNetwork(lambda tokens: np.ones(shape, np.float32), None, None, frozenset(), *arrays)
+    session = Session(None, {"pooled": [1, 1, 4]})
+    crafted = SparseNetwork(lambda tokens: np.ones(shape, np.float32), session, session, *arrays)
     with pytest.raises(ModelFolderError, match="sums of the shape"):
         crafted.read(np.ones(LONG, np.int64))
+
+
+def test_a_table_has_rows_for_all_words(folder: Path) -> None:
+    parts = OnnxScorer.load(folder / GRAPH, LABELS)
+    parts.check(VOCABULARY)
+    with pytest.raises(
+        ModelFolderError, match=r"table\.safetensors has 40 words, and the tokenizer 41; export"
+    ):
+        parts.check(VOCABULARY + 1)
 
 
 def test_a_part_needs_its_inputs(folder: Path, tmp_path: Path) -> None:

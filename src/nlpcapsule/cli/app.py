@@ -133,7 +133,7 @@ def _refuse_usage(error: Any) -> NoReturn:
         error.show()
         sys.exit(2)
     command = error.ctx.command_path if error.ctx else "nlpcapsule"
-    message = error.format_message().replace("Value error, ", "", 1)  # a prefix of the library behind Typer
+    message = error.format_message().replace(": Value error, ", ": ", 1)  # pydantic's prefix
     _fail(f"{message.rstrip('.')} (see `{command} --help`)")
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
 from nlpcapsule.data.ragged import Ragged
-from nlpcapsule.errors import MissingExtraError, ModelFolderError, NlpCapsuleError, first_line
+from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.export.session import Session
 from nlpcapsule.export.sparse_network import (
     CANDIDATES,
     CAPSULES,
@@ -22,13 +22,13 @@ from nlpcapsule.export.sparse_network import (
     ENCODER_FILE,
     LABELS_FILE,
     LARGEST,
-    LOGITS,
     POOLED,
     POOLING_FILE,
     SUMS,
     TABLE_FILE,
     TOKENS,
     SparseNetwork,
+    logits_of,
 )
 from nlpcapsule.export.table_sums import TableSums
 from nlpcapsule.lexical.arrays import load_arrays
@@ -36,11 +36,6 @@ from nlpcapsule.scoring.scorer import BeginScoring, Scores
 from nlpcapsule.threads import thread_count
 
 T = TypeVar("T")
-
-
-def has_runtime() -> bool:
-    """Return whether ONNX Runtime is installed."""
-    return find_spec("onnxruntime") is not None
 
 
 class ExportedNetwork(Protocol):
@@ -58,12 +53,10 @@ class WholeNetwork:
     """An exported network in one part, which reads a document whenever it scores labels.
 
     Attributes:
-        session: ONNX Runtime's session.
-        takes_candidates: Whether it scores chosen labels; it scores all otherwise.
+        session: The graph: token ids, and candidates if it takes them, → logits.
     """
 
-    session: Any
-    takes_candidates: bool = True
+    session: Session
 
     def read(self, tokens: np.ndarray) -> np.ndarray:
         """Return the token ids (l,)."""
@@ -71,11 +64,7 @@ class WholeNetwork:
 
     def score(self, read: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return the logits (C,) of labels (C,) for the token ids (l,) of a document."""
-        inputs = {TOKENS: read.astype(np.int64)[None]}
-        if self.takes_candidates:
-            inputs[CANDIDATES] = labels.astype(np.int64)[None]
-        logits = self.session.run([LOGITS], inputs)[0][0]
-        return (logits if self.takes_candidates else logits[labels]).reshape(len(labels))
+        return logits_of(labels, self.session, {TOKENS: read.astype(np.int64)[None]})
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +72,8 @@ class OnnxScorer:
     """A scorer around an exported label network.
 
     Documents are scored one by one: larger batches would leave a core's cache, need padding, and share the
-    range of 8-bit activations. Threads take documents in turn. A document that is read ahead is read in a
-    thread that waits for it, so that many documents of another caller do not delay it.
+    range of 8-bit activations. Threads take documents in turn. Documents that are read ahead have threads of
+    their own: they do not wait for those that `score` was given by another caller.
 
     Attributes:
         exported: The network; threads may share it.
@@ -115,17 +104,23 @@ class OnnxScorer:
             ModelFolderError: If a file is not such a network.
         """
         if not path.with_name(POOLING_FILE).exists():
-            session = _session(path, {TOKENS}, {CANDIDATES})
-            return cls(WholeNetwork(session, CANDIDATES in _inputs(session)), label_count)
+            return cls(WholeNetwork(Session.open(path, {TOKENS}, {CANDIDATES})), label_count)
         encode: Callable[[np.ndarray], np.ndarray]
         if path.with_name(ENCODER_FILE).exists():
-            encode = _encoder(_session(path.with_name(ENCODER_FILE), {TOKENS}))
+            encode = _encoder(Session.open(path.with_name(ENCODER_FILE), {TOKENS}))
         else:
             encode = _from_file(path.with_name(TABLE_FILE), TableSums.from_arrays)
-        capsules = _session(path.with_name(CAPSULES_FILE), {POOLED})
-        labels = _session(path.with_name(LABELS_FILE), {CAPSULES}, {LARGEST, TOKENS, CANDIDATES})
-        build = partial(SparseNetwork.from_arrays, encode, capsules, labels, _inputs(labels))
+        capsules = Session.open(path.with_name(CAPSULES_FILE), {POOLED})
+        labels = Session.open(path.with_name(LABELS_FILE), {CAPSULES}, {LARGEST, TOKENS, CANDIDATES})
+        build = partial(SparseNetwork.from_arrays, encode, capsules, labels)
         return cls(_from_file(path.with_name(POOLING_FILE), build), label_count)
+
+    def check(self, word_count: int) -> None:
+        """Raise `ModelFolderError` if the network has no states of some of the tokenizer's words."""
+        encode = self.exported.encode if isinstance(self.exported, SparseNetwork) else None
+        if isinstance(encode, TableSums) and encode.word_count != word_count:
+            problem = f"{TABLE_FILE} has {encode.word_count:,} words, and the tokenizer {word_count:,}"
+            raise ModelFolderError(f"{problem}; export the model again")
 
     def candidates(self, tokens: Ragged) -> None:
         """Return None: the network scores all labels."""
@@ -137,11 +132,12 @@ class OnnxScorer:
 
         def score_document(row: int) -> None:
             own = labels if candidates is None else candidates[row]
-            log_odds[row] = self._logits(self._read(tokens[row]), own)
+            log_odds[row] = self.exported.score(self.exported.read(tokens[row]), own)
 
         if (threads := min(thread_count(), len(tokens))) > 1:
             with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(score_document, range(len(tokens))))
+                for scored in [submit(pool, score_document, row) for row in range(len(tokens))]:
+                    scored.result()
         else:
             for row in range(len(tokens)):
                 score_document(row)
@@ -151,29 +147,18 @@ class OnnxScorer:
         """Begin to read documents in other threads, as `ReadsAhead` describes, if they are few."""
         if not 0 < len(tokens) < thread_count():
             return None
-        begun = [self._submit(self._read, row) for row in tokens]
+        pool = self._threads
+        begun = [submit(pool, self.exported.read, row) for row in tokens]
 
         def begin(candidates: np.ndarray) -> Callable[[], Scores]:
             # A thread that waits for a document to be read began after those that read it.
             pairs = zip(begun, candidates, strict=True)
-            scoring = [self._submit(self._score_when_read, read, own) for read, own in pairs]
+            scoring = [submit(pool, self._score_when_read, read, own) for read, own in pairs]
             return lambda: Scores(
                 candidates, np.stack([each.result() for each in scoring], dtype=np.float32, casting="unsafe")
             )
 
         return begin
-
-    def _submit(self, compute: Callable[..., T], *given: Any) -> Future[T]:
-        """Compute something in a thread, or here if the interpreter ends and takes no more work."""
-        try:
-            return self._threads.submit(compute, *given)
-        except RuntimeError:
-            computed: Future[T] = Future()
-            try:
-                computed.set_result(compute(*given))
-            except Exception as error:  # the caller of `result` gets it, as from a thread
-                computed.set_exception(error)
-            return computed
 
     @property
     def _threads(self) -> ThreadPoolExecutor:
@@ -183,41 +168,21 @@ class OnnxScorer:
             self._threads_by_process[process] = ThreadPoolExecutor(thread_count())
         return self._threads_by_process[process]
 
-    def _read(self, tokens: np.ndarray) -> Any:
-        return _checked(lambda: self.exported.read(tokens))
-
     def _score_when_read(self, read: Future[Any], labels: np.ndarray) -> np.ndarray:
-        return self._logits(read.result(), labels)
-
-    def _logits(self, read: Any, labels: np.ndarray) -> np.ndarray:
-        return _checked(lambda: self.exported.score(read, labels))
+        return self.exported.score(read.result(), labels)
 
 
-def _session(path: Path, required: Set[str], optional: Set[str] = frozenset()) -> Any:
-    """Return ONNX Runtime's session of a graph that has these inputs; the session has one thread."""
+def submit(pool: ThreadPoolExecutor, compute: Callable[..., T], *given: Any) -> Future[T]:
+    """Compute something in a thread, or here if the interpreter ends and threads take no more work."""
     try:
-        import onnxruntime
-    except ImportError:
-        raise MissingExtraError("onnxruntime", "onnx") from None
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    try:
-        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # the library has no base class for its errors
-        problem = f"{path} is no network that ONNX Runtime can read: {first_line(error)}"
-        raise ModelFolderError(problem) from None
-    taken = _inputs(session)
-    if not required <= taken <= required | optional:
-        others = f", and at most {', '.join(sorted(optional))}" if optional else ""
-        raise ModelFolderError(
-            f"{path} takes {sorted(taken)}: expected {', '.join(sorted(required))}{others}"
-        )
-    return session
-
-
-def _inputs(session: Any) -> frozenset[str]:
-    return frozenset(each.name for each in session.get_inputs())
+        return pool.submit(compute, *given)
+    except RuntimeError:
+        computed: Future[T] = Future()
+        try:
+            computed.set_result(compute(*given))
+        except Exception as error:  # the caller of `result` gets it, as from a thread
+            computed.set_exception(error)
+        return computed
 
 
 def _from_file(path: Path, build: Callable[[Mapping[str, Any]], T]) -> T:
@@ -229,16 +194,6 @@ def _from_file(path: Path, build: Callable[[Mapping[str, Any]], T]) -> T:
         raise ModelFolderError(f"{path}: {error}; export the model again") from None
 
 
-def _encoder(session: Any) -> Callable[[np.ndarray], np.ndarray]:
+def _encoder(session: Session) -> Callable[[np.ndarray], np.ndarray]:
     """Return the function that maps token ids (l,) to sums (l, H) with a session."""
-    return lambda tokens: session.run([SUMS], {TOKENS: tokens.astype(np.int64)[None]})[0][0]
-
-
-def _checked(compute: Callable[[], T]) -> T:
-    """Return what a network computes; a failure of ONNX Runtime is that of a damaged model."""
-    try:
-        return compute()
-    except (NlpCapsuleError, MemoryError):
-        raise
-    except Exception as error:  # the library has no base class for its errors
-        raise ModelFolderError(f"the exported network failed: {first_line(error)}") from None
+    return lambda tokens: session.run(SUMS, {TOKENS: tokens.astype(np.int64)[None]})[0]

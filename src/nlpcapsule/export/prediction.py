@@ -12,7 +12,8 @@ from nlpcapsule.config import Config
 from nlpcapsule.config.settings import InferenceSettings, TextSettings, TrainingSettings
 from nlpcapsule.data.tokens import WordTokenizer
 from nlpcapsule.errors import ModelFolderError
-from nlpcapsule.export.onnx_scorer import OnnxScorer, has_runtime
+from nlpcapsule.export.onnx_scorer import OnnxScorer
+from nlpcapsule.export.session import has_runtime
 from nlpcapsule.model_folder.checks import check_model
 from nlpcapsule.model_folder.guarded import load_guarded, read_evidence, read_labels
 from nlpcapsule.model_folder.manifest import ONNX, ModelFiles, checked_files, listed_names, model_place
@@ -53,6 +54,7 @@ def _read(files: ModelFiles) -> LabelModel:
     facts = ModelFacts.from_json(files.json("facts.json"))
     labels = read_labels(files)
     network = OnnxScorer.load(files.path(GRAPH), len(labels))
+    network.check(tokenizer.size)
     scorer: LabelScorer = network
     evidence = read_evidence(files, facts)
     if evidence is not None:

@@ -19,7 +19,9 @@ from typing import Any, Self
 import numpy as np
 
 from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.export.session import Session
 from nlpcapsule.export.table_sums import TableSums
+from nlpcapsule.lexical.arrays import check_range
 from nlpcapsule.lexical.sparse_rows import product_of_rows, product_of_transposed
 
 ENCODER_FILE, CAPSULES_FILE, LABELS_FILE = "encoder.onnx", "capsules.onnx", "labels.onnx"
@@ -39,29 +41,31 @@ class SparseNetwork:
 
     Attributes:
         encode: Maps token ids (l,) to sums (l, H), such as `TableSums`.
-        capsules: ONNX Runtime's session of a part: pooled states (1, m, H) → condensed capsules (1, m, d).
-        labels: The session of the last part: capsules, and candidates → logits.
-        label_inputs: The names of the last part's inputs.
+        capsules: Maps pooled states (1, m, H) to condensed capsules (1, m, d).
+        labels: Maps capsules, and candidates if it takes them, to logits.
         query: (H, m) float32 Q.
         scale: (H,) float32, what the sums are multiplied by.
     """
 
     encode: Callable[[np.ndarray], np.ndarray]
-    capsules: Any
-    labels: Any
-    label_inputs: frozenset[str]
+    capsules: Session
+    labels: Session
     query: np.ndarray
     scale: np.ndarray
 
     def __post_init__(self) -> None:
         for name, array, dimensions in (("query", self.query, 2), ("scale", self.scale, 1)):
-            # A sparse matrix is no such array.
+            # Files may hold a sparse matrix by this name.
             if not isinstance(array, np.ndarray) or array.ndim != dimensions or array.dtype != np.float32:
                 raise ModelFolderError(f"{name}: expected {dimensions} dimension(s) of float32")
             if not np.isfinite(array).all():
                 raise ModelFolderError(f"{name} holds a number that is infinite or NaN")
         if len(self.query) != len(self.scale):
             raise ModelFolderError(f"query has {len(self.query)} rows, and scale {len(self.scale)} numbers")
+        check_range(self.scale, "scale", 0, np.inf)  # of states, which are not negative
+        pooled = tuple(self.capsules.shapes[POOLED][1:])
+        if pooled != self.query.T.shape:
+            raise ModelFolderError(f"query is {self.query.shape}, and {CAPSULES_FILE} takes {pooled}")
         if isinstance(self.encode, TableSums) and self.encode.size != len(self.scale):
             raise ModelFolderError(
                 f"the table has {self.encode.size} sums, and scale {len(self.scale)} numbers"
@@ -71,15 +75,14 @@ class SparseNetwork:
     def from_arrays(
         cls,
         encode: Callable[[np.ndarray], np.ndarray],
-        capsules: Any,
-        labels: Any,
-        label_inputs: frozenset[str],
+        capsules: Session,
+        labels: Session,
         arrays: Mapping[str, Any],
     ) -> Self:
         """Create it from its other parts and saved arrays; raise `ModelFolderError` if one does not fit."""
         if set(arrays) != {"query", "scale"}:
             raise ModelFolderError(f"there are {sorted(arrays)}: expected query and scale")
-        return cls(encode, capsules, labels, label_inputs, arrays["query"], arrays["scale"])
+        return cls(encode, capsules, labels, arrays["query"], arrays["scale"])
 
     def read(self, tokens: np.ndarray) -> Values:
         """Return what the last part needs of a document of token ids (l,)."""
@@ -89,60 +92,79 @@ class SparseNetwork:
         shares = np.exp(scores, out=scores)
         pooled = states.transposed_product(shares)  # (H, m)
         pooled = np.divide(pooled.T, shares.sum(axis=0)[:, None], order="C")  # (m, H)
-        capsules = self.capsules.run([CAPSULES], {POOLED: pooled[None]})[0]
+        capsules = self.capsules.run(CAPSULES, {POOLED: pooled[None]})
         found = {CAPSULES: capsules, LARGEST: states.largest()[None], TOKENS: tokens.astype(np.int64)[None]}
-        return {name: array for name, array in found.items() if name in self.label_inputs}
+        return {name: array for name, array in found.items() if name in self.labels.shapes}
 
     def score(self, read: Values, labels: np.ndarray) -> np.ndarray:
         """Return the logits (C,) of labels (C,) for a document that was read."""
-        if CANDIDATES not in self.label_inputs:
-            return self.labels.run([LOGITS], read)[0][0][labels].reshape(len(labels))
-        inputs = {**read, CANDIDATES: labels.astype(np.int64)[None]}
-        return self.labels.run([LOGITS], inputs)[0][0].reshape(len(labels))
+        return logits_of(labels, self.labels, read)
 
-    def _states(self, tokens: np.ndarray) -> States:
+    def _states(self, tokens: np.ndarray) -> DenseStates | SparseStates:
         """Return the states of a document."""
         sums = self.encode(tokens)
         # Compiled code multiplies the states, and checks no index.
         if sums.shape != (len(tokens), len(self.scale)) or sums.size >= _MOST_STATES:
             raise ModelFolderError(f"the exported encoder gives sums of the shape {sums.shape}")
-        return States.rectified(sums, self.scale)
+        return rectified(sums, self.scale)
+
+
+def logits_of(labels: np.ndarray, session: Session, inputs: Values) -> np.ndarray:
+    """Return the logits (C,) of labels (C,) from a graph that takes them, or that scores all labels."""
+    if CANDIDATES not in session.shapes:
+        return session.run(LOGITS, inputs)[0][labels].reshape(len(labels))
+    return session.run(LOGITS, {**inputs, CANDIDATES: labels.astype(np.int64)[None]})[0].reshape(len(labels))
+
+
+def rectified(sums: np.ndarray, scale: np.ndarray) -> DenseStates | SparseStates:
+    """Return the states max(0, sums) · scale, from sums (l, H) and a scale (H,)."""
+    is_kept = sums <= 0
+    np.logical_not(is_kept, out=is_kept)  # NaN is kept, and ends in scores that are refused
+    (length, width), kept = sums.shape, is_kept.reshape(-1)
+    if np.count_nonzero(kept) > _SPARSE * sums.size:
+        return DenseStates(np.maximum(sums, 0).astype(np.float32) * scale)
+    places = np.flatnonzero(kept).astype(np.int32)
+    rows, columns = np.divmod(places, np.int32(width))
+    limits = np.zeros(length + 1, dtype=np.int32)
+    np.cumsum(np.bincount(rows, minlength=length), out=limits[1:])
+    values = sums.reshape(-1)[places].astype(np.float32) * scale[columns]
+    return SparseStates(limits, columns, values, width)
 
 
 @dataclass(frozen=True, eq=False)
-class States:
-    """The states above zero of l tokens, token by token."""
+class DenseStates:
+    """The states X (l, H) of a document, many of which are above zero."""
+
+    array: np.ndarray  # (l, H) float32
+
+    def product(self, array: np.ndarray) -> np.ndarray:
+        """Return X D (l, m) for an array D (H, m)."""
+        return self.array @ array
+
+    def transposed_product(self, array: np.ndarray) -> np.ndarray:
+        """Return Xᵀ D (H, m) for an array D (l, m)."""
+        return self.array.T @ array
+
+    def largest(self) -> np.ndarray:
+        """Return the maximum (H,) over tokens."""
+        return self.array.max(axis=0, initial=0)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseStates:
+    """The states X (l, H) of a document that are above zero, token by token."""
 
     limits: np.ndarray  # (l + 1,) int32, where the states of each token begin, and the last ones end
     columns: np.ndarray  # int32, which of the H states each of them is
     values: np.ndarray  # float32
     width: int  # H
-    dense: np.ndarray | None  # X (l, H), if many states are above zero
-
-    @classmethod
-    def rectified(cls, sums: np.ndarray, scale: np.ndarray) -> Self:
-        """Return max(0, sums) · scale, from sums (l, H) and a scale (H,)."""
-        length, width = sums.shape
-        places = np.flatnonzero(sums > 0).astype(np.int32)
-        rows, columns = np.divmod(places, np.int32(width))
-        values = sums.reshape(-1)[places].astype(np.float32) * scale[columns]
-        limits = np.zeros(length + 1, dtype=np.int32)
-        np.cumsum(np.bincount(rows, minlength=length), out=limits[1:])
-        dense = None
-        if len(values) > _SPARSE * length * width:
-            dense = np.maximum(sums, 0).astype(np.float32) * scale
-        return cls(limits, columns, values, width, dense)
 
     def product(self, array: np.ndarray) -> np.ndarray:
-        """Return X D (l, m) for the states X (l, H) and an array D (H, m)."""
-        if self.dense is not None:
-            return self.dense @ array
+        """Return X D (l, m) for an array D (H, m)."""
         return product_of_rows(self.values, self.columns, self.limits, array)
 
     def transposed_product(self, array: np.ndarray) -> np.ndarray:
-        """Return Xᵀ D (H, m) for the states X (l, H) and an array D (l, m)."""
-        if self.dense is not None:
-            return self.dense.T @ array
+        """Return Xᵀ D (H, m) for an array D (l, m)."""
         return product_of_transposed(self.values, self.columns, self.limits, array, self.width)
 
     def largest(self) -> np.ndarray:

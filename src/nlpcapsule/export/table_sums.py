@@ -21,7 +21,7 @@ from nlpcapsule.lexical.sparse_rows import product_of_rows
 
 _WIDEST, _MOST_WINDOWS = 2**10, 2**6  # above what settings allow
 _WIDEST_IN_16_BITS = 2**8  # window, whose sums of rows of 8 bits are in 16
-_MOST = 2**31  # rows of a table, and of a document's sums: their places are 32-bit integers
+_MOST = 2**31  # rows of a table, and rows that a document's sums add: their places are 32-bit integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +57,11 @@ class TableSums:
         """H, the sums of a token."""
         return len(self.widths) * self.table.shape[1]
 
+    @property
+    def word_count(self) -> int:
+        """V, the words that have rows."""
+        return len(self.table) // int(self.widths.sum())
+
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
         """Create it from the output of `to_arrays`; raise `ModelFolderError` if something does not fit."""
@@ -74,13 +79,13 @@ class TableSums:
         # (W,) how far from a token the word of each offset of each window is
         shifts = np.concatenate([np.arange(width) - (width - 1) // 2 for width in widths])
         total = len(shifts)  # W
-        words = len(self.table) // total  # V
+        words = self.word_count
         # Compiled code checks no index.
         if tokens.min(initial=0) < 0 or tokens.max(initial=0) >= words:
             raise ModelFolderError(f"a token is none of the {words:,} in the table of the exported network")
         if (len(tokens) + 1) * total >= _MOST:
             raise ModelFolderError(
-                f"{len(tokens):,} tokens are too many for windows of {total:,} words in all"
+                f"a document of {len(tokens):,} tokens is too long for windows of {total:,} words in total"
             )
         reach = max(widths)
         padded = np.pad(tokens, reach, constant_values=self.padding_id)

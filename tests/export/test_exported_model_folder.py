@@ -7,7 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from nlpcapsule.learning.versions import write_version
 from nlpcapsule.model_folder import add_files, load_model, save_model
 from nlpcapsule.model_folder.manifest import ONNX, checked_files
 from nlpcapsule.sample import load_documents
+from nlpcapsule.scoring import hybrid_scorer
 from saved_models import edit, seal
 from tests.cli.run_command import assert_refused, run_command
 
@@ -68,17 +71,24 @@ def test_an_exported_model_ranks_as_in_torch(trained: Path, exported: Path) -> N
 def test_a_request_has_the_same_result_with_more_threads(
     exported: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, read_ahead = load_for_prediction(exported), []
-    score = OnnxScorer._score_when_read
-    monkeypatch.setattr(
-        OnnxScorer, "_score_when_read", lambda *given: read_ahead.append(given) or score(*given)
-    )
+    model, begin = load_for_prediction(exported), OnnxScorer.begin
+    here, elsewhere = threading.get_ident(), []
+
+    def noted(scorer: OnnxScorer, compute: Any, *given: Any) -> Any:
+        return begin(scorer, lambda: elsewhere.append(threading.get_ident()) or compute(*given))
+
+    monkeypatch.setattr(OnnxScorer, "begin", noted)
     ranked = {}
     for threads in (1, 2):
-        monkeypatch.setattr(onnx_scorer, "thread_count", lambda threads=threads: threads)
+        for module in (onnx_scorer, hybrid_scorer):
+            monkeypatch.setattr(module, "thread_count", lambda threads=threads: threads)
         ranked[threads] = [model.rank([text]) for text in TEXTS[:10]]
-        assert len(read_ahead) == 10 * (threads - 1)
+        assert len(elsewhere) == 20 * (threads - 1)  # nominations and other features
+    assert here not in elsewhere
     assert ranked[1] == ranked[2]
+    model.rank(TEXTS[:2])  # both threads have a document to read
+    model.rank([])
+    assert len(elsewhere) == 20
 
 
 def test_a_model_without_an_export_is_loaded_with_torch(trained: Path) -> None:

@@ -41,6 +41,7 @@ from nlpcapsule.export.table_sums import TableSums
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays
 from nlpcapsule.model_folder import manifest
 from nlpcapsule.networks.label_query import LabelQueryNetwork
+from nlpcapsule.scoring.scorer import ReadsFirst
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
@@ -165,58 +166,33 @@ def test_states_are_pooled_as_plain_products_pool_them(
         np.testing.assert_allclose(pooled.pop(), expected.numpy(), rtol=1e-4, atol=1e-6)
 
 
-def test_a_document_read_ahead_in_a_thread_has_the_same_scores(
+def test_documents_that_were_read_first_have_the_same_scores(
     exported: tuple[str, LabelQueryNetwork, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, _, folder = exported
     parts, tokens = OnnxScorer.load(folder / GRAPH, LABELS), documents()
-    chosen, readers = candidates(len(tokens)), []
-    read = SparseNetwork.read
-
-    def noted(network: SparseNetwork, of: np.ndarray) -> Any:
-        readers.append(threading.get_ident())
-        return read(network, of)
-
-    monkeypatch.setattr(SparseNetwork, "read", noted)
-    monkeypatch.setattr(onnx_scorer, "thread_count", lambda: 2)
-    for row in range(len(tokens)):
-        one, readers[:] = tokens.take([row]), []
-        begin = parts.read_ahead(one)
-        assert begin is not None
-        found = begin(chosen[row : row + 1])()
-        assert len(readers) == 1
-        assert readers != [threading.get_ident()]
-        np.testing.assert_array_equal(found.log_odds, parts.score(one, chosen[row : row + 1]).log_odds)
+    chosen = candidates(len(tokens))
+    assert isinstance(parts, ReadsFirst)
+    for threads in (1, 2):
+        monkeypatch.setattr(onnx_scorer, "thread_count", lambda threads=threads: threads)
+        found = parts.score_read(parts.read(tokens), chosen)
+        np.testing.assert_array_equal(found.log_odds, parts.score(tokens, chosen).log_odds)
+        np.testing.assert_array_equal(found.labels, chosen)
 
 
-def test_nothing_is_read_ahead_without_a_thread_to_spare(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parts = OnnxScorer.load(folder / GRAPH, LABELS)
-    monkeypatch.setattr(onnx_scorer, "thread_count", lambda: 1)
-    assert parts.read_ahead(documents().take([0])) is None
-    monkeypatch.setattr(onnx_scorer, "thread_count", lambda: 2)
-    assert parts.read_ahead(documents().take([0, 1])) is None
-    assert parts.read_ahead(documents().take([])) is None
-
-
-def test_a_whole_network_can_be_read_ahead(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, tokens, chosen = OnnxScorer(whole_network(folder), LABELS), documents().take([2]), candidates(1)
-    monkeypatch.setattr(onnx_scorer, "thread_count", lambda: 2)
-    begin = whole.read_ahead(tokens)
-    assert begin is not None
-    np.testing.assert_array_equal(begin(chosen)().log_odds, whole.score(tokens, chosen).log_odds)
+def test_a_whole_network_can_read_first(folder: Path) -> None:
+    whole, tokens, chosen = OnnxScorer(whole_network(folder), LABELS), documents(), candidates(5)
+    found = whole.score_read(whole.read(tokens), chosen).log_odds
+    np.testing.assert_array_equal(found, whole.score(tokens, chosen).log_odds)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_has_threads_of_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    parts, one = OnnxScorer.load(folder / GRAPH, LABELS), documents().take([0])
-    monkeypatch.setattr(onnx_scorer, "thread_count", lambda: 2)
+    parts = OnnxScorer.load(folder / GRAPH, LABELS)
+    monkeypatch.setattr(onnx_scorer, "thread_count", lambda: 1)  # or the pool would start another thread
 
     def request() -> None:
-        begin = parts.read_ahead(one)
-        assert begin is not None
-        assert begin(candidates(1))().log_odds.shape == (1, 4)
+        assert parts.begin(len, "four").result(30) == 4
 
     request()  # starts the parent's threads
     child = multiprocessing.get_context("fork").Process(target=request)
@@ -228,12 +204,11 @@ def test_a_forked_process_has_threads_of_its_own(folder: Path, monkeypatch: pyte
 
 
 def test_a_failure_in_a_thread_is_one_message(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = OnnxScorer.load(folder / GRAPH, LABELS)
+    parts, unknown = OnnxScorer.load(folder / GRAPH, LABELS), np.full(5, VOCABULARY + 1)
     monkeypatch.setattr(onnx_scorer, "thread_count", lambda: 2)
-    begin = parts.read_ahead(Ragged.from_rows([np.full(5, VOCABULARY + 1)]))
-    assert begin is not None
-    with pytest.raises(ModelFolderError, match="a token is none of the 40"):
-        begin(candidates(1))()
+    for compute in (parts.read, parts.score, lambda tokens: parts.begin(parts.score, tokens).result()):
+        with pytest.raises(ModelFolderError, match="a token is none of the 40"):
+            compute(Ragged.from_rows([np.ones(3, np.int64), unknown]))
 
 
 @pytest.mark.parametrize(
@@ -259,36 +234,31 @@ def test_a_lack_of_memory_is_no_damaged_model(
 def test_a_request_while_the_interpreter_ends_is_answered_without_threads(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parts, one, chosen = OnnxScorer.load(folder / GRAPH, LABELS), documents().take([3]), candidates(1)
+    parts = OnnxScorer.load(folder / GRAPH, LABELS)
     monkeypatch.setattr(onnx_scorer, "thread_count", lambda: 2)
-    expected, of_all = parts.score(one, chosen).log_odds, parts.score(documents()).log_odds
+    expected = parts.score(documents()).log_odds
 
     def refuse(pool: ThreadPoolExecutor, *given: Any) -> NoReturn:
         raise RuntimeError("cannot schedule new futures after interpreter shutdown")
 
     monkeypatch.setattr(ThreadPoolExecutor, "submit", refuse)
-    np.testing.assert_array_equal(parts.score(documents()).log_odds, of_all)
-    begin = parts.read_ahead(one)
-    assert begin is not None
-    np.testing.assert_array_equal(begin(chosen)().log_odds, expected)
-    begin = parts.read_ahead(Ragged.from_rows([np.full(5, VOCABULARY + 1)]))
-    assert begin is not None
-    with pytest.raises(ModelFolderError, match="a token is none of the 40"):
-        begin(chosen)()
+    np.testing.assert_array_equal(parts.score(documents()).log_odds, expected)
+    assert parts.begin(len, "four").result() == 4
+    with pytest.raises(ValueError, match="invalid literal"):
+        parts.begin(int, "four").result()
 
 
 def test_a_request_does_not_wait_for_the_documents_of_another_caller(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts, many = OnnxScorer.load(folder / GRAPH, LABELS), documents().take([0] * 6)
-    one, read = documents().take([4]), SparseNetwork.read
+    read = SparseNetwork.read
     reading, answered = threading.Semaphore(0), threading.Event()
     was_answered: list[bool] = []  # before each of the many was read
 
     def wait(network: SparseNetwork, tokens: np.ndarray) -> Any:
-        if len(tokens) == 1:  # one of the many
-            reading.release()
-            was_answered.append(answered.wait(10))
+        reading.release()
+        was_answered.append(answered.wait(10))
         return read(network, tokens)
 
     monkeypatch.setattr(SparseNetwork, "read", wait)
@@ -296,9 +266,7 @@ def test_a_request_does_not_wait_for_the_documents_of_another_caller(
     other = threading.Thread(target=parts.score, args=(many,))
     other.start()
     assert all(reading.acquire(timeout=10) for _ in range(2))  # so two threads are busy
-    begin = parts.read_ahead(one)
-    assert begin is not None
-    assert begin(candidates(1))().log_odds.shape == (1, 4)
+    assert parts.begin(len, "four").result(10) == 4
     answered.set()
     other.join()
     assert was_answered == [True] * 6

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,9 +32,10 @@ from nlpcapsule.export.sparse_network import (
 )
 from nlpcapsule.export.table_sums import TableSums
 from nlpcapsule.lexical.arrays import load_arrays
-from nlpcapsule.scoring.scorer import BeginScoring, Scores
+from nlpcapsule.scoring.scorer import Scores
 from nlpcapsule.threads import thread_count
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -72,8 +73,8 @@ class OnnxScorer:
     """A scorer around an exported label network.
 
     Documents are scored one by one: larger batches would leave a core's cache, need padding, and share the
-    range of 8-bit activations. Threads take documents in turn. Documents that are read ahead have threads of
-    their own: they do not wait for those that `score` was given by another caller.
+    range of 8-bit activations. Threads take documents in turn. What `begin` is given has threads of its own,
+    and does not wait for documents of another caller.
 
     Attributes:
         exported: The network; threads may share it.
@@ -134,31 +135,26 @@ class OnnxScorer:
             own = labels if candidates is None else candidates[row]
             log_odds[row] = self.exported.score(self.exported.read(tokens[row]), own)
 
-        if (threads := min(thread_count(), len(tokens))) > 1:
-            with ThreadPoolExecutor(threads) as pool:
-                for scored in [submit(pool, score_document, row) for row in range(len(tokens))]:
-                    scored.result()
-        else:
-            for row in range(len(tokens)):
-                score_document(row)
+        _each(score_document, range(len(tokens)))
         return Scores(labels, log_odds)
 
-    def read_ahead(self, tokens: Ragged) -> BeginScoring | None:
-        """Begin to read documents in other threads, as `ReadsAhead` describes, if they are few."""
-        if not 0 < len(tokens) < thread_count():
-            return None
-        pool = self._threads
-        begun = [submit(pool, self.exported.read, row) for row in tokens]
+    def read(self, tokens: Ragged) -> list[Any]:
+        """Return what scores need of each document."""
+        return _each(self.exported.read, list(tokens))
 
-        def begin(candidates: np.ndarray) -> Callable[[], Scores]:
-            # A thread that waits for a document to be read began after those that read it.
-            pairs = zip(begun, candidates, strict=True)
-            scoring = [submit(pool, self._score_when_read, read, own) for read, own in pairs]
-            return lambda: Scores(
-                candidates, np.stack([each.result() for each in scoring], dtype=np.float32, casting="unsafe")
-            )
+    def score_read(self, read: Sequence[Any], candidates: np.ndarray) -> Scores:
+        """Score candidates (N, C) of documents that were read."""
+        log_odds = np.empty(candidates.shape, dtype=np.float32)
 
-        return begin
+        def score_document(row: int) -> None:
+            log_odds[row] = self.exported.score(read[row], candidates[row])
+
+        _each(score_document, range(len(read)))
+        return Scores(candidates, log_odds)
+
+    def begin(self, compute: Callable[..., T], *given: Any) -> Future[T]:
+        """Begin to compute something else in another thread."""
+        return _begun(self._threads, compute, *given)
 
     @property
     def _threads(self) -> ThreadPoolExecutor:
@@ -168,11 +164,18 @@ class OnnxScorer:
             self._threads_by_process[process] = ThreadPoolExecutor(thread_count())
         return self._threads_by_process[process]
 
-    def _score_when_read(self, read: Future[Any], labels: np.ndarray) -> np.ndarray:
-        return self.exported.score(read.result(), labels)
+
+def _each(compute: Callable[[S], T], given: Collection[S]) -> list[T]:
+    """Compute something of each, in threads if there are several."""
+    threads = min(thread_count(), len(given))
+    if threads < 2:
+        return [compute(each) for each in given]
+    with ThreadPoolExecutor(threads) as pool:
+        begun = [_begun(pool, compute, each) for each in given]
+        return [each.result() for each in begun]
 
 
-def submit(pool: ThreadPoolExecutor, compute: Callable[..., T], *given: Any) -> Future[T]:
+def _begun(pool: ThreadPoolExecutor, compute: Callable[..., T], *given: Any) -> Future[T]:
     """Compute something in a thread, or here if the interpreter ends and threads take no more work."""
     try:
         return pool.submit(compute, *given)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +13,8 @@ from nlpcapsule.lexical.bag_of_words import SharedDocuments
 from nlpcapsule.lexical.evidence import FittedEvidence
 from nlpcapsule.scoring.fusion import UNFITTED, CandidateFeatures, Fusion
 from nlpcapsule.scoring.lexical_scorer import select_log_odds
-from nlpcapsule.scoring.scorer import BeginScoring, LabelScorer, ReadsAhead, Scores
+from nlpcapsule.scoring.scorer import LabelScorer, ReadsFirst, Scores
+from nlpcapsule.threads import thread_count
 
 if TYPE_CHECKING:
     from torch import nn
@@ -47,32 +48,38 @@ class HybridScorer:
         return self.lexical.top(tokens, self.count)[0]
 
     def features(
-        self,
-        tokens: Ragged,
-        candidates: np.ndarray,
-        lexical: np.ndarray,
-        begin: BeginScoring | None = None,
+        self, tokens: Ragged, candidates: np.ndarray, lexical: np.ndarray
     ) -> tuple[CandidateFeatures, Scores]:
         """Return the features of candidates (N, C) that the fusion weights combine, and the network's scores.
 
-        `lexical` (N, C) is the lexical system's log-odds of the candidates, and `begin` what `read_ahead` of
-        the network's scorer returned, if it reads the documents already.
+        `lexical` (N, C) is the lexical system's log-odds of the candidates.
         """
-        finish = begin(candidates) if begin else partial(self.scorer.score, tokens, candidates)
-        shares, nearest = self.lexical.shares(tokens, candidates)
-        names = self.lexical.names(tokens, candidates)
-        frequency = self.fusion.frequency(self.frequency[candidates])
-        scored = finish()
-        return CandidateFeatures(scored.log_odds, lexical, shares, nearest, frequency, names), scored
+        scored = self.scorer.score(tokens, candidates)
+        return self._with_others(tokens, candidates)(scored.log_odds, lexical), scored
 
     def score(self, tokens: Ragged, candidates: np.ndarray | None = None, top_k: int | None = None) -> Scores:
         """Score the nominated labels, or the given candidates (N, C)."""
-        tokens = SharedDocuments(tokens)
-        begin = self.scorer.read_ahead(tokens) if isinstance(self.scorer, ReadsAhead) else None
-        if candidates is None:
-            candidates, lexical = self.lexical.top(tokens, self.count)
-        else:
+        tokens, scorer = SharedDocuments(tokens), self.scorer
+        if candidates is not None:
             ranked = self.lexical.top(tokens, len(self.frequency))
-            lexical = select_log_odds(*ranked, candidates)
-        features, scored = self.features(tokens, candidates, lexical, begin)
+            features, scored = self.features(tokens, candidates, select_log_odds(*ranked, candidates))
+        elif 0 < len(tokens) < thread_count() and isinstance(scorer, ReadsFirst):
+            # Another thread nominates candidates while this one reads, and adds features while it scores.
+            nominating = scorer.begin(self.lexical.top, tokens, self.count)
+            read = scorer.read(tokens)
+            candidates, lexical = nominating.result()
+            others = scorer.begin(self._with_others, tokens, candidates)
+            scored = scorer.score_read(read, candidates)
+            features = others.result()(scored.log_odds, lexical)
+        else:
+            features, scored = self.features(tokens, *self.lexical.top(tokens, self.count))
         return replace(scored, log_odds=self.fusion(features))
+
+    def _with_others(
+        self, tokens: Ragged, candidates: np.ndarray
+    ) -> Callable[[np.ndarray, np.ndarray], CandidateFeatures]:
+        """Compute the other features; return what adds the log-odds (N, C) of network and lexical system."""
+        shares, nearest = self.lexical.shares(tokens, candidates)
+        names = self.lexical.names(tokens, candidates)
+        frequency = self.fusion.frequency(self.frequency[candidates])
+        return lambda network, lexical: CandidateFeatures(network, lexical, shares, nearest, frequency, names)

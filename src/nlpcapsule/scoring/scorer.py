@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from nlpcapsule.data.ragged import Ragged
 
 if TYPE_CHECKING:
     from torch import nn
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -52,19 +55,20 @@ class LabelScorer(Protocol):
         ...
 
 
-BeginScoring = Callable[[np.ndarray], Callable[[], Scores]]  # candidates (N, C) → a function that waits
-
-
 @runtime_checkable
-class ReadsAhead(Protocol):
-    """Protocol of label scorers that read documents before candidates are known, in other threads."""
+class ReadsFirst(Protocol):
+    """Protocol of label scorers that read documents before candidates are known."""
 
-    def read_ahead(self, tokens: Ragged) -> BeginScoring | None:
-        """Begin to read documents; None if there are no threads to spare.
+    def read(self, tokens: Ragged) -> list[Any]:
+        """Return what scores need of each document."""
+        ...
 
-        Returns a function that begins to score candidates (N, C) and returns another one, which waits for the
-        scores. The caller can compute something else meanwhile, both times.
-        """
+    def score_read(self, read: Sequence[Any], candidates: np.ndarray) -> Scores:
+        """Score candidates (N, C) of documents that were read."""
+        ...
+
+    def begin(self, compute: Callable[..., T], *given: Any) -> Future[T]:
+        """Begin to compute something else in another thread."""
         ...
 
 

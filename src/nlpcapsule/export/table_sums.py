@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -62,6 +63,16 @@ class TableSums:
         """V, the words that have rows."""
         return len(self.table) // int(self.widths.sum())
 
+    @cached_property
+    def _shifts(self) -> np.ndarray:
+        """(W,) how far from a token the word of each offset of each window is."""
+        return np.concatenate([np.arange(width) - (width - 1) // 2 for width in self.widths])
+
+    @cached_property
+    def _reach(self) -> int:
+        """The largest width."""
+        return int(self.widths.max())
+
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
         """Create it from the output of `to_arrays`; raise `ModelFolderError` if something does not fit."""
@@ -75,10 +86,7 @@ class TableSums:
 
     def __call__(self, tokens: np.ndarray) -> np.ndarray:
         """Map token ids (l,) to sums (l, H) of float32, int16 or int32."""
-        widths = self.widths.tolist()
-        # (W,) how far from a token the word of each offset of each window is
-        shifts = np.concatenate([np.arange(width) - (width - 1) // 2 for width in widths])
-        total = len(shifts)  # W
+        shifts, total, reach = self._shifts, len(self._shifts), self._reach
         words = self.word_count
         # Compiled code checks no index.
         if tokens.min(initial=0) < 0 or tokens.max(initial=0) >= words:
@@ -87,8 +95,8 @@ class TableSums:
             raise ModelFolderError(
                 f"a document of {len(tokens):,} tokens is too long for windows of {total:,} words in total"
             )
-        reach = max(widths)
-        padded = np.pad(tokens, reach, constant_values=self.padding_id)
+        edge = np.full(reach, self.padding_id)
+        padded = np.concatenate([edge, tokens, edge])  # several times as fast as `np.pad`
         table = self.table
         if table.dtype == np.int8:  # the rows of words in use, as larger integers
             used, padded = np.unique(padded, return_inverse=True)

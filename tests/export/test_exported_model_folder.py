@@ -21,6 +21,8 @@ from nlpcapsule.export.export_model import export_model
 from nlpcapsule.export.onnx_scorer import OnnxScorer
 from nlpcapsule.export.prediction import load_for_prediction
 from nlpcapsule.learning.versions import write_version
+from nlpcapsule.lexical.arrays import load_arrays, save_arrays
+from nlpcapsule.lexical.evidence import FittedEvidence
 from nlpcapsule.model_folder import add_files, load_model, save_model
 from nlpcapsule.model_folder.manifest import ONNX, checked_files
 from nlpcapsule.sample import load_documents
@@ -89,6 +91,35 @@ def test_a_request_has_the_same_result_with_more_threads(
     model.rank(TEXTS[:2])  # both threads have a document to read
     model.rank([])
     assert len(elsewhere) == 20
+    for module in (onnx_scorer, hybrid_scorer):
+        monkeypatch.setattr(module, "thread_count", lambda: 3)
+    assert model.rank(TEXTS[:2]) == [each[0] for each in ranked[1][:2]]
+    assert len(elsewhere) == 22
+
+
+@pytest.mark.parametrize("step", ["top", "shares"])
+def test_a_failure_in_the_background_ends_a_request(
+    exported: Path, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = load_for_prediction(exported)
+    monkeypatch.setattr(hybrid_scorer, "thread_count", lambda: 2)
+
+    def fail(*given: Any) -> None:
+        raise MemoryError("none is left")
+
+    monkeypatch.setattr(FittedEvidence, step, fail)
+    with pytest.raises(MemoryError, match="none is left"):
+        model.rank(TEXTS[:1])
+
+
+def test_a_table_with_nan_is_refused(copied: Path) -> None:
+    file = copied / ONNX / "table.safetensors"
+    arrays = load_arrays(file)
+    arrays["table"] = np.full_like(arrays["table"], np.nan)
+    save_arrays(file, **arrays)
+    seal(copied, f"{ONNX}/table.safetensors")
+    with pytest.raises(ModelFolderError, match=r"scores that are NaN|no numbers"):
+        load_for_prediction(copied)
 
 
 def test_a_model_without_an_export_is_loaded_with_torch(trained: Path) -> None:

@@ -324,7 +324,7 @@ def test_without_parts_the_whole_network_scores(folder: Path, tmp_path: Path) ->
         (
             POOLING_FILE,
             {"query": np.zeros((24, 3), np.float32)},
-            r"query is \(24, 3\), and capsules.onnx takes \(4, 24\)",
+            r"query has the shape \(24, 3\): capsules.onnx needs \(24, 4\)",
         ),
         (POOLING_FILE, {"scale": np.ones((24, 1), np.float32)}, "scale: expected 1"),
         (POOLING_FILE, {"scale": np.full(24, -1, np.float32)}, "scale holds a number that is not between 0"),
@@ -357,13 +357,29 @@ def test_a_damaged_file_of_arrays_is_refused(
         OnnxScorer.load(copied, LABELS)
 
 
+@pytest.mark.parametrize("takes", [["tokens", "candidates"], ["tokens"]])
+@pytest.mark.parametrize("shape", [(), (3,), (1, 3), (2, 4), (1, 4, 1)])
+def test_logits_of_another_shape_are_refused(shape: tuple[int, ...], takes: list[str]) -> None:
+    class Crafted:
+        def run(self, outputs: list[str], inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+            return [np.zeros(shape, np.float32)]
+
+    session = Session(Crafted(), {name: [1, "length"] for name in takes})
+    with pytest.raises(ModelFolderError, match="gives logits of the shape"):
+        OnnxScorer(WholeNetwork(session), 4).score(documents(), np.array([[0, 1, 2, 3]] * 5))
+
+
 @pytest.mark.parametrize("shape", [(LONG, 3), (LONG, 5), (7, 4), (LONG,), (2, LONG, 4)])
 def test_sums_of_another_shape_never_reach_compiled_code(shape: tuple[int, ...]) -> None:
     arrays = np.zeros((4, 1), np.float32), np.ones(4, np.float32)
     session = Session(None, {"pooled": [1, 1, 4]})
     crafted = SparseNetwork(lambda tokens: np.ones(shape, np.float32), session, session, *arrays)
-    with pytest.raises(ModelFolderError, match="sums of the shape"):
+    with pytest.raises(ModelFolderError, match="float32 sums of the shape"):
         crafted.read(np.ones(LONG, np.int64))
+    for kind in (bool, np.uint8, np.str_):
+        other = replace(crafted, encode=lambda tokens, kind=kind: np.ones((LONG, 4), kind))
+        with pytest.raises(ModelFolderError, match=r"(bool|uint8|<U1) sums of"):
+            other.read(np.ones(LONG, np.int64))
 
 
 def test_a_table_has_rows_for_all_words(folder: Path) -> None:

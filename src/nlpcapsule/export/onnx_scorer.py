@@ -73,8 +73,8 @@ class OnnxScorer:
     """A scorer around an exported label network.
 
     Documents are scored one by one: larger batches would leave a core's cache, need padding, and share the
-    range of 8-bit activations. Threads take documents in turn. What `begin` is given has threads of its own,
-    and does not wait for documents of another caller.
+    range of 8-bit activations. Threads take documents in turn. `begin` has threads of its own: what it is
+    given does not wait for documents that another caller has scored.
 
     Attributes:
         exported: The network; threads may share it.
@@ -117,7 +117,7 @@ class OnnxScorer:
         return cls(_from_file(path.with_name(POOLING_FILE), build), label_count)
 
     def check(self, word_count: int) -> None:
-        """Raise `ModelFolderError` if the network has no states of some of the tokenizer's words."""
+        """Raise `ModelFolderError` if there is a table and it has rows for more or fewer words than this."""
         encode = self.exported.encode if isinstance(self.exported, SparseNetwork) else None
         if isinstance(encode, TableSums) and encode.word_count != word_count:
             problem = f"{TABLE_FILE} has {encode.word_count:,} words, and the tokenizer {word_count:,}"
@@ -153,7 +153,7 @@ class OnnxScorer:
         return Scores(candidates, log_odds)
 
     def begin(self, compute: Callable[..., T], *given: Any) -> Future[T]:
-        """Begin to compute something else in another thread."""
+        """Start a computation in a background thread."""
         return _begun(self._threads, compute, *given)
 
     @property
@@ -167,8 +167,7 @@ class OnnxScorer:
 
 def _each(compute: Callable[[S], T], given: Collection[S]) -> list[T]:
     """Compute something of each, in threads if there are several."""
-    threads = min(thread_count(), len(given))
-    if threads < 2:
+    if len(given) < 2 or (threads := min(thread_count(), len(given))) < 2:
         return [compute(each) for each in given]
     with ThreadPoolExecutor(threads) as pool:
         begun = [_begun(pool, compute, each) for each in given]
@@ -176,7 +175,7 @@ def _each(compute: Callable[[S], T], given: Collection[S]) -> list[T]:
 
 
 def _begun(pool: ThreadPoolExecutor, compute: Callable[..., T], *given: Any) -> Future[T]:
-    """Compute something in a thread, or here if the interpreter ends and threads take no more work."""
+    """Compute something in a thread, or here if none takes it: the interpreter ends, or none can start."""
     try:
         return pool.submit(compute, *given)
     except RuntimeError:

@@ -56,7 +56,7 @@ class Session:
     def run(self, output: str, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return an output; a failure is that of a damaged model."""
         try:
-            return self.runtime.run([output], inputs)[0]
+            return np.asarray(self.runtime.run([output], inputs)[0])
         except MemoryError:
             raise
         except Exception as error:  # the library has no base class for its errors

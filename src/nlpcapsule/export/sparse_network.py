@@ -62,10 +62,12 @@ class SparseNetwork:
                 raise ModelFolderError(f"{name} holds a number that is infinite or NaN")
         if len(self.query) != len(self.scale):
             raise ModelFolderError(f"query has {len(self.query)} rows, and scale {len(self.scale)} numbers")
-        check_range(self.scale, "scale", 0, np.inf)  # of states, which are not negative
-        pooled = tuple(self.capsules.shapes[POOLED][1:])
-        if pooled != self.query.T.shape:
-            raise ModelFolderError(f"query is {self.query.shape}, and {CAPSULES_FILE} takes {pooled}")
+        check_range(self.scale, "scale", 0, np.inf)  # so that max(0, sums) · scale = max(0, sums · scale)
+        expected = tuple(self.capsules.shapes[POOLED][:0:-1])
+        if self.query.shape != expected:
+            raise ModelFolderError(
+                f"query has the shape {self.query.shape}: {CAPSULES_FILE} needs {expected}"
+            )
         if isinstance(self.encode, TableSums) and self.encode.size != len(self.scale):
             raise ModelFolderError(
                 f"the table has {self.encode.size} sums, and scale {len(self.scale)} numbers"
@@ -104,16 +106,22 @@ class SparseNetwork:
         """Return the states of a document."""
         sums = self.encode(tokens)
         # Compiled code multiplies the states, and checks no index.
-        if sums.shape != (len(tokens), len(self.scale)) or sums.size >= _MOST_STATES:
-            raise ModelFolderError(f"the exported encoder gives sums of the shape {sums.shape}")
+        fits = sums.shape == (len(tokens), len(self.scale)) and sums.dtype.kind in "fi"
+        if not fits or sums.size >= _MOST_STATES:
+            raise ModelFolderError(f"the exported encoder gives {sums.dtype} sums of the shape {sums.shape}")
         return rectified(sums, self.scale)
 
 
 def logits_of(labels: np.ndarray, session: Session, inputs: Values) -> np.ndarray:
     """Return the logits (C,) of labels (C,) from a graph that takes them, or that scores all labels."""
-    if CANDIDATES not in session.shapes:
-        return session.run(LOGITS, inputs)[0][labels].reshape(len(labels))
-    return session.run(LOGITS, {**inputs, CANDIDATES: labels.astype(np.int64)[None]})[0].reshape(len(labels))
+    takes_candidates = CANDIDATES in session.shapes
+    if takes_candidates:
+        inputs = {**inputs, CANDIDATES: labels.astype(np.int64)[None]}
+    logits = session.run(LOGITS, inputs)
+    count = len(labels) if takes_candidates else max(logits.shape[-1:], default=0)
+    if logits.shape != (1, count) or (not takes_candidates and count <= labels.max(initial=-1)):
+        raise ModelFolderError(f"the exported network gives logits of the shape {logits.shape}")
+    return logits[0] if takes_candidates else logits[0][labels]
 
 
 def rectified(sums: np.ndarray, scale: np.ndarray) -> DenseStates | SparseStates:

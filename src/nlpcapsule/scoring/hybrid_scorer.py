@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -55,7 +54,8 @@ class HybridScorer:
         `lexical` (N, C) is the lexical system's log-odds of the candidates.
         """
         scored = self.scorer.score(tokens, candidates)
-        return self._with_others(tokens, candidates)(scored.log_odds, lexical), scored
+        others = self._other_features(tokens, candidates)
+        return CandidateFeatures(scored.log_odds, lexical, **others), scored
 
     def score(self, tokens: Ragged, candidates: np.ndarray | None = None, top_k: int | None = None) -> Scores:
         """Score the nominated labels, or the given candidates (N, C)."""
@@ -63,23 +63,24 @@ class HybridScorer:
         if candidates is not None:
             ranked = self.lexical.top(tokens, len(self.frequency))
             features, scored = self.features(tokens, candidates, select_log_odds(*ranked, candidates))
-        elif 0 < len(tokens) < thread_count() and isinstance(scorer, ReadsFirst):
-            # Another thread nominates candidates while this one reads, and adds features while it scores.
+        elif isinstance(scorer, ReadsFirst) and 0 < len(tokens) < thread_count():
+            # Reading and scoring each take about as long as what a background thread computes meanwhile.
             nominating = scorer.begin(self.lexical.top, tokens, self.count)
             read = scorer.read(tokens)
             candidates, lexical = nominating.result()
-            others = scorer.begin(self._with_others, tokens, candidates)
+            others = scorer.begin(self._other_features, tokens, candidates)
             scored = scorer.score_read(read, candidates)
-            features = others.result()(scored.log_odds, lexical)
+            features = CandidateFeatures(scored.log_odds, lexical, **others.result())
         else:
             features, scored = self.features(tokens, *self.lexical.top(tokens, self.count))
         return replace(scored, log_odds=self.fusion(features))
 
-    def _with_others(
-        self, tokens: Ragged, candidates: np.ndarray
-    ) -> Callable[[np.ndarray, np.ndarray], CandidateFeatures]:
-        """Compute the other features; return what adds the log-odds (N, C) of network and lexical system."""
+    def _other_features(self, tokens: Ragged, candidates: np.ndarray) -> dict[str, Any]:
+        """Return the features of candidates (N, C) that need no log-odds, by name."""
         shares, nearest = self.lexical.shares(tokens, candidates)
-        names = self.lexical.names(tokens, candidates)
-        frequency = self.fusion.frequency(self.frequency[candidates])
-        return lambda network, lexical: CandidateFeatures(network, lexical, shares, nearest, frequency, names)
+        return {
+            "shares": shares,
+            "nearest": nearest,
+            "frequency": self.fusion.frequency(self.frequency[candidates]),
+            "names": self.lexical.names(tokens, candidates),
+        }

@@ -68,7 +68,7 @@ class ReadsFirst(Protocol):
         ...
 
     def begin(self, compute: Callable[..., T], *given: Any) -> Future[T]:
-        """Begin to compute something else in another thread."""
+        """Start a computation in a background thread."""
         ...
 
 

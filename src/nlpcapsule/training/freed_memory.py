@@ -1,7 +1,7 @@
 """Give the memory of freed tensors back to the operating system.
 
 Batches differ in length. Freed tensors leave gaps of all sizes between those in use, which glibc keeps for
-later ones that fit: a training on a CPU would soon take several times the memory of its largest batch.
+later ones that fit: training on a CPU would soon take several times the memory of its largest batch.
 """
 
 import ctypes
@@ -11,6 +11,6 @@ _TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linu
 
 
 def give_back_freed_memory() -> None:
-    """Give it back; nothing happens with another C library than glibc."""
+    """Return freed heap memory to the operating system. Does nothing without glibc."""
     if _TRIM is not None:
         _TRIM(0)

@@ -145,7 +145,7 @@ class TextFile:
         if self._first is None:
             start = self._checked(lambda: self._stream.peek(1))  # bytes that are buffered, read if none are
             if not start.startswith(UTF16_MARKS):  # UTF-16 has its own message
-                refuse_binary(start, Place(self.name, 1))  # whose first line may look like a row
+                refuse_binary(start, Place(self.name, 1))  # or the first line may look like a row
             # The byte order mark does not count towards the length: it does not change where a line is cut.
             start = self._read(MAX_LINE_BYTES + 1 + len(BYTE_ORDER_MARK))
             self._first = start.removeprefix(BYTE_ORDER_MARK)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.speed.rounds import Timing, command_cost, time_in_turn
+from benchmarks.speed.rounds import command_cost, medians_in_turn, time_in_turn
 from nlpcapsule.data.documents import Document
 from nlpcapsule.errors import ConfigError
 from nlpcapsule.evaluation.bootstrap import paired_bootstrap
@@ -101,7 +101,9 @@ def speed_of_prediction(
     loaded = {name: _label_model(place, name) for name, place in places.items()}
     texts = [document.text for document in documents[:timed]]
     many = time_in_turn({name: _ranks(model, texts) for name, model in loaded.items()}, rounds)
-    single = _requests(loaded, texts[:_REQUESTS], rounds)
+    # No text is ranked twice in a row: requests differ, and what a text needs would be in the core's cache.
+    requests = {name: [_ranks(model, [text]) for text in texts[:_REQUESTS]] for name, model in loaded.items()}
+    single = medians_in_turn(requests, rounds)
     hits = {name: _hits(model, documents) for name, model in loaded.items()}
     rows = []
     for name, place in places.items():
@@ -153,17 +155,6 @@ def _label_model(place: Path, name: str) -> LabelModel:
 
 def _ranks(model: LabelModel, texts: Sequence[str]) -> Any:
     return lambda: model.rank(texts)
-
-
-def _requests(models: Mapping[str, LabelModel], texts: Sequence[str], rounds: int) -> dict[str, Timing]:
-    """Return, for each model, the median time of a single text in each round."""
-    timings = {name: Timing([], []) for name in models}
-    for _ in range(rounds):
-        for name, model in models.items():
-            each = [time_in_turn({name: _ranks(model, [text])}, 1)[name] for text in texts]
-            timings[name].wall.append(median(timing.wall[0] for timing in each))
-            timings[name].cpu.append(median(timing.cpu[0] for timing in each))
-    return timings
 
 
 def _hits(model: LabelModel, documents: Sequence[Document]) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -38,15 +38,31 @@ def time_in_turn(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[
         runs: Name → what is timed.
         rounds: Rounds that are counted.
     """
+    return medians_in_turn({name: [run] for name, run in runs.items()}, rounds)
+
+
+def medians_in_turn(runs: Mapping[str, Sequence[Callable[[], object]]], rounds: int) -> dict[str, Timing]:
+    """Time several functions of each system one after the other; the times of a round are their medians.
+
+    Args:
+        runs: Name → what is timed.
+        rounds: Rounds that are counted, after one that is not.
+    """
     timings = {name: Timing([], []) for name in runs}
     for number in range(rounds + 1):
-        for name, run in runs.items():
-            wall, cpu = time.perf_counter(), time.process_time()
-            run()
+        for name, several in runs.items():
+            walls, cpus = zip(*map(_times, several), strict=True)
             if number:
-                timings[name].wall.append(time.perf_counter() - wall)
-                timings[name].cpu.append(time.process_time() - cpu)
+                timings[name].wall.append(median(walls))
+                timings[name].cpu.append(median(cpus))
     return timings
+
+
+def _times(run: Callable[[], object]) -> tuple[float, float]:
+    """Return the seconds on the clock and the CPU time of a run."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    run()
+    return time.perf_counter() - wall, time.process_time() - cpu
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ PARTS = (TABLE_FILE, ENCODER_FILE, POOLING_FILE, CAPSULES_FILE, LABELS_FILE)
 TOKENS, CANDIDATES = "tokens", "candidates"
 SUMS, POOLED, CAPSULES, LARGEST, LOGITS = "sums", "pooled", "capsules", "largest", "logits"
 _MOST_STATES = 2**31  # of a document, zeros too: their places are 32-bit integers
+_IN_CACHE = 64  # rows of means that are transposed together
 _SPARSE = 0.1  # share of the states above zero up to which a sparse matrix is faster
 
 Values = dict[str, np.ndarray]  # inputs of a part, by name
@@ -92,9 +93,13 @@ class SparseNetwork:
         scores = states.product(self.query)  # (l, m)
         scores -= scores.max(axis=0)
         shares = np.exp(scores, out=scores)
-        pooled = states.transposed_product(shares)  # (H, m)
-        pooled = np.divide(pooled.T, shares.sum(axis=0)[:, None], order="C")  # (m, H)
-        capsules = self.capsules.run(CAPSULES, {POOLED: pooled[None]})
+        means = states.transposed_product(shares)  # (H, m)
+        means /= shares.sum(axis=0)
+        pooled = np.empty((1, *means.T.shape), dtype=np.float32)  # (1, m, H)
+        for start in range(0, len(means), _IN_CACHE):  # twice as fast as all of it at once
+            rows = slice(start, start + _IN_CACHE)
+            pooled[0, :, rows] = means[rows].T
+        capsules = self.capsules.run(CAPSULES, {POOLED: pooled})
         found = {CAPSULES: capsules, LARGEST: states.largest()[None], TOKENS: tokens.astype(np.int64)[None]}
         return {name: array for name, array in found.items() if name in self.labels.shapes}
 

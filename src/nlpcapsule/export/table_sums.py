@@ -99,7 +99,11 @@ class TableSums:
         padded = np.concatenate([edge, tokens, edge])  # several times as fast as `np.pad`
         table = self.table
         if table.dtype == np.int8:  # the rows of words in use, as larger integers
-            used, padded = np.unique(padded, return_inverse=True)
+            place = np.zeros(words, dtype=np.int32)
+            place[padded] = 1
+            used = np.flatnonzero(place)
+            place[used] = np.arange(len(used), dtype=np.int32)
+            padded = place[padded]
             kind = np.int16 if reach <= _WIDEST_IN_16_BITS else np.int32
             table = table.reshape(words, -1)[used].astype(kind).reshape(-1, table.shape[1])
         near = np.arange(reach, reach + len(tokens))[:, None] + shifts  # (l, W) in `padded`

@@ -108,11 +108,12 @@ def train(
     ),
 ) -> None:
     """Train the small preset from raw text, with an earlier commit and with this one, in turn."""
+    from benchmarks.speed.tables import shortened
     from benchmarks.speed.train import HERE, Checkout, TrainingData, compare_trainings
 
     parts, before = TrainingData(data, settings or []), Checkout(earlier)
     found = compare_trainings(
-        f"train {data.name} --earlier {before.commit[:12]} --rounds {rounds} --threads {threads}",
+        f"train {data.name} --earlier {shortened(before.commit, 12)} --rounds {rounds} --threads {threads}",
         parts,
         partial(before.train, parts, threads),
         partial(HERE.train, parts, threads),

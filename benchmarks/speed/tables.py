@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from nlpcapsule.evaluation.report import markdown_table
+from nlpcapsule.provenance import CHANGED
 
 Record = Mapping[str, Any]
 
@@ -149,7 +150,7 @@ def trainings_table(name: str, ways: tuple[str, str], record: Record) -> str:
     rows = [
         {
             "seed": str(training["seed"]),
-            "training": way.format(training["commit"][:7]),
+            "training": way.format(shortened(training["commit"], 7)),
             "s": f"{training['seconds']:,.0f}",
             "CPU s": f"{training['cpu_seconds']:,.0f}",
             "memory, MiB": f"{training['peak_memory_mib']:,.0f}",
@@ -160,6 +161,12 @@ def trainings_table(name: str, ways: tuple[str, str], record: Record) -> str:
     ]
     told = f"ratio of times {record['ratio']:.2f}, of CPU times {record['cpu_ratio']:.2f}"
     return _table(name, record, rows, f"{told} (medians); points of P@1 lost {record['lost_points']:.2f}")
+
+
+def shortened(commit: str, digits: int) -> str:
+    """Return a commit with fewer digits, and with the mark of changed code if it has it."""
+    hash_, mark, _ = commit.partition(CHANGED)
+    return hash_[:digits] + mark
 
 
 def _table(name: str, record: Record, rows: list[dict[str, str]], note: str = "") -> str:

@@ -8,8 +8,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from benchmarks.speed.tables import shortened
 from benchmarks.speed.train import Checkout, TrainingData, compare_trainings, next_to_busy_process
 from nlpcapsule.errors import ConfigError, NlpCapsuleError
+from nlpcapsule.provenance import CHANGED
 
 # A made-up `nlpcapsule`: its model is a file, and its P@1 follows from the seed.
 _COMMAND = """
@@ -100,3 +102,9 @@ def test_a_process_keeps_a_core_busy_during_the_training_alone():
     assert found[:2] == [3, Path("there")]
     assert len(found) == 3
     assert not found[2].is_running()
+
+
+def test_fewer_digits_of_a_commit_keep_the_mark_of_changed_code():
+    assert shortened("d9456b80687f4d49", 7) == "d9456b8"
+    assert shortened(f"d9456b80687f4d49{CHANGED}", 7) == f"d9456b8{CHANGED}"
+    assert shortened("unknown", 12) == "unknown"

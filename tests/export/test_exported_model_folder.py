@@ -73,13 +73,13 @@ def test_an_exported_model_ranks_as_in_torch(trained: Path, exported: Path) -> N
 def test_a_request_has_the_same_result_with_more_threads(
     exported: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, begin = load_for_prediction(exported), OnnxScorer.begin
+    model, begin = load_for_prediction(exported), hybrid_scorer.in_background
     here, elsewhere = threading.get_ident(), []
 
-    def noted(scorer: OnnxScorer, compute: Any, *given: Any) -> Any:
-        return begin(scorer, lambda: elsewhere.append(threading.get_ident()) or compute(*given))
+    def noted(compute: Any, *given: Any) -> Any:
+        return begin(lambda: elsewhere.append(threading.get_ident()) or compute(*given))
 
-    monkeypatch.setattr(OnnxScorer, "begin", noted)
+    monkeypatch.setattr(hybrid_scorer, "in_background", noted)
     ranked = {}
     for threads in (1, 2):
         for module in (onnx_scorer, hybrid_scorer):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +17,7 @@ from scipy.sparse import csr_matrix
 
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.encoders.convolution import ConvolutionEncoder
-from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.errors import DataError, ModelFolderError
 from nlpcapsule.export import exportable, onnx_scorer, sparse_network
 from nlpcapsule.export.exportable import RectifiedEncoder, exportable_encoder
 from nlpcapsule.export.onnx_file import GRAPH, write_onnx
@@ -41,6 +39,7 @@ from nlpcapsule.export.table_sums import TableSums
 from nlpcapsule.lexical.arrays import load_arrays, save_arrays
 from nlpcapsule.model_folder import manifest
 from nlpcapsule.networks.label_query import LabelQueryNetwork
+from nlpcapsule.scoring.background import in_background
 from nlpcapsule.scoring.scorer import ReadsFirst
 
 pytest.importorskip("onnxruntime")
@@ -186,27 +185,10 @@ def test_a_whole_network_can_read_first(folder: Path) -> None:
     np.testing.assert_array_equal(found, whole.score(tokens, chosen).log_odds)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_process_has_threads_of_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = OnnxScorer.load(folder / GRAPH, LABELS)
-    monkeypatch.setattr(onnx_scorer, "thread_count", lambda: 1)  # or the pool would start another thread
-
-    def request() -> None:
-        assert parts.begin(len, "four").result(30) == 4
-
-    request()  # starts the parent's threads
-    child = multiprocessing.get_context("fork").Process(target=request)
-    child.start()
-    child.join(60)
-    if child.is_alive():
-        child.kill()
-    assert child.exitcode == 0
-
-
 def test_a_failure_in_a_thread_is_one_message(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parts, unknown = OnnxScorer.load(folder / GRAPH, LABELS), np.full(5, VOCABULARY + 1)
     monkeypatch.setattr(onnx_scorer, "thread_count", lambda: 2)
-    for compute in (parts.read, parts.score, lambda tokens: parts.begin(parts.score, tokens).result()):
+    for compute in (parts.read, parts.score):
         with pytest.raises(ModelFolderError, match="a token is none of the 40"):
             compute(Ragged.from_rows([np.ones(3, np.int64), unknown]))
 
@@ -243,9 +225,6 @@ def test_a_request_while_the_interpreter_ends_is_answered_without_threads(
 
     monkeypatch.setattr(ThreadPoolExecutor, "submit", refuse)
     np.testing.assert_array_equal(parts.score(documents()).log_odds, expected)
-    assert parts.begin(len, "four").result() == 4
-    with pytest.raises(ValueError, match="invalid literal"):
-        parts.begin(int, "four").result()
 
 
 def test_a_request_does_not_wait_for_the_documents_of_another_caller(
@@ -266,7 +245,7 @@ def test_a_request_does_not_wait_for_the_documents_of_another_caller(
     other = threading.Thread(target=parts.score, args=(many,))
     other.start()
     assert all(reading.acquire(timeout=10) for _ in range(2))  # so two threads are busy
-    assert parts.begin(len, "four").result(10) == 4
+    assert in_background(len, "four").result(10) == 4
     answered.set()
     other.join()
     assert was_answered == [True] * 6
@@ -295,7 +274,21 @@ def test_sums_that_are_no_numbers_are_not_zeros(length: int) -> None:
     assert isinstance(found, DenseStates if length == 2 else SparseStates)
     assert np.isnan(found.product(ones)[1]).all()
     assert np.isnan(found.transposed_product(np.ones((length, 2), np.float32))).all()
-    assert np.isnan(found.largest()).all()
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(found.largest()).all()
+
+
+@pytest.mark.filterwarnings("error")  # a command would print them
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_damaged_numbers_reach_the_result_without_a_warning(folder: Path, number: float) -> None:
+    parts = OnnxScorer.load(folder / GRAPH, LABELS).exported
+    assert isinstance(parts, SparseNetwork)
+    assert isinstance(parts.encode, TableSums)
+    table = np.array(parts.encode.table)
+    table[-6:] = number  # of the last word
+    damaged = replace(parts, encode=replace(parts.encode, table=table))
+    read = damaged.read(np.array([*[5] * LONG, VOCABULARY - 1]))
+    assert not np.isfinite(read["largest"]).all()
 
 
 @pytest.mark.parametrize("name", [CAPSULES_FILE, LABELS_FILE, TABLE_FILE])
@@ -357,16 +350,38 @@ def test_a_damaged_file_of_arrays_is_refused(
         OnnxScorer.load(copied, LABELS)
 
 
-@pytest.mark.parametrize("takes", [["tokens", "candidates"], ["tokens"]])
-@pytest.mark.parametrize("shape", [(), (3,), (1, 3), (2, 4), (1, 4, 1)])
-def test_logits_of_another_shape_are_refused(shape: tuple[int, ...], takes: list[str]) -> None:
-    class Crafted:
-        def run(self, outputs: list[str], inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-            return [np.zeros(shape, np.float32)]
+class Crafted:
+    """A graph that returns the same, whatever it is given."""
 
-    session = Session(Crafted(), {name: [1, "length"] for name in takes})
-    with pytest.raises(ModelFolderError, match="gives logits of the shape"):
-        OnnxScorer(WholeNetwork(session), 4).score(documents(), np.array([[0, 1, 2, 3]] * 5))
+    def __init__(self, output: np.ndarray) -> None:
+        self.output = output
+
+    def run(self, outputs: list[str], inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        return [self.output]
+
+
+@pytest.mark.parametrize("takes", [["tokens", "candidates"], ["tokens"]])
+@pytest.mark.parametrize(
+    "logits",
+    [
+        *(np.zeros(shape, np.float32) for shape in ((), (3,), (1, 3), (1, 5), (2, 4), (1, 4, 1))),
+        *(np.zeros((1, 4), kind) for kind in (bool, np.int64, np.complex64, np.str_)),
+    ],
+    ids=lambda logits: f"{logits.dtype}{logits.shape}",
+)
+def test_logits_of_another_shape_or_type_are_refused(logits: np.ndarray, takes: list[str]) -> None:
+    session = Session(Crafted(logits), {name: [1, "length"] for name in takes})
+    scorer = OnnxScorer(WholeNetwork(session), 4)
+    for candidates in (None, np.array([[0, 1, 2, 3]] * 5)):
+        with pytest.raises(ModelFolderError, match=r"gives .* logits of the shape .*; export the"):
+            scorer.score(documents(), candidates)
+
+
+@pytest.mark.parametrize("shape", [(), (LONG, 24), (0, LONG, 24), (2, LONG, 24)])
+def test_sums_for_fewer_or_more_documents_are_refused(shape: tuple[int, ...]) -> None:
+    encode = onnx_scorer._encoder(Session(Crafted(np.ones(shape, np.float32)), {"tokens": [1, "length"]}))
+    with pytest.raises(ModelFolderError, match="gives sums of the shape"):
+        encode(np.ones(LONG, np.int64))
 
 
 @pytest.mark.parametrize("shape", [(LONG, 3), (LONG, 5), (7, 4), (LONG,), (2, LONG, 4)])
@@ -380,6 +395,16 @@ def test_sums_of_another_shape_never_reach_compiled_code(shape: tuple[int, ...])
         other = replace(crafted, encode=lambda tokens, kind=kind: np.ones((LONG, 4), kind))
         with pytest.raises(ModelFolderError, match=r"(bool|uint8|<U1) sums of"):
             other.read(np.ones(LONG, np.int64))
+
+
+def test_more_states_than_integers_count_never_reach_compiled_code(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts, tokens = OnnxScorer.load(folder / GRAPH, LABELS).exported, np.ones(LONG, np.int64)
+    parts.read(tokens)
+    monkeypatch.setattr(sparse_network, "_MOST_STATES", LONG * 24)
+    with pytest.raises(DataError, match=f"of {LONG} tokens is too long"):
+        parts.read(tokens)
 
 
 def test_a_table_has_rows_for_all_words(folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.errors import DataError, ModelFolderError
 from nlpcapsule.export.table_sums import TableSums
 
 WORDS, FILTERS, PADDING = 11, 3, 2
@@ -53,7 +53,7 @@ def test_more_places_than_integers_count_never_reach_compiled_code(monkeypatch: 
     sums = table_sums([1, 3], np.float32)
     monkeypatch.setattr("nlpcapsule.export.table_sums._MOST", 40)  # 2**31
     assert sums(np.full(8, 4)).shape == (8, 2 * FILTERS)
-    with pytest.raises(ModelFolderError, match="of 9 tokens is too long for windows of 4 words"):
+    with pytest.raises(DataError, match="of 9 tokens is too long for an exported network; rank a shorter"):
         sums(np.full(9, 4))
 
 

@@ -7,8 +7,6 @@ from scipy import sparse
 from nlpcapsule.lexical import sparse_rows
 from nlpcapsule.lexical.sparse_rows import (
     largest_entries,
-    product_of_rows,
-    product_of_transposed,
     row_of,
     stacked_rows,
     transposed,
@@ -76,26 +74,3 @@ def test_matrices_that_are_not_checked_are_those_of_scipy_and_share_nothing():
         assert own.has_canonical_format == other.has_canonical_format
         assert (own != other).nnz == 0
         assert (own @ np.ones(9)).tolist() == (other @ np.ones(9)).tolist()
-
-
-@pytest.mark.parametrize("is_private", [True, False], ids=["private functions", "another scipy"])
-def test_products_with_arrays_are_those_of_scipy(is_private, monkeypatch):
-    from scipy.sparse import _sparsetools
-
-    for name in ("csr_matvecs", "csc_matvecs"):
-        own = getattr(_sparsetools, name)
-        # A function with other arguments, and then scipy's own call of it.
-        calls = iter([own] if is_private else [_refuse, own])
-        monkeypatch.setattr(_sparsetools, name, lambda *given, calls=calls: next(calls)(*given))
-    generator = np.random.default_rng(1)
-    rows = sparse.random(6, 9, density=0.3, random_state=1, format="csr", dtype=np.float32)
-    arrays = rows.data, rows.indices, rows.indptr
-    left, right = (generator.random((size, 4), dtype=np.float32) for size in (9, 6))
-    np.testing.assert_allclose(product_of_rows(*arrays, left), rows.toarray() @ left, rtol=1e-6)
-    np.testing.assert_allclose(
-        product_of_transposed(*arrays, right, 9), rows.toarray().T @ right, rtol=1e-6, atol=1e-7
-    )
-
-
-def _refuse(*given):
-    raise TypeError("other arguments")

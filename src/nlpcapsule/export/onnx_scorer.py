@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -32,6 +31,7 @@ from nlpcapsule.export.sparse_network import (
 )
 from nlpcapsule.export.table_sums import TableSums
 from nlpcapsule.lexical.arrays import load_arrays
+from nlpcapsule.scoring.background import begin
 from nlpcapsule.scoring.scorer import Scores
 from nlpcapsule.threads import thread_count
 
@@ -45,8 +45,8 @@ class ExportedNetwork(Protocol):
     def read(self, tokens: np.ndarray) -> Any:
         """Return what scores need of a document of token ids (l,)."""
 
-    def score(self, read: Any, labels: np.ndarray) -> np.ndarray:
-        """Return the logits (C,) of labels (C,) for a document that was read."""
+    def score(self, read: Any, labels: np.ndarray, label_count: int) -> np.ndarray:
+        """Return the logits (C,) of labels (C,), some of n, for a document that was read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +63,9 @@ class WholeNetwork:
         """Return the token ids (l,)."""
         return tokens
 
-    def score(self, read: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the logits (C,) of labels (C,) for the token ids (l,) of a document."""
-        return logits_of(labels, self.session, {TOKENS: read.astype(np.int64)[None]})
+    def score(self, read: np.ndarray, labels: np.ndarray, label_count: int) -> np.ndarray:
+        """Return the logits (C,) of labels (C,), some of n, for the token ids (l,) of a document."""
+        return logits_of(labels, label_count, self.session, {TOKENS: read.astype(np.int64)[None]})
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +73,7 @@ class OnnxScorer:
     """A scorer around an exported label network.
 
     Documents are scored one by one: larger batches would leave a core's cache, need padding, and share the
-    range of 8-bit activations. Threads take documents in turn. `begin` has threads of its own: what it is
-    given does not wait for documents that another caller has scored.
+    range of 8-bit activations. Threads take documents in turn.
 
     Attributes:
         exported: The network; threads may share it.
@@ -83,7 +82,6 @@ class OnnxScorer:
 
     exported: ExportedNetwork
     label_count: int
-    _threads_by_process: dict[int, ThreadPoolExecutor] = field(default_factory=dict, init=False, repr=False)
 
     batch: ClassVar[int] = 64  # documents whose scores of all labels are in memory at once
 
@@ -133,7 +131,7 @@ class OnnxScorer:
 
         def score_document(row: int) -> None:
             own = labels if candidates is None else candidates[row]
-            log_odds[row] = self.exported.score(self.exported.read(tokens[row]), own)
+            log_odds[row] = self.exported.score(self.exported.read(tokens[row]), own, self.label_count)
 
         _each(score_document, range(len(tokens)))
         return Scores(labels, log_odds)
@@ -147,22 +145,10 @@ class OnnxScorer:
         log_odds = np.empty(candidates.shape, dtype=np.float32)
 
         def score_document(row: int) -> None:
-            log_odds[row] = self.exported.score(read[row], candidates[row])
+            log_odds[row] = self.exported.score(read[row], candidates[row], self.label_count)
 
         _each(score_document, range(len(read)))
         return Scores(candidates, log_odds)
-
-    def begin(self, compute: Callable[..., T], *given: Any) -> Future[T]:
-        """Start a computation in a background thread."""
-        return _begun(self._threads, compute, *given)
-
-    @property
-    def _threads(self) -> ThreadPoolExecutor:
-        """The threads, which wait for further documents; a forked process has none of its parent's."""
-        process = os.getpid()
-        if process not in self._threads_by_process:
-            self._threads_by_process[process] = ThreadPoolExecutor(thread_count())
-        return self._threads_by_process[process]
 
 
 def _each(compute: Callable[[S], T], given: Collection[S]) -> list[T]:
@@ -170,21 +156,8 @@ def _each(compute: Callable[[S], T], given: Collection[S]) -> list[T]:
     if len(given) < 2 or (threads := min(thread_count(), len(given))) < 2:
         return [compute(each) for each in given]
     with ThreadPoolExecutor(threads) as pool:
-        begun = [_begun(pool, compute, each) for each in given]
+        begun = [begin(pool, compute, each) for each in given]
         return [each.result() for each in begun]
-
-
-def _begun(pool: ThreadPoolExecutor, compute: Callable[..., T], *given: Any) -> Future[T]:
-    """Compute something in a thread, or here if none takes it: the interpreter ends, or none can start."""
-    try:
-        return pool.submit(compute, *given)
-    except RuntimeError:
-        computed: Future[T] = Future()
-        try:
-            computed.set_result(compute(*given))
-        except Exception as error:  # the caller of `result` gets it, as from a thread
-            computed.set_exception(error)
-        return computed
 
 
 def _from_file(path: Path, build: Callable[[Mapping[str, Any]], T]) -> T:
@@ -198,4 +171,11 @@ def _from_file(path: Path, build: Callable[[Mapping[str, Any]], T]) -> T:
 
 def _encoder(session: Session) -> Callable[[np.ndarray], np.ndarray]:
     """Return the function that maps token ids (l,) to sums (l, H) with a session."""
-    return lambda tokens: session.run(SUMS, {TOKENS: tokens.astype(np.int64)[None]})[0]
+
+    def encode(tokens: np.ndarray) -> np.ndarray:
+        sums = session.run(SUMS, {TOKENS: tokens.astype(np.int64)[None]})
+        if sums.ndim != 3 or len(sums) != 1:
+            raise ModelFolderError(f"the exported encoder gives sums of the shape {sums.shape}")
+        return sums[0]
+
+    return encode

@@ -20,9 +20,9 @@ import numpy as np
 
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.export.session import Session
-from nlpcapsule.export.table_sums import TableSums
+from nlpcapsule.export.sparse_products import product_of_rows, product_of_transposed
+from nlpcapsule.export.table_sums import TableSums, too_long
 from nlpcapsule.lexical.arrays import check_range
-from nlpcapsule.lexical.sparse_rows import product_of_rows, product_of_transposed
 
 ENCODER_FILE, CAPSULES_FILE, LABELS_FILE = "encoder.onnx", "capsules.onnx", "labels.onnx"
 TABLE_FILE, POOLING_FILE = "table.safetensors", "pooling.safetensors"
@@ -87,6 +87,7 @@ class SparseNetwork:
             raise ModelFolderError(f"there are {sorted(arrays)}: expected query and scale")
         return cls(encode, capsules, labels, arrays["query"], arrays["scale"])
 
+    @np.errstate(invalid="ignore", over="ignore")  # NaN and infinity end in scores that are refused
     def read(self, tokens: np.ndarray) -> Values:
         """Return what the last part needs of a document of token ids (l,)."""
         states = self._states(tokens)
@@ -103,29 +104,30 @@ class SparseNetwork:
         found = {CAPSULES: capsules, LARGEST: states.largest()[None], TOKENS: tokens.astype(np.int64)[None]}
         return {name: array for name, array in found.items() if name in self.labels.shapes}
 
-    def score(self, read: Values, labels: np.ndarray) -> np.ndarray:
-        """Return the logits (C,) of labels (C,) for a document that was read."""
-        return logits_of(labels, self.labels, read)
+    def score(self, read: Values, labels: np.ndarray, label_count: int) -> np.ndarray:
+        """Return the logits (C,) of labels (C,), some of n, for a document that was read."""
+        return logits_of(labels, label_count, self.labels, read)
 
     def _states(self, tokens: np.ndarray) -> DenseStates | SparseStates:
         """Return the states of a document."""
         sums = self.encode(tokens)
         # Compiled code multiplies the states, and checks no index.
-        fits = sums.shape == (len(tokens), len(self.scale)) and sums.dtype.kind in "fi"
-        if not fits or sums.size >= _MOST_STATES:
+        if sums.shape != (len(tokens), len(self.scale)) or sums.dtype.kind not in "fi":
             raise ModelFolderError(f"the exported encoder gives {sums.dtype} sums of the shape {sums.shape}")
+        if sums.size >= _MOST_STATES:
+            raise too_long(tokens)
         return rectified(sums, self.scale)
 
 
-def logits_of(labels: np.ndarray, session: Session, inputs: Values) -> np.ndarray:
-    """Return the logits (C,) of labels (C,) from a graph that takes them, or that scores all labels."""
+def logits_of(labels: np.ndarray, label_count: int, session: Session, inputs: Values) -> np.ndarray:
+    """Return the logits (C,) of labels (C,) from a graph that takes them, or that scores all n labels."""
     takes_candidates = CANDIDATES in session.shapes
     if takes_candidates:
         inputs = {**inputs, CANDIDATES: labels.astype(np.int64)[None]}
     logits = session.run(LOGITS, inputs)
-    count = len(labels) if takes_candidates else max(logits.shape[-1:], default=0)
-    if logits.shape != (1, count) or (not takes_candidates and count <= labels.max(initial=-1)):
-        raise ModelFolderError(f"the exported network gives logits of the shape {logits.shape}")
+    if logits.shape != (1, len(labels) if takes_candidates else label_count) or logits.dtype.kind != "f":
+        problem = f"{logits.dtype} logits of the shape {logits.shape}"
+        raise ModelFolderError(f"the exported network gives {problem}; export the model again")
     return logits[0] if takes_candidates else logits[0][labels]
 
 

@@ -16,9 +16,9 @@ from typing import Self
 
 import numpy as np
 
-from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.errors import DataError, ModelFolderError
+from nlpcapsule.export.sparse_products import product_of_rows
 from nlpcapsule.lexical.arrays import check_range, single_integer
-from nlpcapsule.lexical.sparse_rows import product_of_rows
 
 _WIDEST, _MOST_WINDOWS = 2**10, 2**6  # above what settings allow
 _WIDEST_IN_16_BITS = 2**8  # window, whose sums of rows of 8 bits are in 16
@@ -92,9 +92,7 @@ class TableSums:
         if tokens.min(initial=0) < 0 or tokens.max(initial=0) >= words:
             raise ModelFolderError(f"a token is none of the {words:,} in the table of the exported network")
         if (len(tokens) + 1) * total >= _MOST:
-            raise ModelFolderError(
-                f"a document of {len(tokens):,} tokens is too long for windows of {total:,} words in total"
-            )
+            raise too_long(tokens)
         edge = np.full(reach, self.padding_id)
         padded = np.concatenate([edge, tokens, edge])  # several times as fast as `np.pad`
         table = self.table
@@ -112,3 +110,9 @@ class TableSums:
         limits = np.append(0, ends).astype(np.int32)  # (l windows + 1,)
         sums = product_of_rows(np.ones(rows.size, table.dtype), rows.ravel(), limits, table)
         return sums.reshape(len(tokens), self.size)
+
+
+def too_long(tokens: np.ndarray) -> DataError:
+    """Return the error for a document whose arrays need larger integers than compiled code takes."""
+    problem = f"a document of {len(tokens):,} tokens is too long for an exported network"
+    return DataError(problem, hint="rank a shorter part of it")

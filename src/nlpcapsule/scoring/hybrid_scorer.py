@@ -10,6 +10,7 @@ import numpy as np
 from nlpcapsule.data.ragged import Ragged
 from nlpcapsule.lexical.bag_of_words import SharedDocuments
 from nlpcapsule.lexical.evidence import FittedEvidence
+from nlpcapsule.scoring.background import in_background
 from nlpcapsule.scoring.fusion import UNFITTED, CandidateFeatures, Fusion
 from nlpcapsule.scoring.lexical_scorer import select_log_odds
 from nlpcapsule.scoring.scorer import LabelScorer, ReadsFirst, Scores
@@ -65,10 +66,10 @@ class HybridScorer:
             features, scored = self.features(tokens, candidates, select_log_odds(*ranked, candidates))
         elif isinstance(scorer, ReadsFirst) and 0 < len(tokens) < thread_count():
             # Reading and scoring each take about as long as what a background thread computes meanwhile.
-            nominating = scorer.begin(self.lexical.top, tokens, self.count)
+            nominating = in_background(self.lexical.top, tokens, self.count)
             read = scorer.read(tokens)
             candidates, lexical = nominating.result()
-            others = scorer.begin(self._other_features, tokens, candidates)
+            others = in_background(self._other_features, tokens, candidates)
             scored = scorer.score_read(read, candidates)
             features = CandidateFeatures(scored.log_odds, lexical, **others.result())
         else:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,8 +12,6 @@ from nlpcapsule.data.ragged import Ragged
 
 if TYPE_CHECKING:
     from torch import nn
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -65,10 +62,6 @@ class ReadsFirst(Protocol):
 
     def score_read(self, read: Sequence[Any], candidates: np.ndarray) -> Scores:
         """Score candidates (N, C) of documents that were read."""
-        ...
-
-    def begin(self, compute: Callable[..., T], *given: Any) -> Future[T]:
-        """Start a computation in a background thread."""
         ...
 
 

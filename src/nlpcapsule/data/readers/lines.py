@@ -143,7 +143,7 @@ class TextFile:
 
     def _peek_raw(self) -> bytes:
         if self._first is None:
-            start = self._checked(lambda: self._stream.peek(1))  # bytes that are buffered, read if none are
+            start = self._checked(lambda: self._stream.peek(1))  # the first block, or what a pipe has so far
             if not start.startswith(UTF16_MARKS):  # UTF-16 has its own message
                 refuse_binary(start, Place(self.name, 1))  # or the first line may look like a row
             # The byte order mark does not count towards the length: it does not change where a line is cut.

@@ -13,9 +13,11 @@ from scipy import sparse
 
 from nlpcapsule.data.growing_array import GrowingArray
 from nlpcapsule.errors import ModelFolderError
+from nlpcapsule.lexical import arrays
 from nlpcapsule.lexical.arrays import (
     check_array,
     check_range,
+    is_finite,
     load_arrays,
     release,
     save_arrays,
@@ -169,6 +171,17 @@ def test_a_file_that_is_no_safetensors_file_is_refused(tmp_path, content):
     (tmp_path / "a.safetensors").write_bytes(content)
     with pytest.raises(ModelFolderError, match=r"a\.safetensors is damaged"):
         load_arrays(tmp_path / "a.safetensors")
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_a_number_that_is_not_finite_is_found_in_any_part(number, monkeypatch):
+    monkeypatch.setattr(arrays, "_AT_A_TIME", 4)
+    assert is_finite(np.zeros(0, np.float32))
+    assert is_finite(np.full((3, 3), 3e38, np.float32))
+    for place in range(9):
+        array = np.zeros((3, 3), np.float32)
+        array.flat[place] = number
+        assert not is_finite(array)
 
 
 def test_arrays_that_do_not_fit_are_refused():

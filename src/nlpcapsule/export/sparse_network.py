@@ -22,7 +22,7 @@ from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.export.session import Session
 from nlpcapsule.export.sparse_products import product_of_rows, product_of_transposed
 from nlpcapsule.export.table_sums import TableSums, too_long
-from nlpcapsule.lexical.arrays import check_range
+from nlpcapsule.lexical.arrays import check_range, is_finite
 
 ENCODER_FILE, CAPSULES_FILE, LABELS_FILE = "encoder.onnx", "capsules.onnx", "labels.onnx"
 TABLE_FILE, POOLING_FILE = "table.safetensors", "pooling.safetensors"
@@ -59,7 +59,7 @@ class SparseNetwork:
             # Files may hold a sparse matrix by this name.
             if not isinstance(array, np.ndarray) or array.ndim != dimensions or array.dtype != np.float32:
                 raise ModelFolderError(f"{name}: expected {dimensions} dimension(s) of float32")
-            if not np.isfinite(array).all():
+            if not is_finite(array):
                 raise ModelFolderError(f"{name} holds a number that is infinite or NaN")
         if len(self.query) != len(self.scale):
             raise ModelFolderError(f"query has {len(self.query)} rows, and scale {len(self.scale)} numbers")

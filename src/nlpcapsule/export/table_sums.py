@@ -18,7 +18,7 @@ import numpy as np
 
 from nlpcapsule.errors import DataError, ModelFolderError
 from nlpcapsule.export.sparse_products import product_of_rows
-from nlpcapsule.lexical.arrays import check_range, single_integer
+from nlpcapsule.lexical.arrays import check_range, is_finite, single_integer
 
 _WIDEST, _MOST_WINDOWS = 2**10, 2**6  # above what settings allow
 _WIDEST_IN_16_BITS = 2**8  # window, whose sums of rows of 8 bits are in 16
@@ -46,11 +46,12 @@ class TableSums:
             raise ModelFolderError(f"widths: expected a list of at most {_MOST_WINDOWS} integers")
         check_range(widths, "widths", 1, _WIDEST)
         shape, total = table.shape, int(widths.sum())
-        # Values are not checked: tables are large, and only what is read takes memory.
         fits = isinstance(table, np.ndarray) and table.ndim == 2 and 0 < shape[0] < _MOST
         if not fits or shape[0] % total or table.dtype not in (np.float32, np.int8):
             problem = f"table has the shape {shape} of {table.dtype}"
             raise ModelFolderError(f"{problem}: expected {total} rows of float32 or int8 for each word")
+        if table.dtype == np.float32 and not is_finite(table):  # the ReLU would hide -inf
+            raise ModelFolderError("table holds a number that is infinite or NaN")
         check_range(np.array([self.padding_id]), "padding_id", 0, shape[0] // total - 1)
 
     @property

@@ -26,7 +26,7 @@ _PARTS = ("data", "indices", "indptr", "shape")
 _TYPES = {f"{kind.upper()}{8 * size}": f"<{kind}{size}" for kind in "iuf" for size in (1, 2, 4, 8)}
 _TYPES["BOOL"] = "?"
 _LARGE = 2**20  # bytes of an array that is mapped
-_AT_A_TIME = 2**22  # bytes of a file that a checksum keeps in memory
+_AT_A_TIME = 2**22  # bytes that a checksum reads, and numbers that are checked, at once
 
 
 def save_arrays(path: Path, **arrays: np.ndarray | sparse.csr_matrix) -> None:
@@ -127,7 +127,7 @@ def _checked_matrix(stem: str, flat: Mapping[str, np.ndarray], path: Path) -> sp
             raise ValueError(f"{len(indptr)} row limits for {rows} rows")
         matrix = sparse.csr_matrix((data, indices, indptr), shape=(rows, columns))
         matrix.check_format(full_check=True)
-        if not np.isfinite(matrix.data).all():
+        if not is_finite(matrix.data):
             raise ValueError("a number is infinite or NaN")
     except (KeyError, ValueError, TypeError, IndexError, OverflowError) as error:
         problem = first_line(error)
@@ -151,10 +151,21 @@ def check_array(
         )
     if array.dtype.kind not in kinds:
         raise ModelFolderError(f"{name} is made of {array.dtype}")
-    values = array.data if sparse.issparse(array) else array
-    if array.dtype.kind == "f" and not np.isfinite(values).all():
+    values: Any = array.data if sparse.issparse(array) else array
+    if array.dtype.kind == "f" and not is_finite(values):
         raise ModelFolderError(f"{name} holds a number that is infinite or NaN")
     release(array)
+
+
+def is_finite(array: np.ndarray) -> bool:
+    """Return whether no number is infinite or NaN; a mapped array is read part by part."""
+    flat = array.reshape(-1)
+    for start in range(0, len(flat), _AT_A_TIME):
+        part = flat[start : start + _AT_A_TIME]
+        if not np.isfinite([part.min(), part.max()]).all():  # both are NaN if a number is
+            return False
+        release(array)
+    return True
 
 
 def check_range(array: np.ndarray, name: str, lowest: float, highest: float) -> None:

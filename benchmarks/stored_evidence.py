@@ -94,7 +94,7 @@ class StoredEvidence:
             parts: The documents in the stored order, truncated to the network's length.
         """
         documents = [getattr(parts, part).tokens for part in PARTS]
-        arrays = load_arrays(path)
+        arrays = load_arrays(path, needs_checksum=True)
         labels = np.concatenate([arrays[f"{part} labels"] for part in PARTS]).astype(np.int64)
         if len(labels) != sum(map(len, documents)):
             raise DataError(f"holds evidence on {len(labels)} documents, not on those of this data set", path)

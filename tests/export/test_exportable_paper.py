@@ -48,7 +48,7 @@ def documents() -> tuple[torch.Tensor, torch.Tensor]:
 @pytest.mark.parametrize("votes", ["pair", "class"])
 @pytest.mark.parametrize("routing", ROUTINGS)
 def test_scores_equal_those_of_the_network(routing: str, votes: str) -> None:
-    # In float64: what processors round differently in float32, EM makes much of.
+    # In float64: EM amplifies what processors round differently in float32.
     network, (tokens, candidates) = paper_network(routing, votes).double(), documents()
     exportable, over_all = ExportableNetwork(network), ExportableNetwork(network, candidates=False)
     expected = network(tokens, candidates)

@@ -1,8 +1,9 @@
-"""An exported network in parts scores as it does in one, and as plain products of arrays say."""
+"""An exported network in parts scores as it does in one, and as dense products say."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -189,8 +190,27 @@ def test_a_failure_in_a_thread_is_one_message(folder: Path, monkeypatch: pytest.
     parts, unknown = OnnxScorer.load(folder / GRAPH, LABELS), np.full(5, VOCABULARY + 1)
     monkeypatch.setattr(onnx_scorer, "thread_count", lambda: 2)
     for compute in (parts.read, parts.score):
-        with pytest.raises(ModelFolderError, match="a token is none of the 40"):
+        with pytest.raises(ModelFolderError, match=r"a token is outside the table .* 40 words"):
             compute(Ragged.from_rows([np.ones(3, np.int64), unknown]))
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt()], ids=["error", "Ctrl-C"])
+def test_after_a_failure_no_other_document_is_begun(
+    error: BaseException, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts, begun = OnnxScorer.load(folder / GRAPH, LABELS), []
+    monkeypatch.setattr(onnx_scorer, "thread_count", lambda: 2)
+
+    def read(network: SparseNetwork, tokens: np.ndarray) -> None:
+        begun.append(tokens)
+        if len(begun) == 1:
+            raise error
+        time.sleep(0.1)  # long enough for the failure to be noticed
+
+    monkeypatch.setattr(SparseNetwork, "read", read)
+    with pytest.raises(type(error)):
+        parts.read(documents().take([0] * 50))
+    assert len(begun) < 10
 
 
 @pytest.mark.parametrize(
@@ -202,7 +222,7 @@ def test_a_failure_in_a_thread_is_one_message(folder: Path, monkeypatch: pytest.
     ids=["memory", "another"],
 )
 def test_a_lack_of_memory_is_no_damaged_model(
-    folder: Path, error: Exception, expected: type[Exception], message: str
+    error: Exception, expected: type[Exception], message: str
 ) -> None:
     class Failing:
         def run(self, outputs: list[str], inputs: Mapping[str, np.ndarray]) -> None:
@@ -375,6 +395,16 @@ def test_logits_of_another_shape_or_type_are_refused(logits: np.ndarray, takes: 
             scorer.score(documents(), candidates)
 
 
+@pytest.mark.parametrize("takes", [["tokens", "candidates"], ["tokens"]])
+@pytest.mark.parametrize("number", [np.inf, -np.inf])
+def test_infinite_logits_are_refused(number: float, takes: list[str]) -> None:
+    session = Session(
+        Crafted(np.array([[0, number, 0, 0]], np.float32)), {name: [1, "length"] for name in takes}
+    )
+    with pytest.raises(ModelFolderError, match="gives infinite logits; export the model again"):
+        OnnxScorer(WholeNetwork(session), 4).score(documents(), np.array([[0, 1, 2, 3]] * 5))
+
+
 @pytest.mark.parametrize("shape", [(), (LONG, 24), (0, LONG, 24), (2, LONG, 24)])
 def test_sums_for_fewer_or_more_documents_are_refused(shape: tuple[int, ...]) -> None:
     encode = onnx_scorer._encoder(Session(Crafted(np.ones(shape, np.float32)), {"tokens": [1, "length"]}))
@@ -416,8 +446,8 @@ def test_a_table_has_rows_for_all_words(folder: Path) -> None:
 
 def test_a_part_needs_its_inputs(folder: Path, tmp_path: Path) -> None:
     copied = copy_without(folder, tmp_path, LABELS_FILE)
-    copied.with_name(LABELS_FILE).write_bytes(copied.read_bytes())  # takes tokens, and no capsules
-    with pytest.raises(ModelFolderError, match=r"takes \['candidates', 'tokens'\]: expected capsules, and"):
+    copied.with_name(LABELS_FILE).write_bytes(copied.read_bytes())  # takes no capsules
+    with pytest.raises(ModelFolderError, match=r"inputs \['candidates', 'tokens'\]: expected capsules and"):
         OnnxScorer.load(copied, LABELS)
 
 

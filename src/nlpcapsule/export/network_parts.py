@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from nlpcapsule.export.convolution_table import ConvolutionTable
@@ -36,7 +37,7 @@ from nlpcapsule.export.sparse_network import (
 )
 from nlpcapsule.export.table_sums import TableSums
 from nlpcapsule.lexical.arrays import array_places, save_arrays
-from nlpcapsule.networks.label_query import DocumentReading, LabelQueryNetwork
+from nlpcapsule.networks.label_query import LabelQueryNetwork
 
 _SMALL = 2**8  # bytes of weights that stay in the graph
 
@@ -61,14 +62,13 @@ class NetworkWithCuts(nn.Module):
         states = encoder.states(sums)  # (B, l, H)
         pooled = network.document.pool(states, None)  # (B, m, H)
         capsules = network.document.capsules_of(pooled)  # (B, m, d)
-        cuts = {SUMS: sums, POOLED: pooled, CAPSULES: capsules}
-        if network.whole is not None:
-            cuts[LARGEST] = network.largest_states(states, None)  # (B, H)
-        place = None
-        if network.names is not None and network.idf is not None:
-            place = encoder.place(tokens, states, None, network.idf)  # (B, E)
-        reading = DocumentReading(capsules, None, cuts.get(LARGEST), place)
-        return {LOGITS: network.score(reading, candidates).logits, **cuts}
+        real = torch.ones_like(tokens, dtype=torch.bool)  # there is no padding
+        reading = network.reading_of(tokens, states, real, capsules, None)
+        values = {LOGITS: network.score(reading, candidates).logits, SUMS: sums, POOLED: pooled}
+        values[CAPSULES] = capsules
+        if reading.largest is not None:
+            values[LARGEST] = reading.largest  # (B, H)
+        return values
 
     def forward(self, tokens: Tensor, candidates: Tensor | None = None) -> tuple[Tensor, ...]:
         """Return `values` without their names."""

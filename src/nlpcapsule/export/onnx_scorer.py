@@ -156,8 +156,12 @@ def _each(compute: Callable[[S], T], given: Collection[S]) -> list[T]:
     if len(given) < 2 or (threads := min(thread_count(), len(given))) < 2:
         return [compute(each) for each in given]
     with ThreadPoolExecutor(threads) as pool:
-        begun = [begin(pool, compute, each) for each in given]
-        return [each.result() for each in begun]
+        try:
+            begun = [begin(pool, compute, each) for each in given]
+            return [each.result() for each in begun]
+        except BaseException:  # Ctrl-C, too: only what is being computed is waited for
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _from_file(path: Path, build: Callable[[Mapping[str, Any]], T]) -> T:

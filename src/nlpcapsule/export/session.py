@@ -47,9 +47,9 @@ class Session:
             raise ModelFolderError(problem) from None
         shapes = {each.name: each.shape for each in runtime.get_inputs()}
         if not required <= set(shapes) <= required | optional:
-            others = f", and at most {', '.join(sorted(optional))}" if optional else ""
+            others = f" and, optionally, {', '.join(sorted(optional))}" if optional else ""
             raise ModelFolderError(
-                f"{path} takes {sorted(shapes)}: expected {', '.join(sorted(required))}{others}"
+                f"{path} has the inputs {sorted(shapes)}: expected {', '.join(sorted(required))}{others}"
             )
         return cls(runtime, shapes)
 

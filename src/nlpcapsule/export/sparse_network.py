@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 
 from nlpcapsule.errors import ModelFolderError
 from nlpcapsule.export.session import Session
-from nlpcapsule.export.sparse_products import product_of_rows, product_of_transposed
 from nlpcapsule.export.table_sums import TableSums, too_long
 from nlpcapsule.lexical.arrays import check_range, is_finite
+from nlpcapsule.lexical.sparse_rows import unchecked_rows
 
 ENCODER_FILE, CAPSULES_FILE, LABELS_FILE = "encoder.onnx", "capsules.onnx", "labels.onnx"
 TABLE_FILE, POOLING_FILE = "table.safetensors", "pooling.safetensors"
@@ -128,6 +129,8 @@ def logits_of(labels: np.ndarray, label_count: int, session: Session, inputs: Va
     if logits.shape != (1, len(labels) if takes_candidates else label_count) or logits.dtype.kind != "f":
         problem = f"{logits.dtype} logits of the shape {logits.shape}"
         raise ModelFolderError(f"the exported network gives {problem}; export the model again")
+    if np.isinf(logits).any():  # NaN is refused where labels are ranked
+        raise ModelFolderError("the exported network gives infinite logits; export the model again")
     return logits[0] if takes_candidates else logits[0][labels]
 
 
@@ -143,7 +146,7 @@ def rectified(sums: np.ndarray, scale: np.ndarray) -> DenseStates | SparseStates
     limits = np.zeros(length + 1, dtype=np.int32)
     np.cumsum(np.bincount(rows, minlength=length), out=limits[1:])
     values = sums.reshape(-1)[places].astype(np.float32) * scale[columns]
-    return SparseStates(limits, columns, values, width)
+    return SparseStates(unchecked_rows(values, columns, limits, (length, width)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,23 +170,20 @@ class DenseStates:
 
 @dataclass(frozen=True, eq=False)
 class SparseStates:
-    """The states X (l, H) of a document that are above zero, token by token."""
+    """The states X (l, H) of a document, few of which are above zero."""
 
-    limits: np.ndarray  # (l + 1,) int32, where the states of each token begin, and the last ones end
-    columns: np.ndarray  # int32, which of the H states each of them is
-    values: np.ndarray  # float32
-    width: int  # H
+    matrix: sparse.csr_matrix  # (l, H) float32
 
     def product(self, array: np.ndarray) -> np.ndarray:
         """Return X D (l, m) for an array D (H, m)."""
-        return product_of_rows(self.values, self.columns, self.limits, array)
+        return self.matrix @ array
 
     def transposed_product(self, array: np.ndarray) -> np.ndarray:
         """Return Xᵀ D (H, m) for an array D (l, m)."""
-        return product_of_transposed(self.values, self.columns, self.limits, array, self.width)
+        return self.matrix.T @ array
 
     def largest(self) -> np.ndarray:
         """Return the maximum (H,) over tokens."""
-        found = np.zeros(self.width, dtype=np.float32)
-        np.maximum.at(found, self.columns, self.values)
+        found = np.zeros(self.matrix.shape[1], dtype=np.float32)
+        np.maximum.at(found, self.matrix.indices, self.matrix.data)
         return found

@@ -17,8 +17,8 @@ from typing import Self
 import numpy as np
 
 from nlpcapsule.errors import DataError, ModelFolderError
-from nlpcapsule.export.sparse_products import product_of_rows
 from nlpcapsule.lexical.arrays import check_range, is_finite, single_integer
+from nlpcapsule.lexical.sparse_rows import unchecked_rows
 
 _WIDEST, _MOST_WINDOWS = 2**10, 2**6  # above what settings allow
 _WIDEST_IN_16_BITS = 2**8  # window, whose sums of rows of 8 bits are in 16
@@ -91,7 +91,8 @@ class TableSums:
         words = self.word_count
         # Compiled code checks no index.
         if tokens.min(initial=0) < 0 or tokens.max(initial=0) >= words:
-            raise ModelFolderError(f"a token is none of the {words:,} in the table of the exported network")
+            problem = f"a token is outside the table of the exported network, which has {words:,} words"
+            raise ModelFolderError(f"{problem}; export the model again")
         if (len(tokens) + 1) * total >= _MOST:
             raise too_long(tokens)
         edge = np.full(reach, self.padding_id)
@@ -109,8 +110,9 @@ class TableSums:
         rows = padded.astype(np.int32)[near] * np.int32(total) + np.arange(total, dtype=np.int32)
         ends = np.arange(len(tokens), dtype=np.int32)[:, None] * total + np.cumsum(self.widths)
         limits = np.append(0, ends).astype(np.int32)  # (l windows + 1,)
-        sums = product_of_rows(np.ones(rows.size, table.dtype), rows.ravel(), limits, table)
-        return sums.reshape(len(tokens), self.size)
+        shape = len(limits) - 1, len(table)
+        windows = unchecked_rows(np.ones(rows.size, table.dtype), rows.ravel(), limits, shape)
+        return (windows @ table).reshape(len(tokens), self.size)
 
 
 def too_long(tokens: np.ndarray) -> DataError:

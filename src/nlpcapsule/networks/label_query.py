@@ -165,15 +165,21 @@ class LabelQueryNetwork(QueryRouting):
         """Return what the labels' scores need of documents (B, l); no label takes part in it."""
         states, real = self.document.encoder(tokens)  # (B, l, H)
         capsules, mask = self.document.condense(states, real)  # (B, m, d)
-        # Padding's zeros are never above rectified states.
-        largest = None
-        if self.whole is not None:
+        reading = self.reading_of(tokens, states, real, capsules, mask)
+        if not explain:
+            return reading
+        return reading._replace(attention=self.document.attention(states, real).detach())
+
+    def reading_of(
+        self, tokens: Tensor, states: Tensor, real: Tensor, capsules: Tensor, mask: Tensor | None
+    ) -> DocumentReading:
+        """Return what is kept of documents (B, l), from states (B, l, H) and capsules (B, m, d)."""
+        largest = place = None
+        if self.whole is not None:  # padding's zeros are never above rectified states
             largest = self.largest_states(states, None if self.rectified else real)
-        place = None
         if self.names is not None and self.idf is not None:
             place = self.document.encoder.place(tokens, states, real, self.idf)  # (B, E)
-        attention = self.document.attention(states, real).detach() if explain else None
-        return DocumentReading(capsules, mask, largest, place, attention)
+        return DocumentReading(capsules, mask, largest, place)
 
     def score(
         self, reading: DocumentReading, outputs: Tensor | None = None, valid: Tensor | None = None

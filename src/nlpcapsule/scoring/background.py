@@ -14,7 +14,10 @@ T = TypeVar("T")
 
 
 def in_background(compute: Callable[..., T], *given: Any) -> Future[T]:
-    """Start a computation that waits for no other one in the background."""
+    """Start a computation in a background thread.
+
+    It must not wait for another one there: as many as there are threads could wait for each other.
+    """
     return begin(_threads_of(os.getpid()), compute, *given)
 
 

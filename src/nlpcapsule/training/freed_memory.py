@@ -1,7 +1,7 @@
 """Give the memory of freed tensors back to the operating system.
 
 Batches differ in length. Freed tensors leave gaps of all sizes between those in use, which glibc keeps for
-later ones that fit: training on a CPU would soon take several times the memory of its largest batch.
+later ones that fit. Training on a CPU would take more memory than its largest batch needs.
 """
 
 import ctypes

@@ -96,6 +96,7 @@ Trainings = Annotated[
 
 @app.command()
 def train(
+    context: typer.Context,
     data: Parts,
     earlier: Annotated[
         Path, typer.Option(metavar="CHECKOUT", help="A checkout of an earlier commit: the reference.")
@@ -108,12 +109,11 @@ def train(
     ),
 ) -> None:
     """Train the small preset from raw text, with an earlier commit and with this one, in turn."""
-    from benchmarks.speed.tables import shortened
     from benchmarks.speed.train import HERE, Checkout, TrainingData, compare_trainings
 
     parts, before = TrainingData(data, settings or []), Checkout(earlier)
     found = compare_trainings(
-        f"train {data.name} --earlier {shortened(before.commit, 12)} --rounds {rounds} --threads {threads}",
+        given_command(context),
         parts,
         partial(before.train, parts, threads),
         partial(HERE.train, parts, threads),
@@ -129,6 +129,7 @@ def train(
 
 @app.command()
 def busy(
+    context: typer.Context,
     data: Parts,
     settings: Changes = None,
     rounds: Trainings = 2,
@@ -141,7 +142,7 @@ def busy(
 
     parts = TrainingData(data, settings or [])
     found = compare_trainings(
-        f"busy {data.name} --rounds {rounds}",
+        given_command(context),
         parts,
         partial(HERE.train, parts, None),
         next_to_busy_process(partial(HERE.train, parts, None)),

@@ -34,8 +34,8 @@ def growth_plots(results: Path) -> dict[str, str]:
     for name, of, what, field, title, unit, share in (
         ("tokens", "tokens", "tokens", "", "A training step", "ms", 1),
         ("token-memory", "tokens", "tokens", held, "Memory of a training step", "GiB", 2**10),
-        ("documents", "memory", "documents", "cpu_seconds", "CPU time of training", "s", 1),
-        ("memory", "memory", "documents", held, "Peak memory of training", "GiB", 2**10),
+        ("documents", "memory", "documents", "cpu_seconds", "CPU time of training with 20 steps", "s", 1),
+        ("memory", "memory", "documents", held, "Peak memory of training with 20 steps", "GiB", 2**10),
         ("processes", "processes", "processes", "seconds", "An epoch", "s", 1),
         ("process-memory", "processes", "processes", held, "Memory of all processes", "GiB", 2**10),
     ):

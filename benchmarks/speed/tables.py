@@ -160,6 +160,8 @@ def trainings_table(name: str, ways: tuple[str, str], record: Record) -> str:
         for way, training in zip(ways, turn, strict=True)
     ]
     told = f"ratio of times {record['ratio']:.2f}, of CPU times {record['cpu_ratio']:.2f}"
+    if record["settings"]:
+        told = f"{', '.join(record['settings'])}; {told}"
     return _table(name, record, rows, f"{told} (medians); points of P@1 lost {record['lost_points']:.2f}")
 
 

@@ -138,7 +138,7 @@ def compare_trainings(
         Medians over rounds of the ratios of CPU time and time, the mean of the points of P@1 lost, and all
         trainings.
     """
-    header = provenance(f"python -m benchmarks speed {command}", data=data.files.name, settings=data.settings)
+    header = provenance(command, data=data.files.name, settings=data.settings)
     found: list[list[Training]] = []
     with TemporaryDirectory(prefix="speed-") as folder:
         for seed in range(1, rounds + 1):

@@ -17,6 +17,7 @@ RECORDS = {
             "ratio": 0.4,
             "cpu_ratio": 0.35,
             "lost_points": 0.05,
+            "settings": ["training.epochs=3"] if name == "speed-busy" else [],
             "rounds": [
                 [
                     {**TRAINING, "seconds": 1_400.0, "precision_at_1": 0.8668},
@@ -139,6 +140,15 @@ def test_a_table_has_a_row_for_each_measurement(name):
     text = GROWTH[name]({**RECORDS[name], "hardware": "a toaster, torch 9"})
     assert ROWS[name] in text
     assert f"`results/{name}.json`: a toaster" in text
+
+
+def test_a_table_of_trainings_tells_their_settings():
+    notes = {
+        name: GROWTH[name]({**RECORDS[name], "hardware": "a toaster"})
+        for name in ("speed-train", "speed-busy")
+    }
+    assert "<sub>training.epochs=3; ratio of times 0.40" in notes["speed-busy"]
+    assert "<sub>ratio of times 0.40" in notes["speed-train"]
 
 
 def test_a_table_of_predictions_tells_how_networks_were_trained():

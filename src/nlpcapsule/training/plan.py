@@ -61,9 +61,8 @@ def _plan_labels(data: PreparedLabels, config: Config, say: Callable[[str], None
     training, count = config.training, len(data.labels)
     if config.lexical is not None and data.dev is not None:
         name = evidence_settings(config.lexical).name
-        nominated = (
-            f"nominates {min(config.inference.candidates or CANDIDATES, count):,} candidates per document"
-        )
+        fewest = min(config.inference.candidates or CANDIDATES, count)
+        nominated = f"nominates at least {fewest:,} candidates per document"
         lines.append(f"before the first epoch, not estimated: {name} is fitted and {nominated}")
     elif needs_nominator(config, count):
         lines.append("before the first epoch, not estimated: a kim-cnn is trained and nominates candidates")
@@ -80,6 +79,8 @@ def _plan_labels(data: PreparedLabels, config: Config, say: Callable[[str], None
     )
     lines.append(f"a document is routed to {outputs}")
     lines += _measured(network, task, config, say)
+    if config.lexical is not None and data.dev is not None:
+        lines.append("fitting the lexical system and weighing its scores may take more memory")
     if row_tables(network):
         lines.append("label tables are updated by row")
     return lines

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,8 +22,9 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "_is_asked_for", False)
     for name in threads._POOLS:
         monkeypatch.setenv(name, "")
-    monkeypatch.setenv("GOMP_SPINCOUNT", "")
-    monkeypatch.delenv("GOMP_SPINCOUNT")  # set and deleted, so that it is deleted again after the test
+    for name in ("GOMP_SPINCOUNT", "THP_MEM_ALLOC_ENABLE"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)  # set and deleted, so that it is deleted again after the test
 
 
 def files(root: Path, **texts: str) -> Path:
@@ -100,6 +103,35 @@ def test_the_users_number_comes_before_the_environments_and_both_before_the_mach
     assert threads.use_threads(None) == threads.thread_count() == 3
     assert threads.use_threads(5) == threads.thread_count() == 5
     assert os.environ["RAYON_NUM_THREADS"] == "5"
+
+
+LARGE_TENSORS = """
+import resource, sys
+from nlpcapsule.threads import use_threads
+
+use_threads(1)
+import torch
+
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(20):
+    torch.ones(2**24)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def test_large_tensors_get_large_pages_unless_the_user_wants_small_ones() -> None:
+    system = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    if not system.exists() or "[madvise]" not in system.read_text(encoding="utf-8"):
+        pytest.skip("this system gives large pages to all processes or to none")
+    pages = {}
+    for wish in ("", "0"):
+        environment = {name: value for name, value in os.environ.items() if name != "THP_MEM_ALLOC_ENABLE"}
+        environment |= {"THP_MEM_ALLOC_ENABLE": wish} if wish else {}
+        command = [sys.executable, "-c", LARGE_TENSORS]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        pages[wish] = int(done.stdout)
+    assert pages["0"] > 20 * 2**14  # 64 MiB each
+    assert pages[""] < 0.1 * pages["0"]
 
 
 def test_waiting_threads_sleep_after_as_many_turns_as_the_user_wants(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from nlpcapsule.config.settings import TrainingSettings
 from nlpcapsule.errors import NlpCapsuleError
 from nlpcapsule.training.checkpoint import Checkpoint, Position
-from nlpcapsule.training.freed_memory import give_back_freed_memory, reused_memory
+from nlpcapsule.training.freed_memory import give_back_freed_memory
 from nlpcapsule.training.gradients import StepGradients, is_bf16
 from nlpcapsule.training.optimizers import build_optimizers, clip_gradients
 from nlpcapsule.training.progress import TrainingProgress
@@ -25,7 +25,6 @@ from nlpcapsule.training.shared_work import joined_shares, this_process, value_o
 
 WARMUP = 0.15  # fraction of the steps in which the learning rate rises
 _LOSS_EVERY = 10  # batches between reads of the loss: each read synchronises the GPU
-_GIVE_BACK_EVERY = 100  # batches after which freed memory is given back: using it again takes time
 
 
 class Task(Protocol):
@@ -49,7 +48,6 @@ class Task(Protocol):
         """Return metrics of a network in eval mode on held-out data; empty without held-out data."""
 
 
-@reused_memory()
 def train_network(
     network: nn.Module,
     task: Task,
@@ -118,9 +116,8 @@ def train_network(
                 position.loss_sum = _finite(loss_sum, position, settings)
                 figures = f"loss {position.loss_sum / position.batch:.4f}"
                 progress.parts(position.epoch * len(batches) + position.batch, figures=figures)
-            has_gaps = position.batch % _GIVE_BACK_EVERY < len(together) or position.batch == len(batches)
-            if has_gaps and accelerator.device.type == "cpu":
-                give_back_freed_memory()
+                if accelerator.device.type == "cpu":
+                    give_back_freed_memory()
             if at_checkpoint and position.batch < len(batches):
                 if average is not None:
                     average.catch_up()

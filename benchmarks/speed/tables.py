@@ -187,6 +187,9 @@ GROWTH: dict[str, Callable[[Any], str]] = {
     "speed-processes": partial(processes_table, "speed-processes"),
     "speed-neighbours": partial(neighbours_table, "speed-neighbours"),
     **{name: partial(documents_table, name) for name in ("speed-documents", "speed-documents-gpu")},
-    "speed-train": partial(trainings_table, "speed-train", ("commit {}", "commit {}")),
+    **{
+        name: partial(trainings_table, name, ("commit {}", "commit {}"))
+        for name in ("speed-train", "speed-pages")
+    },
     "speed-busy": partial(trainings_table, "speed-busy", ("alone", "next to a busy process")),
 }

@@ -25,7 +25,7 @@ RECORDS = {
                 ]
             ],
         }
-        for name in ("speed-train", "speed-busy")
+        for name in ("speed-train", "speed-pages", "speed-busy")
     },
     "speed-labels": {
         "batch_size": 32,
@@ -123,6 +123,7 @@ RECORDS = {
 }
 ROWS = {
     "speed-train": "| 3 | commit 0123456 | 560 | 1,300 | 2,000 | 86.63 |",
+    "speed-pages": "| 3 | commit 0123456 | 560 | 1,300 | 2,000 | 86.63 |",
     "speed-busy": "| 3 | next to a busy process | 560 | 1,300 | 2,000 | 86.63 |",
     "speed-predict": "| small onnx | 2.89 | 0.82 | 4.95 | 1.29 | 1.06 | 359 | 90.92 | 1e-05 |",
     "speed-routing": "| paper | 987.65 | 2.50 | released-xml-cnn | 1,362 |",

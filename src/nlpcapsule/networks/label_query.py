@@ -165,10 +165,8 @@ class LabelQueryNetwork(QueryRouting):
         """Return what the labels' scores need of documents (B, l); no label takes part in it."""
         states, real = self.document.encoder(tokens)  # (B, l, H)
         capsules, mask = self.document.condense(states, real)  # (B, m, d)
-        reading = self.reading_of(tokens, states, real, capsules, mask)
-        if not explain:
-            return reading
-        return reading._replace(attention=self.document.attention(states, real).detach())
+        attention = self.document.attention(states, real).detach() if explain else None
+        return self.reading_of(tokens, states, real, capsules, mask)._replace(attention=attention)
 
     def reading_of(
         self, tokens: Tensor, states: Tensor, real: Tensor, capsules: Tensor, mask: Tensor | None

@@ -14,10 +14,7 @@ T = TypeVar("T")
 
 
 def in_background(compute: Callable[..., T], *given: Any) -> Future[T]:
-    """Start a computation in a background thread.
-
-    It must not wait for another one there: as many as there are threads could wait for each other.
-    """
+    """Start a computation in a background thread. It must not wait for another one there."""
     return begin(_threads_of(os.getpid()), compute, *given)
 
 

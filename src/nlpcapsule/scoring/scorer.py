@@ -33,23 +33,19 @@ class LabelScorer(Protocol):
     @property
     def network(self) -> nn.Module | None:
         """The network that scores; None where there is none."""
-        ...
 
     @property
     def batch(self) -> int:
         """Documents to score at a time, so that the scores of all labels fit into memory."""
-        ...
 
     def candidates(self, tokens: Ragged) -> np.ndarray | None:
         """Return the labels (N, C) to score for each document; None for all labels."""
-        ...
 
     def score(self, tokens: Ragged, candidates: np.ndarray | None = None, top_k: int | None = None) -> Scores:
         """Score the given candidates (N, C), or those that `candidates` returns.
 
         A scorer may leave out labels below the first `top_k`; None asks for all.
         """
-        ...
 
 
 @runtime_checkable
@@ -58,11 +54,9 @@ class ReadsFirst(Protocol):
 
     def read(self, tokens: Ragged) -> list[Any]:
         """Return what scores need of each document."""
-        ...
 
     def score_read(self, read: Sequence[Any], candidates: np.ndarray) -> Scores:
         """Score candidates (N, C) of documents that were read."""
-        ...
 
 
 def check_eval_mode(network: nn.Module) -> None:

@@ -38,8 +38,7 @@ def use_threads(asked: int | None) -> int:
         os.environ[name] = str(_chosen)
     # A waiting thread soon sleeps: on a busy machine it would take the core of the thread it waits for.
     os.environ.setdefault("GOMP_SPINCOUNT", "3000")
-    # Large tensors of torch get pages of 2 MiB. To map and clear small ones, for every tensor, takes long.
-    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # large tensors of torch get pages of 2 MiB
     return _chosen
 
 

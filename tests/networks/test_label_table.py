@@ -4,7 +4,7 @@ import pytest
 import torch
 from tiny_networks import LABELS, tiny_network, token_rows
 
-from nlpcapsule.networks.label_table import LabelTable
+from nlpcapsule.networks.label_table import LabelTable, rows_of
 
 
 def table_of(count=5, size=3):
@@ -65,3 +65,23 @@ def test_a_routed_label_learns_in_every_part_and_others_in_none():
     for name, weights in network.labels.named_parameters():
         moved = weights.grad.reshape(LABELS, -1).any(dim=1).nonzero().squeeze(1).tolist()
         assert moved == [2, 5], name
+
+
+@pytest.mark.parametrize("shape", [(1_000,), (1_000, 64)], ids=str)
+def test_threads_add_up_gradients_of_rows_in_the_same_order(shape):
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        generator = torch.Generator().manual_seed(1)
+        table = torch.randn(shape, generator=generator, requires_grad=True)
+        outputs = torch.randint(0, 1_000, (64, 500), generator=generator)
+        weights = torch.randn(*outputs.shape, *shape[1:], generator=generator)
+        expected = torch.zeros(shape, dtype=torch.float64)
+        expected.index_add_(0, outputs.flatten(), weights.flatten(0, 1).double())
+        gradients = [
+            torch.autograd.grad((rows_of(table, outputs) * weights).sum(), table)[0] for _ in range(20)
+        ]
+    finally:
+        torch.set_num_threads(threads)
+    assert all(torch.equal(gradient, gradients[0]) for gradient in gradients)
+    torch.testing.assert_close(gradients[0].double(), expected, atol=1e-4, rtol=0)

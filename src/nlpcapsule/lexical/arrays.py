@@ -46,8 +46,7 @@ def save_arrays(path: Path, **arrays: np.ndarray | sparse.csr_matrix) -> None:
 def load_arrays(path: Path, needs_checksum: bool = False) -> dict[str, np.ndarray | sparse.csr_matrix]:
     """Read a file of `save_arrays`; every sparse matrix is safe to compute with.
 
-    Files of a model folder were compared with the checksums of its manifest before. A file of a checkpoint
-    needs its own checksum. A damaged file is a ModelFolderError.
+    The manifest has the checksums of a model folder's files. A damaged file is a ModelFolderError.
     """
     try:
         with safe_open(path, framework="numpy") as file:  # checks the header

@@ -105,8 +105,12 @@ def rows_of(table: Tensor, outputs: Tensor | None) -> Tensor:
     """Return the rows (n', …) or (B, n', …) of a table (n, …) for ids (n',) or (B, n'); None for all."""
     if outputs is None:
         return table
-    # Shared ids are distinct, so the gradient of `index_select` needs no sorting.
-    return table.index_select(0, outputs) if outputs.dim() == 1 else table[outputs]
+    if outputs.dim() == 1:  # shared ids are distinct, so the gradient of `index_select` needs no sorting
+        return table.index_select(0, outputs)
+    if outputs.device.type != "cpu":
+        return table[outputs]
+    rows = nn.functional.embedding(outputs, table.reshape(len(table), -1))  # threads add gradients in order
+    return rows.view(*outputs.shape, *table.shape[1:])
 
 
 class NameLikeness(nn.Module):
